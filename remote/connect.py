@@ -16,10 +16,10 @@ from lumitui.remote.transport.footprint import Footprint, footprint
 from lumitui.remote.transport.request_log import Logged, Request, RequestLog
 
 if TYPE_CHECKING:
-    from lumitui.remote.scheduler.protocol import Scheduler
+    from lumitui.remote.scheduler.scheduler_protocol import Scheduler
     from lumitui.remote.site.profile import Hosts, Site
     from lumitui.remote.ssh.prompts import Ask
-    from lumitui.remote.transport.protocol import Transport
+    from lumitui.remote.transport.transport import Transport
 
 
 @dataclass(frozen=True)

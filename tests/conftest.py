@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.transport import Transport
 from tests.repository import skips
 from tests.support.jobs.scheduler_bench import Bench, process_bench, slurm_bench
 from tests.support.program.home import Home

@@ -3,55 +3,55 @@
 import click
 
 from lumitui.app.cli.process import Verbs, run_process
-from lumitui.app.settings import version
+from lumitui.app.job.settings import version
 
 VERBS = {
     "Jobs": {
         "init": "jobs.init",
-        "new": "jobs.new",
-        "import": "jobs.adopt",
-        "preview": "jobs.send",
+        "new": "jobs.new_verb",
+        "import": "jobs.import_verb",
+        "preview": "jobs.submit_verbs",
         "fix": "jobs.fix",
-        "export": "jobs.send",
-        "submit": "jobs.send",
+        "export": "jobs.submit_verbs",
+        "submit": "jobs.submit_verbs",
     },
     "Runs": {
         "status": "runs.status",
         "logs": "runs.one_run",
-        "history": "runs.history",
+        "history": "runs.history_verb",
         "show": "runs.one_run",
         "why": "runs.why",
         "note": "runs.one_run",
         "diff": "runs.one_run",
         "cancel": "runs.one_run",
         "fetch": "runs.one_run",
-        "board": "runs.board",
+        "board": "runs.board_verb",
     },
     "Other sizes": {
-        "resubmit": "scale.resubmit",
-        "scaling": "scale.scaling",
-        "grid": "scale.scaling",
+        "resubmit": "scale.resubmit_verb",
+        "scaling": "scale.scaling_verbs",
+        "grid": "scale.scaling_verbs",
     },
     "Scripts and masks": {
-        "lint": "scripts.lint",
+        "lint": "scripts.lint_verb",
         "rules": "scripts.rules",
         "bind": "scripts.bind",
     },
     "Sites": {
-        "sites": "sites.sites",
+        "sites": "sites.site_verbs",
         "doctor": "sites.doctor",
-        "cluster": "sites.sites",
-        "containers": "sites.environments",
-        "envs": "sites.environments",
-        "stage": "sites.sites",
-        "prune": "sites.sites",
+        "cluster": "sites.site_verbs",
+        "containers": "sites.environment_verbs",
+        "envs": "sites.environment_verbs",
+        "stage": "sites.site_verbs",
+        "prune": "sites.site_verbs",
     },
     "This program": {
-        "demo": "programs",
-        "tui": "programs",
-        "web": "programs",
-        "schema": "sites.sites",
-        "completion": "programs",
+        "demo": "interface_verbs",
+        "tui": "interface_verbs",
+        "web": "interface_verbs",
+        "schema": "sites.site_verbs",
+        "completion": "interface_verbs",
     },
 }
 """The verbs by group, in the order of use, and the module of `verbs` where each is a function."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lumitui.app.explain.safe_text import lines_of, spell_out
-from lumitui.app.settings import version
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.states import State
+from lumitui.app.job.settings import version
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.safe_text import lines_of, spell_out
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
-    from lumitui.app.send.preview import Preview
+    from lumitui.app.launch.send.preview import Preview
 
 
 class StdoutLost(Exception):

@@ -9,35 +9,35 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
 
-from lumitui.app.adopt.notes import Said
-from lumitui.app.compose.binding import RankBinding
-from lumitui.app.compose.draft.mask_text import Explained
-from lumitui.app.compose.draft.problems import Problem
-from lumitui.app.compose.rules.finding import Finding
-from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.follow.recover import PassedOver
+from lumitui.app.follow.results.summary import Summary
+from lumitui.app.follow.results.sweep import Sweep
+from lumitui.app.follow.sites.cluster_overviews import Answered
+from lumitui.app.follow.sites.inventory import Removed as Unstaged
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.job.launch import LaunchFile, Layout, Price
-from lumitui.app.lint.catalogue import Topic
-from lumitui.app.lint.rule import Finding as LintFinding
-from lumitui.app.results.summary import Summary
-from lumitui.app.results.sweep import Sweep
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.app.knowledge.rule import Finding as LintFinding
+from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.app.launch.core_binding import RankBinding
+from lumitui.app.launch.draft.mask_text import Explained
+from lumitui.app.launch.draft.problems import Problem
+from lumitui.app.launch.from_script.notes import Said
+from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.runs.rulebook import Example
-from lumitui.app.scale.scaling.advice import Advice
+from lumitui.app.scale.scaling.size_advice import Advice
 from lumitui.app.scale.scaling.study import Scaling
-from lumitui.app.watch.recover import PassedOver
-from lumitui.app.watch.sites.clusters import Answered
-from lumitui.app.watch.sites.stocks import Removed as Unstaged
-from lumitui.remote.questions.doctor.check import Check
-from lumitui.remote.questions.doctor.lint import Remark
-from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.states import State
 from lumitui.remote.source.guard import Suspect
-from lumitui.remote.storage.environments.images import Image
-from lumitui.remote.storage.environments.venvs import Removed, Venv
-from lumitui.remote.storage.results.fetch import FetchOutcome
-from lumitui.remote.storage.snapshots.prune import Pruned
-from lumitui.remote.storage.staging.upkeep import Stock
+from lumitui.remote.survey.doctor.check_result import Check
+from lumitui.remote.survey.doctor.profile_checks import Remark
+from lumitui.remote.transfer.environments.image_listing import Image
+from lumitui.remote.transfer.environments.venvs import Removed, Venv
+from lumitui.remote.transfer.results.fetch_files import FetchOutcome
+from lumitui.remote.transfer.snapshots.prune import Pruned
+from lumitui.remote.transfer.staging.staging_upkeep import Stock
 
 
 @dataclass(frozen=True)

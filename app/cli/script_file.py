@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 _LARGEST = 4 * 1024 * 1024
 """Bytes: Slurm's own limit (`max_script_size`)."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lumitui.app.cli.output import say, warn
-from lumitui.remote.errors import InputError, LinkError, LumiError
+from lumitui.remote.site.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from lumitui.app.job.settings import Settings
+    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs import Runs
-    from lumitui.app.send.preview import Preview
-    from lumitui.app.settings import Settings
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 WAY_OUT = "Run `lumitui --help` for the verbs, or `lumitui VERB --help` for one of them."
@@ -27,7 +27,7 @@ WAY_OUT = "Run `lumitui --help` for the verbs, or `lumitui VERB --help` for one 
 
 def own_settings() -> "Settings":
     """Return the person's folders."""
-    from lumitui.app.settings import settings
+    from lumitui.app.job.settings import settings
 
     return settings()
 
@@ -36,7 +36,7 @@ def own_settings() -> "Settings":
 def core() -> Iterator["Runs"]:
     """Open the core for one verb; its questions are asked on the terminal."""
     # Late: pydantic and jinja2 take ten times as long as `lumitui --version` itself.
-    from lumitui.app.cli.confirm import ask
+    from lumitui.app.cli.confirmation import ask
     from lumitui.app.runs import Runs
 
     runs = Runs(own_settings(), ask=ask, tell=say)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lumitui.app.cli.output import put, say
 from lumitui.app.cli.session import own_settings
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 
 def serve_web(job: Path | None, port: int) -> None:
@@ -18,7 +18,7 @@ def serve_web(job: Path | None, port: int) -> None:
         InputError: the port cannot be used.
     """
     try:
-        from lumitui.app.web.server import serving
+        from lumitui.app.tui.web.server import serving
     except ModuleNotFoundError as error:
         raise LumiError(
             f"The browser's side is not installed: {error.name} is missing.",

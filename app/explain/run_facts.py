@@ -16,8 +16,8 @@ from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.run import Run
-from lumitui.remote.notation import walltime
-from lumitui.remote.notation.cores import format_cores
+from lumitui.remote.site import walltime
+from lumitui.remote.site.core_sets import format_cores
 
 Row = tuple[str, str]
 """A label and its words, which are never empty."""

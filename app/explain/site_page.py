@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from lumitui.app.explain.words import count
-from lumitui.remote.notation.cores import format_cores
+from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 

@@ -16,7 +16,7 @@ from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.attempts import trained
 from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.states import State
 
 _NO_DATE = 1e15
 _BEHIND = 60.0

@@ -5,7 +5,7 @@ The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_re
 
 from lumitui.app.explain.words import ahead, count, heard, length, reason, scheduler_reason
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.states import State
 
 REASONS = {
     "None": "the scheduler has not considered it yet",

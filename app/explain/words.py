@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from lumitui.remote.notation import walltime
-from lumitui.remote.notation.cores import format_cores
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site import walltime
+from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     # Pydantic, which these bring, takes longer than a short verb of the command line.

@@ -7,7 +7,7 @@ The job (templates/job/chain.sh) appends two lines to attempts.jsonl for each at
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from lumitui.remote.transport.fields import json_of, moment, short, whole
+from lumitui.remote.site.answer_fields import json_of, moment, short, whole
 
 MOST_ATTEMPTS = 999
 """As in run_files.MOST_ATTEMPT; a program may write any number of lines."""

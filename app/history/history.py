@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from lumitui.app.history.file.facts import FileFacts
+from lumitui.app.history.file.file_facts import FileFacts
 from lumitui.app.history.file.sqlite_file import Database, Tell
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
@@ -15,7 +15,7 @@ from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.run_row import PARTS, column, to_row
 from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
-from lumitui.app.history.texts.store import (
+from lumitui.app.history.texts.text_table import (
     OF_RUNS,
     RECORDED,
     drop_unused,
@@ -23,12 +23,12 @@ from lumitui.app.history.texts.store import (
     put_text,
     rewrite_texts,
 )
-from lumitui.remote.errors import HistoryError, InputError
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.errors import HistoryError, InputError
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.glance import Glances
-    from lumitui.app.history.listing.series import KnownSeries
+    from lumitui.app.history.listing.metrics_preview import Glances
+    from lumitui.app.history.listing.series_runs import KnownSeries
     from lumitui.app.history.metrics.points import RunMetrics
 
 _TEXTS = tuple(kind for kind in OF_RUNS if kind not in PARTS)
@@ -67,14 +67,14 @@ class History:
     @cached_property
     def series(self) -> "KnownSeries":
         """Runs that are sent together."""
-        from lumitui.app.history.listing.series import KnownSeries
+        from lumitui.app.history.listing.series_runs import KnownSeries
 
         return KnownSeries(self._file)
 
     @cached_property
     def glances(self) -> "Glances":
         """What rows of runs show of their metrics."""
-        from lumitui.app.history.listing.glance import Glances
+        from lumitui.app.history.listing.metrics_preview import Glances
 
         return Glances(lambda: self.metrics)
 

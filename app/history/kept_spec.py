@@ -6,7 +6,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lumitui.remote.errors import HistoryError
+from lumitui.remote.site.errors import HistoryError
 from lumitui.remote.site.reading.writer import HINT, is_newer, newer_words
 
 if TYPE_CHECKING:

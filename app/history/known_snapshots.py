@@ -3,7 +3,7 @@
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.run import UNFINISHED
 from lumitui.app.history.texts.packing import LostText, unpack
-from lumitui.app.history.texts.store import MANIFEST, drop_unused, put_text
+from lumitui.app.history.texts.text_table import MANIFEST, drop_unused, put_text
 
 
 class KnownSnapshots:

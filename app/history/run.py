@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypedDict
 from lumitui.app.history.attempts import AttemptRecord, seconds_ended
 from lumitui.app.history.kept_spec import Brief, LateSpec
 from lumitui.app.job.launch import Layout, Price
-from lumitui.remote.errors import HistoryError, InputError
-from lumitui.remote.notation import walltime
-from lumitui.remote.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import HistoryError, InputError
 from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
+from lumitui.remote.site.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec

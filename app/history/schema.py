@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 
 from lumitui.app.history.texts.migration import keep_texts_once
-from lumitui.app.settings import version
+from lumitui.app.job.settings import version
 
 
 def _first_tables(db: sqlite3.Connection) -> None:

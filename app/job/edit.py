@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 import yaml
 
 from lumitui.app.job.yaml_marks import Value, candidates, find, scalar
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.yaml_document import Document
 
 __all__ = ["Value", "place_of", "rename", "set_value"]

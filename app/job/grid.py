@@ -16,7 +16,7 @@ from typing import Any
 from lumitui.app.job.script_args import batch_argument, rate_argument
 from lumitui.app.job.setting import set_in
 from lumitui.app.job.spec import JobSpec, changed
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 MOST_RUNS = 100
 """More runs than this are refused: more are a mistake in most grids, and a bill in all."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.remote.run_folder import JOB_SCRIPT
 from lumitui.remote.site.device import Device, device
+from lumitui.remote.site.run_folder import JOB_SCRIPT
 
 if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec

@@ -2,7 +2,7 @@
 
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import TRAINERS
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 
 def argument_value(args: tuple[str, ...], name: str) -> str | None:

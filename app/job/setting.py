@@ -6,7 +6,7 @@ from typing import Any
 
 from lumitui.app.job.script_args import argument_value, batch_argument, with_argument
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 _NODES = re.compile(r"[\w.,\[\]-]{1,1000}")
 

@@ -11,7 +11,17 @@ from pydantic import (
     model_validator,
 )
 
-from lumitui.app.job.keys.fields import (
+from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name
+from lumitui.app.job.fields.log_pattern import check_log_pattern
+from lumitui.app.job.fields.mapping_fields import (
+    ContainerChoice,
+    DeepSpeedChoice,
+    Part,
+    Scale,
+    StagedShort,
+    StageName,
+)
+from lumitui.app.job.fields.text_fields import (
     Hang,
     Inside,
     Line,
@@ -22,17 +32,7 @@ from lumitui.app.job.keys.fields import (
     Walltime,
     Word,
 )
-from lumitui.app.job.keys.log_pattern import check_log_pattern
-from lumitui.app.job.keys.parts import (
-    ContainerChoice,
-    DeepSpeedChoice,
-    Part,
-    Scale,
-    StagedShort,
-    StageName,
-)
-from lumitui.app.job.keys.variables import check_environment_name, check_secret_name
-from lumitui.app.job.keys.venv import Venv
+from lumitui.app.job.fields.venv_field import Venv
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.site.reading.validation import validate
 

@@ -4,7 +4,7 @@ import math
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import TRAINERS
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
 
 LEAST_SECONDS = 60
 MARGIN_SECONDS = 30

@@ -13,9 +13,9 @@ from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from lumitui.app.explain.phrases.price_words import Outlook
-    from lumitui.app.questions.survey.surveys import Surveys
+    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs.series import SeriesRuns
-    from lumitui.app.send.preview import Preview
+    from lumitui.app.survey.profile.surveys import Surveys
 
 
 class Runs(Launches, Results, Upkeep):
@@ -51,6 +51,6 @@ class Runs(Launches, Results, Upkeep):
     @cached_property
     def surveys(self) -> "Surveys":
         """Clusters that no profile describes yet, and what their nodes say."""
-        from lumitui.app.questions.survey.surveys import Surveys
+        from lumitui.app.survey.profile.surveys import Surveys
 
         return Surveys(self, lambda: self._connections, self._transport, self._settings)

@@ -10,15 +10,15 @@ from lumitui.app.history.history import History
 from lumitui.remote.site.sites import Sites
 
 if TYPE_CHECKING:
+    from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
+    from lumitui.app.follow.refresh import Watcher
     from lumitui.app.history.file.sqlite_file import Tell
     from lumitui.app.history.run import Run
-    from lumitui.app.questions.inquiry.kept_budgets import KeptBudgets
-    from lumitui.app.settings import Settings
-    from lumitui.app.watch.leftovers.left_secrets import LeftSecrets
-    from lumitui.app.watch.refresh import Watcher
+    from lumitui.app.job.settings import Settings
+    from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
     from lumitui.remote.connect import Connect, Connections
     from lumitui.remote.ssh.prompts import Ask
-    from lumitui.remote.transport.protocol import Transport
+    from lumitui.remote.transport.transport import Transport
 
 
 class Core:
@@ -63,19 +63,19 @@ class Core:
 
     @cached_property
     def _left_secrets(self) -> LeftSecrets:
-        from lumitui.app.watch.leftovers.left_secrets import LeftSecrets
+        from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
 
         return LeftSecrets(self._data / "secrets-left")
 
     @cached_property
     def _watcher(self) -> Watcher:
-        from lumitui.app.watch.refresh import Watcher
+        from lumitui.app.follow.refresh import Watcher
 
         return Watcher(self.history, self._locks, self.sites, self._connections, self._left_secrets)
 
     @cached_property
     def _budgets(self) -> KeptBudgets:
-        from lumitui.app.questions.inquiry.kept_budgets import KeptBudgets
+        from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
 
         return KeptBudgets(self._data / "budgets.json")
 

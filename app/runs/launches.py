@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
-    from lumitui.app.questions.environments.environments import Environments
-    from lumitui.app.questions.inquiry.inquiries import Inquiries
+    from lumitui.app.launch.send.drafts.drafts import Drafts
+    from lumitui.app.launch.send.export import Exported
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.launch.send.submission.submit import Report
     from lumitui.app.scale.code_news import CodeNews
-    from lumitui.app.scale.overview import Overviews
+    from lumitui.app.scale.lineage_overview import Overviews
     from lumitui.app.scale.resubmission import CodeChoice, Resubmission
     from lumitui.app.scale.scaling.studies import Scalings
-    from lumitui.app.scale.start import Start
-    from lumitui.app.send.drafts.drafts import Drafts
-    from lumitui.app.send.export import Exported
-    from lumitui.app.send.preview import Preview
-    from lumitui.app.send.submission.submit import Report
+    from lumitui.app.scale.start_point import Start
+    from lumitui.app.survey.environments.site_environments import Environments
+    from lumitui.app.survey.inquiry.inquiries import Inquiries
 
 
 class Launches(Core):
@@ -36,15 +36,15 @@ class Launches(Core):
         Raises:
             InputError: it cannot be composed.
         """
-        from lumitui.app.send.drafts.series import only
+        from lumitui.app.launch.send.drafts.grid_runs import only
 
         return only(self.drafts.previews(spec, folder, job_file))
 
     @cached_property
     def environments(self) -> Environments:
         """The container images and the virtual environments of sites."""
-        from lumitui.app.questions.environments.environments import Environments
-        from lumitui.app.watch.sites.going import going_of
+        from lumitui.app.follow.sites.unfinished import going_of
+        from lumitui.app.survey.environments.site_environments import Environments
 
         going = partial(going_of, self.history)
         return Environments(self.sites, self._connections, self.history, self._data, going)
@@ -52,7 +52,7 @@ class Launches(Core):
     @cached_property
     def drafts(self) -> Drafts:
         """Job files that are being written, and the runs of a grid."""
-        from lumitui.app.send.drafts.drafts import Drafts
+        from lumitui.app.launch.send.drafts.drafts import Drafts
 
         images = self.environments.choices
         return Drafts(
@@ -63,7 +63,7 @@ class Launches(Core):
     @cached_property
     def inquiries(self) -> Inquiries:
         """What only a cluster knows of a job; asked when a person wants it."""
-        from lumitui.app.questions.inquiry.inquiries import Inquiries
+        from lumitui.app.survey.inquiry.inquiries import Inquiries
 
         return Inquiries(lambda site: self._connections.get(site), self._budgets)
 
@@ -73,7 +73,7 @@ class Launches(Core):
         Raises:
             InputError: see `export.export`.
         """
-        from lumitui.app.send.export import export
+        from lumitui.app.launch.send.export import export
 
         return export(preview, target, self._hashes)
 
@@ -98,13 +98,13 @@ class Launches(Core):
             AlreadySent: another laptop has sent it; the history then knows its run.
             RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
         """
-        from lumitui.app.runs.once import once_of
-        from lumitui.app.send.lock import sender_lock
-        from lumitui.app.send.shipment import shipment_of
-        from lumitui.app.send.submission.submit import send
-        from lumitui.app.watch.recover import adopt_sent
-        from lumitui.remote.errors import RefusedError
-        from lumitui.remote.storage.snapshots.once import AlreadySent
+        from lumitui.app.follow.recover import adopt_sent
+        from lumitui.app.launch.send.lock import sender_lock
+        from lumitui.app.launch.send.shipment import shipment_of
+        from lumitui.app.launch.send.submission.submit import send
+        from lumitui.app.runs.claims import once_of
+        from lumitui.remote.site.errors import RefusedError
+        from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 
         preview.check()
         connection = self._connections.get(preview.site)
@@ -182,7 +182,7 @@ class Launches(Core):
     @cached_property
     def overviews(self) -> Overviews:
         """What a run and its relatives have measured."""
-        from lumitui.app.scale.overview import Overviews
+        from lumitui.app.scale.lineage_overview import Overviews
 
         return Overviews(self.history)
 

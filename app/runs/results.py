@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lumitui.app.explain.failure.diagnosis import Diagnosis
     from lumitui.app.explain.proof.binding_proof import Verdict
+    from lumitui.app.follow.results.comparison import Comparisons
+    from lumitui.app.follow.results.event_files import Boards
+    from lumitui.app.follow.results.listed_files import RunFiles
+    from lumitui.app.follow.results.log_patterns import LogFigures
+    from lumitui.app.follow.results.run_figures import Figures
+    from lumitui.app.follow.results.sweep import Sweeps
     from lumitui.app.history.run import Run
-    from lumitui.app.results.board import Boards
-    from lumitui.app.results.comparison import Comparisons
-    from lumitui.app.results.figures import Figures
-    from lumitui.app.results.log_patterns import LogFigures
-    from lumitui.app.results.run_files import RunFiles
-    from lumitui.app.results.sweep import Sweeps
-    from lumitui.remote.storage.results.fetch import FetchOutcome
+    from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+    from lumitui.remote.transfer.results.fetch_files import FetchOutcome
 
 
 class Results(Watching):
@@ -49,13 +49,13 @@ class Results(Watching):
 
     def figures(self, run_id: str) -> Figures:
         """Return the figures of a run's metrics; no site is asked."""
-        from lumitui.app.results.figures import figures_of
+        from lumitui.app.follow.results.run_figures import figures_of
 
         return figures_of(self.history, run_id)
 
     def log_figures(self, run_id: str) -> LogFigures:
         """Return what the job file's `metrics:` find in the run's log; its site may be asked."""
-        from lumitui.app.results.log_patterns import keep_log_figures, log_figures_of
+        from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
 
         run = self.history.get(run_id)
         found = log_figures_of(run, lambda last: self.read_log(run_id, last=last))
@@ -71,9 +71,9 @@ class Results(Watching):
             InputError: no such run.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.explain.failure.diagnose import diagnose
-        from lumitui.app.history.listing.states import WENT_WRONG
-        from lumitui.app.watch.ending import ending_of
+        from lumitui.app.follow.ending import ending_of
+        from lumitui.app.history.listing.state_filter import WENT_WRONG
+        from lumitui.app.knowledge.failure.diagnose import diagnose
 
         run = self.history.get(run_id)
         found = diagnose(ending_of(self._watcher, run))
@@ -87,7 +87,7 @@ class Results(Watching):
         Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's
         records come too.
         """
-        from lumitui.app.results.fetch import bring
+        from lumitui.app.follow.results.fetch_report import bring
 
         run = self.history.get(run_id)
         with self._watcher.connection(run.site).files() as transport:
@@ -96,27 +96,27 @@ class Results(Watching):
     @cached_property
     def sweeps(self) -> Sweeps:
         """The runs of grids beside each other."""
-        from lumitui.app.results.sweep import Sweeps
+        from lumitui.app.follow.results.sweep import Sweeps
 
         return Sweeps(self.history)
 
     @cached_property
     def comparisons(self) -> Comparisons:
         """Runs beside each other."""
-        from lumitui.app.results.comparison import Comparisons
+        from lumitui.app.follow.results.comparison import Comparisons
 
         return Comparisons(self.history, self._transport)
 
     @cached_property
     def boards(self) -> Boards:
         """What TensorBoard shows of runs."""
-        from lumitui.app.results.board import Boards
+        from lumitui.app.follow.results.event_files import Boards
 
         return Boards(self.history, self._transport)
 
     @cached_property
     def files(self) -> RunFiles:
         """The files of runs' folders."""
-        from lumitui.app.results.run_files import RunFiles
+        from lumitui.app.follow.results.listed_files import RunFiles
 
         return RunFiles(self.history, self._transport)

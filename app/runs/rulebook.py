@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from lumitui.app.compose.rules import catalogue as job_file
-from lumitui.app.lint import catalogue
-from lumitui.app.lint.catalogue import Topic
-from lumitui.app.lint.table import RULES
-from lumitui.app.questions.inquiry import topics as cluster
-from lumitui.remote.errors import InputError
+from lumitui.app.knowledge import rule_catalogue
+from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.launch.rules import job_file_catalogue as job_file
+from lumitui.app.survey.inquiry import topics as cluster
+from lumitui.remote.site.answer_fields import json_of
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.transport.fields import json_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "templates" / "rule_examples.json"
 """The lines in which a bad script of each rule differs from a good one."""
@@ -31,11 +31,11 @@ def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
     """Return all rules, each id once: of any script, of job files, of the cluster, of `sites`."""
     found: dict[str, Topic] = {}
     for topic in (
-        *catalogue.of_rules(RULES),
-        catalogue.UNUSED_IGNORE,
+        *rule_catalogue.of_rules(RULES),
+        rule_catalogue.UNUSED_IGNORE,
         *job_file.TOPICS,
         *cluster.TOPICS,
-        *(topic for site in sites for topic in catalogue.of_site(site)),
+        *(topic for site in sites for topic in rule_catalogue.of_site(site)),
     ):
         found.setdefault(topic.id, topic)
     return tuple(found.values())

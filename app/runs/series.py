@@ -14,25 +14,25 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from lumitui.app.history.listing.series import Kind, Member, Series
+from lumitui.app.history.listing.series_runs import Kind, Member, Series
+from lumitui.app.launch.send.lock import sender_lock
+from lumitui.app.launch.send.shipment import slug
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.app.scale.series import LadderUnfinished, Outcome, Standing, standing
-from lumitui.app.send.lock import sender_lock
-from lumitui.app.send.shipment import slug
-from lumitui.remote.errors import LinkError, LumiError
-from lumitui.remote.storage.snapshots.once import AlreadySent
+from lumitui.app.scale.series_words import LadderUnfinished, Outcome, Standing, standing
+from lumitui.remote.site.errors import LinkError, LumiError
+from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lumitui.app.follow.refresh import Refreshed
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
+    from lumitui.app.launch.send.drafts.drafts import Drafts
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.launch.send.submission.submit import Report
     from lumitui.app.scale.resubmission import CodeChoice
-    from lumitui.app.scale.start import Start
-    from lumitui.app.send.drafts.drafts import Drafts
-    from lumitui.app.send.preview import Preview
-    from lumitui.app.send.submission.submit import Report
-    from lumitui.app.watch.refresh import Refreshed
+    from lumitui.app.scale.start_point import Start
 
 _LONGEST_NOTE = 200
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from lumitui.app.runs.watching import Watching
 
 if TYPE_CHECKING:
-    from lumitui.app.watch.recover import Recovered
-    from lumitui.app.watch.refresh import Warn
-    from lumitui.app.watch.sites.stocks import Stocks
-    from lumitui.remote.questions.doctor.check import Check
-    from lumitui.remote.storage.snapshots.prune import Pruned
+    from lumitui.app.follow.recover import Recovered
+    from lumitui.app.follow.refresh import Warn
+    from lumitui.app.follow.sites.inventory import Stocks
+    from lumitui.remote.survey.doctor.check_result import Check
+    from lumitui.remote.transfer.snapshots.prune import Pruned
     from lumitui.remote.transport.request_log import Request
 
 
@@ -26,7 +26,7 @@ class Upkeep(Watching):
 
         The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
         """
-        from lumitui.remote.storage.snapshots.prune import prune
+        from lumitui.remote.transfer.snapshots.prune import prune
 
         transport = self._watcher.connection(site_name).transport
         for words in self.refresh(site_name).warnings:
@@ -48,7 +48,7 @@ class Upkeep(Watching):
             InputError: no such site, or an account is needed and none is known.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.watch.recover import recover
+        from lumitui.app.follow.recover import recover
 
         return recover(self._watcher, site_name, account)
 
@@ -59,7 +59,7 @@ class Upkeep(Watching):
             InputError: no such site.
             LinkError: it cannot be reached.
         """
-        from lumitui.remote.questions.doctor.examine import examine
+        from lumitui.remote.survey.doctor.examine import examine
 
         site = self.sites.load(site_name)
         connection = self._watcher.connection(site_name)
@@ -69,7 +69,7 @@ class Upkeep(Watching):
     @cached_property
     def stocks(self) -> Stocks:
         """What is staged on sites."""
-        from lumitui.app.watch.sites.stocks import Stocks
+        from lumitui.app.follow.sites.inventory import Stocks
 
         return Stocks(self.history, self.sites, self._watcher.connection)
 

@@ -10,12 +10,12 @@ from lumitui.app.runs.core import Core
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lumitui.app.follow.log.log_follower import LogEvent
+    from lumitui.app.follow.log.log_pages import LogPages
+    from lumitui.app.follow.refresh import Refreshed, Warn
+    from lumitui.app.follow.sites.cluster_overviews import Clusters
+    from lumitui.app.follow.wait import Stop
     from lumitui.app.history.run import Run
-    from lumitui.app.watch.log.follow import LogEvent
-    from lumitui.app.watch.log.pages import LogPages
-    from lumitui.app.watch.refresh import Refreshed, Warn
-    from lumitui.app.watch.sites.clusters import Clusters
-    from lumitui.app.watch.wait import Stop
     from lumitui.remote.transport.footprint import Footprint
 
 
@@ -28,7 +28,7 @@ class Watching(Core):
         A site that cannot be reached is a warning, not an error: its runs stay as they were.
         Not `attended`, no login asks a question.
         """
-        from lumitui.app.watch.refresh import refresh
+        from lumitui.app.follow.refresh import refresh
 
         return refresh(self._watcher, site_name, attended=attended)
 
@@ -53,14 +53,14 @@ class Watching(Core):
             OutcomeUnknown: the job may go on, or start again; or nobody knows how it ended.
             RefusedError, LinkError: the scheduler would not, or cannot be reached.
         """
-        from lumitui.app.watch.cancel import cancel
+        from lumitui.app.follow.cancel import cancel
 
         return cancel(self._watcher, self.history.get(run_id), warn)
 
     @cached_property
     def pages(self) -> LogPages:
         """Any part of a run's log."""
-        from lumitui.app.watch.log.pages import LogPages
+        from lumitui.app.follow.log.log_pages import LogPages
 
         return LogPages(self._watcher, self._kept_logs)
 
@@ -74,7 +74,7 @@ class Watching(Core):
             RefusedError: there is no such log.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.watch.log.follow import read_end
+        from lumitui.app.follow.log.log_follower import read_end
 
         run = self.history.get(run_id)
         start, data = read_end(self._transport(run), run, attempt, last)
@@ -93,7 +93,7 @@ class Watching(Core):
             AnswerNeeded: the link was lost, and a new one needs a person.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
-        from lumitui.app.watch.log.follow import FIRST_BYTES, follow
+        from lumitui.app.follow.log.log_follower import FIRST_BYTES, follow
 
         last = FIRST_BYTES if last is None else last
         return follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
@@ -114,7 +114,7 @@ class Watching(Core):
         Raises:
             InputError: no such run.
         """
-        from lumitui.app.watch.log.follow import show
+        from lumitui.app.follow.log.log_follower import show
 
         run = self.history.get(run_id)
         events = show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
@@ -134,7 +134,7 @@ class Watching(Core):
             InputError: no such run.
             AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
         """
-        from lumitui.app.watch.wait import wait
+        from lumitui.app.follow.wait import wait
 
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
@@ -142,6 +142,6 @@ class Watching(Core):
     @cached_property
     def clusters(self) -> Clusters:
         """The sites as they are now: nodes, queue, reservations, budget."""
-        from lumitui.app.watch.sites.clusters import Clusters
+        from lumitui.app.follow.sites.cluster_overviews import Clusters
 
         return Clusters(self.history, self.sites, self._watcher.connection, self._budgets.keep)

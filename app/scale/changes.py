@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.compose.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
+from lumitui.app.follow.results.job_rows import differing_rows
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
 from lumitui.app.job.stop_lead import signal_of
-from lumitui.app.results.job_rows import differing_rows
+from lumitui.app.launch.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.scale import learning_rate
 
 

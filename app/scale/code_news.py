@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.app.explain.words import count
+from lumitui.app.follow.results.comparison import changes
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
-from lumitui.app.results.comparison import changes
+from lumitui.app.launch.send.code import project_files
 from lumitui.app.scale.resubmission import CodeChoice
-from lumitui.app.send.code import source
-from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.manifest import Manifest
 
 _MOST_NAMED = 3
@@ -51,7 +51,7 @@ def code_news(run: Run, snapshots: KnownSnapshots, hashes: Path) -> CodeNews:
     if run.snapshot is None:
         return CodeNews(first="current")  # nothing of it is on the site
     try:
-        now = source.collect(run.spec, Path(run.project), hashes).manifest
+        now = project_files.collect(run.spec, Path(run.project), hashes).manifest
     except InputError:
         return CodeNews()  # the project as it is cannot be sent at all; its plan says why
     if now.id == run.snapshot:

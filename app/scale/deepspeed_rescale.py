@@ -8,12 +8,12 @@ train on another global batch than the one that is shown.
 import json
 from dataclasses import dataclass
 
-from lumitui.app.compose import deepspeed_batch as batches
-from lumitui.app.compose.deepspeed_batch import sent_config
-from lumitui.app.job.keys.parts import Scale
+from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import argument_value, no_number, with_value
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch import deepspeed_batch as batches
+from lumitui.app.launch.deepspeed_batch import sent_config
 from lumitui.app.scale import learning_rate
 from lumitui.app.scale.learning_rate import rate_factor, with_rate
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.job.script_args import argument_value, batch_argument, rate_argument, with_argument
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.history.history import History

@@ -8,10 +8,10 @@ import copy
 import math
 from collections.abc import Iterator
 
-from lumitui.app.job.keys.parts import Scale
+from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.script_args import argument_value, rate_argument, with_value
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 _SCHEDULES: dict[str, dict[str, float | None]] = {
     "WarmupLR": {"warmup_max_lr": None},

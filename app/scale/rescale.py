@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from lumitui.app.compose import deepspeed_batch as batches
-from lumitui.app.compose.deepspeed_batch import has_deepspeed
-from lumitui.app.compose.launch import compose
-from lumitui.app.compose.layout import layout_of
-from lumitui.app.compose.placement import partition_of, placement_of
-from lumitui.app.job.keys.parts import Scale
+from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.launch import Launch, Layout
 from lumitui.app.job.script_args import (
     argument_value,
@@ -20,10 +15,15 @@ from lumitui.app.job.script_args import (
 )
 from lumitui.app.job.setting import set_in
 from lumitui.app.job.spec import MOST_NODES, JobSpec, changed
+from lumitui.app.launch import deepspeed_batch as batches
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.deepspeed_batch import has_deepspeed
+from lumitui.app.launch.layout import layout_of
+from lumitui.app.launch.placement import partition_of, placement_of
 from lumitui.app.scale import deepspeed_rescale
 from lumitui.app.scale.changes import Change, changes_between
 from lumitui.app.scale.learning_rate import with_rate
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.yaml_document import Document
 

@@ -6,23 +6,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.compose.deepspeed_batch import (
-    deepspeed_of,
-    read_config,
-)
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.stop_lead import longer_signal
+from lumitui.app.launch.deepspeed_batch import (
+    deepspeed_of,
+    read_config,
+)
+from lumitui.app.launch.send.code import project_files
+from lumitui.app.launch.send.code.requirement_files import with_requirements
+from lumitui.app.launch.send.preview import Preview, preview_of
+from lumitui.app.launch.send.shipment import Inheritance
 from lumitui.app.scale.changes import Change
 from lumitui.app.scale.rescale import apply_settings, rescale
-from lumitui.app.scale.start import Start, choose_start
-from lumitui.app.send.code import source
-from lumitui.app.send.code.requirements import with_requirements
-from lumitui.app.send.preview import Preview, preview_of
-from lumitui.app.send.shipment import Inheritance
-from lumitui.remote.errors import InputError
-from lumitui.remote.run_folder import DEEPSPEED_CONFIG
+from lumitui.app.scale.start_point import Start, choose_start
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 
 CodeChoice = Literal["same", "current"]
 """The code that the parent ran, which is on the site, or the project as it is now."""
@@ -101,7 +101,7 @@ def plan(
         )
     project = Path(parent.project)
     if request.code == "current":
-        spec = source.with_ship_mode(parent.spec, project)
+        spec = project_files.with_ship_mode(parent.spec, project)
         parent, read = _with_requirements(replace(parent, spec=spec), request.settings)
         request = replace(request, settings=(*request.settings, *read))
     config = _config(parent, lineage, request)
@@ -116,7 +116,7 @@ def plan(
     notes = list(scaled.notes)
     start = choose_start(parent, scaled.launch, request.start, notes)
     ships_code = request.code == "current"
-    files = source.look(scaled.launch.spec, project, hashes, ships_code=ships_code)
+    files = project_files.look(scaled.launch.spec, project, hashes, ships_code=ships_code)
     job_file = Path(parent.job_file) if parent.job_file else None
     return Resubmission(
         parent,
@@ -178,7 +178,7 @@ def _config(parent: Run, lineage: Sequence[Run], request: ResubmissionRequest) -
                 "Add `--code current`.",
             )
         return _Config(parent.deepspeed_config, parent.layout.world_size)
-    text = source.deepspeed_config(wanted, Path(parent.project))
+    text = project_files.deepspeed_config(wanted, Path(parent.project))
     if named or parent.deepspeed_config is None:
         return _Config(text, "new")
     known = {run.id: run for run in lineage}

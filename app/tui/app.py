@@ -17,13 +17,13 @@ from textual.command import Provider
 from textual.screen import Screen
 from textual.theme import Theme
 
+from lumitui.app.job.settings import Settings, is_first_run
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings, is_first_run
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.first_run import FirstRunApp
-from lumitui.app.tui.loop.pauses import Pauses
+from lumitui.app.tui.loop.gc_pauses import Pauses
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
-from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK
 
 if TYPE_CHECKING:
@@ -45,25 +45,25 @@ class Place:
 
 
 def _new(app: "LumiApp", job: Path | None = None) -> Screen[None]:
-    from lumitui.app.tui.screens.new import NewScreen
+    from lumitui.app.tui.screens.new_screen import NewScreen
 
     return NewScreen(app.runs, job)
 
 
 def _sites(app: "LumiApp") -> Screen[None]:
-    from lumitui.app.tui.screens.sites import SitesScreen
+    from lumitui.app.tui.screens.sites_screen import SitesScreen
 
     return SitesScreen(app.runs, app.schedule)
 
 
 def _cluster(app: "LumiApp", site: str | None = None) -> Screen[None]:
-    from lumitui.app.tui.screens.cluster import ClusterScreen
+    from lumitui.app.tui.screens.cluster_screen import ClusterScreen
 
     return ClusterScreen(app.runs, site)
 
 
 def _guide(app: "LumiApp") -> Screen[None]:
-    from lumitui.app.tui.screens.guide import GuideScreen
+    from lumitui.app.tui.screens.guide_screen import GuideScreen
 
     return GuideScreen(app.runs, app.settings)
 
@@ -200,7 +200,7 @@ class LumiApp(FirstRunApp):
 
     @on(messages.RunWanted)
     def _run_wanted(self, event: messages.RunWanted) -> None:
-        from lumitui.app.tui.screens.run import RunScreen
+        from lumitui.app.tui.screens.run_screen import RunScreen
 
         if isinstance(self.screen, RunScreen) and self.screen.chosen == event.run_id:
             self.screen.action_pane(event.pane)
@@ -209,13 +209,13 @@ class LumiApp(FirstRunApp):
 
     @on(messages.CompareWanted)
     def _compare_wanted(self, event: messages.CompareWanted) -> None:
-        from lumitui.app.tui.screens.compare import CompareScreen
+        from lumitui.app.tui.screens.compare_screen import CompareScreen
 
         self.push_screen(CompareScreen(self.runs, event.run_ids))
 
     def action_help(self) -> None:
         """Show the keys that work here."""
-        from lumitui.app.tui.dialogs.notices import HelpDialog
+        from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
         from lumitui.app.tui.dialogs.palette import actions_of
 
         self.push_screen(HelpDialog(actions_of(self.screen)))

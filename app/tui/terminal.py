@@ -17,7 +17,7 @@ from lumitui.app.tui import messages
 from lumitui.app.tui.loop.key_order import OrderedKeysApp
 from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.widgets.control_filter import ControlFilter
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.tui.dialogs.question import QuestionDialog
@@ -101,7 +101,7 @@ class TerminalApp(OrderedKeysApp):
 
     def _show_next_error(self) -> None:
         """Show the error that waits longest, if nothing else has the next key."""
-        from lumitui.app.tui.dialogs.notices import ErrorDialog
+        from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 
         taken = isinstance(self.screen, ErrorDialog) or _is_question(self.screen)
         if self._errors and not taken and not self.is_typed_in:

@@ -23,7 +23,7 @@ from lumitui.remote.laptop.process_tree import (
     send,
     session_of,
 )
-from lumitui.remote.run_folder import JOB_SCRIPT, attempt_log
+from lumitui.remote.site.run_folder import JOB_SCRIPT, attempt_log
 
 REQUEUED = "REQUEUED"
 """Slurm's word for an attempt whose job went back into the queue; no record ends with it."""

@@ -8,7 +8,7 @@ import shlex
 import signal
 from dataclasses import dataclass
 
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
 
 MAX_TASKS = 512
 """More processes than this are a mistake on one machine."""

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lumitui.remote.run_folder import CANCELLED, JOB_SCRIPT, STATE, attempt_log
+from lumitui.remote.site.run_folder import CANCELLED, JOB_SCRIPT, STATE, attempt_log
 
 LIVE = ("RUNNING", "COMPLETING")
 """States of a job that has not ended."""

@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.errors import OutcomeUnknown, RefusedError
-from lumitui.remote.run_folder import POLL_SECONDS, STATE
 from lumitui.remote.scheduler.cancelling import NEXT
-from lumitui.remote.scheduler.gpus import Gpu
-from lumitui.remote.scheduler.overview import Overview
-from lumitui.remote.scheduler.protocol import (
+from lumitui.remote.scheduler.cluster_overview import Overview
+from lumitui.remote.scheduler.run_files import files_script, parse_files
+from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_WORDS,
     STATES,
     Answer,
@@ -24,13 +22,15 @@ from lumitui.remote.scheduler.protocol import (
     Submission,
     Watch,
 )
-from lumitui.remote.scheduler.run_files import files_script, parse_files
+from lumitui.remote.scheduler.step_gpus import Gpu
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
-from lumitui.remote.transport.fields import json_of, last_words, lines, moment, short
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.site.answer_fields import json_of, last_words, lines, moment, short
+from lumitui.remote.site.errors import OutcomeUnknown, RefusedError
+from lumitui.remote.site.run_folder import POLL_SECONDS, STATE
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.transport.transport import Transport
 
 if TYPE_CHECKING:
     # Pydantic, which it brings, is not needed to poll.

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 from lumitui.remote.laptop.process_tree import KILL_WAIT
-from lumitui.remote.notation.cores import format_cores
+from lumitui.remote.site.core_sets import format_cores
 
 _FORWARDED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _FORWARDED |= {signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}

@@ -36,7 +36,7 @@ from lumitui.remote.laptop.job_store import (
     read_record,
     remove_job,
 )
-from lumitui.remote.run_folder import JOB_SCRIPT
+from lumitui.remote.site.run_folder import JOB_SCRIPT
 
 
 def submit(name: str, run: Path) -> int:

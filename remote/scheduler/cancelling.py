@@ -8,13 +8,13 @@ a job of the run has ended, or is being ended and its next attempt would read th
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lumitui.remote.errors import OutcomeUnknown, RefusedError
-from lumitui.remote.run_folder import CANCELLED, CLAIM
-from lumitui.remote.scheduler.protocol import MOST_WORDS, Watch
+from lumitui.remote.scheduler.scheduler_protocol import MOST_WORDS, Watch
 from lumitui.remote.scheduler.slurm_answers import MOST_LIST
-from lumitui.remote.transport.fields import count
+from lumitui.remote.site.answer_fields import count
+from lumitui.remote.site.errors import OutcomeUnknown, RefusedError
+from lumitui.remote.site.run_folder import CANCELLED, CLAIM
+from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import parse_records, record_functions
-from lumitui.remote.transport.shell import fill, quote
 
 NEXT = "The next refresh settles it (`lumitui status`)."
 """What to do about a cancel that nobody has confirmed."""

@@ -12,10 +12,10 @@ A scheduler adds three functions. `mine` prints the ids of the run's jobs that t
 `drop ID...` cancels jobs that `mine` has printed just before.
 """
 
-from lumitui.remote.run_folder import CLAIM, LOCK, RECEIPT, SCRIPTS
-from lumitui.remote.scheduler.protocol import MOST_WORDS, Submission
+from lumitui.remote.scheduler.scheduler_protocol import MOST_WORDS, Submission
+from lumitui.remote.site.run_folder import CLAIM, LOCK, RECEIPT, SCRIPTS
+from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.transport.records import record_functions
-from lumitui.remote.transport.shell import SHA, fill, quote
 
 UNDECIDED = (
     "timed? ?out|communicat|try again|temporar|unable to contact|zero bytes|connection"

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lumitui.remote.errors import AnswerUnusable, RefusedError
-from lumitui.remote.transport.fields import count, last_words
-from lumitui.remote.transport.protocol import Transport
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.site.answer_fields import count, last_words
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transport.transport import Transport
 
 MOST = 500
 """Matches of one request."""

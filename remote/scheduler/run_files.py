@@ -3,13 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import TypedDict
 
-from lumitui.remote import run_folder
-from lumitui.remote.scheduler.protocol import ExitFile, Hang, RunFiles, Watch
-from lumitui.remote.transport.fields import count, json_of, lines, moment, short, whole
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.scheduler.scheduler_protocol import ExitFile, Hang, RunFiles, Watch
+from lumitui.remote.site import run_folder
+from lumitui.remote.site.answer_fields import count, json_of, lines, moment, short, whole
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.transport.transport import Transport
 
 METRICS_BYTES = 65536
 """Most bytes of metrics that one poll brings of a run."""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.remote import run_folder
-from lumitui.remote.transport.fields import count, lines
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.site import run_folder
+from lumitui.remote.site.answer_fields import count, lines
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.transport.transport import Transport
 
 RECORD_BYTES = 1_000_000
 """Most bytes of one record that are read. A script and a configuration have some 10 kB."""

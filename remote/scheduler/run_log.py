@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lumitui.remote.errors import AnswerUnusable, RefusedError
-from lumitui.remote.transport.fields import count, last_words
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.site.answer_fields import count, last_words
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.transport.transport import Transport
 
 _NO_LOG, _UNREADABLE = 44, 45
 """Exit codes of the script; tail, wc and the shell itself use others."""

@@ -7,23 +7,30 @@ No JSON: squeue --json differs between versions (22.05 and 24.05 here). Fields a
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lumitui.remote.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
 from lumitui.remote.scheduler.cancelling import cancel_script, parse_cancel
-from lumitui.remote.scheduler.gpus import Gpu, read_gpus
-from lumitui.remote.scheduler.overview import Overview, ask_overview
-from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, Poll, State, Submission, Watch
+from lumitui.remote.scheduler.cluster_overview import Overview, ask_overview
 from lumitui.remote.scheduler.run_files import files_script
+from lumitui.remote.scheduler.scheduler_protocol import (
+    MOST_WORDS,
+    Answer,
+    Poll,
+    State,
+    Submission,
+    Watch,
+)
 from lumitui.remote.scheduler.slurm_answers import (
     ACCOUNT_FIELDS,
     MOST_LIST,
     QUEUE_FIELDS,
     parse_poll,
 )
+from lumitui.remote.scheduler.step_gpus import Gpu, read_gpus
 from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.site.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import new_marker, record_functions
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.shell import fill, quote
+from lumitui.remote.transport.transport import Transport
 
 if TYPE_CHECKING:
     # Pydantic, which it brings, is not needed to poll.

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lumitui.remote.run_folder import JOB_SCRIPT
-from lumitui.remote.scheduler.protocol import (
+from lumitui.remote.scheduler.run_files import parse_files
+from lumitui.remote.scheduler.scheduler_protocol import (
     BY_YOU,
     MOST_WORDS,
     STATES,
@@ -13,8 +13,8 @@ from lumitui.remote.scheduler.protocol import (
     State,
     Watch,
 )
-from lumitui.remote.scheduler.run_files import parse_files
-from lumitui.remote.transport.fields import lines, moment
+from lumitui.remote.site.answer_fields import lines, moment
+from lumitui.remote.site.run_folder import JOB_SCRIPT
 from lumitui.remote.transport.records import parse_records
 
 QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"

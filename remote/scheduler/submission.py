@@ -3,14 +3,14 @@
 import math
 from typing import NamedTuple
 
-from lumitui.remote.errors import LinkLost
-from lumitui.remote.run_folder import SUBMIT_SECONDS
 from lumitui.remote.scheduler.evidence import settle_script, submit_script
-from lumitui.remote.scheduler.protocol import MOST_WORDS, Answer, State, Submission
-from lumitui.remote.transport.fields import count, moment
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.scheduler.scheduler_protocol import MOST_WORDS, Answer, State, Submission
+from lumitui.remote.site.answer_fields import count, moment
+from lumitui.remote.site.errors import LinkLost
+from lumitui.remote.site.run_folder import SUBMIT_SECONDS
 from lumitui.remote.transport.records import new_marker, parse_records
 from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Result, Transport
 
 
 class Outcome(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from lumitui.remote.notation import walltime
-from lumitui.remote.notation.cores import parse_cores
+from lumitui.remote.site import walltime
+from lumitui.remote.site.core_sets import parse_cores
 
 
 def _time(text: str) -> str:

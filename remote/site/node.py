@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lumitui.remote.notation.cores import parse_cores
+from lumitui.remote.site.core_sets import parse_cores
 from lumitui.remote.site.device import Device, device
 from lumitui.remote.site.facts import Cores, Count, Facts, OneWord
 from lumitui.remote.site.this_machine import allowed_cores, shape_here

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
 from lumitui.remote.site.facts import Count, Facts, OneWord, Rate, Share, Time, fills
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site

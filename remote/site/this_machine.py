@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection
 
-from lumitui.remote.notation.cores import format_cores
+from lumitui.remote.site.core_sets import format_cores
 
 NO_AFFINITY = "this machine's system lets no process choose its cores"
 TOO_FEW = "this machine has fewer cores than a node has ranks"

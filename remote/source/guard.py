@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from lumitui.remote.site.secret_shapes import Mark, shape_of
 from lumitui.remote.source.gitignore import Patterns
 from lumitui.remote.source.secret_names import HEAD_BYTES, NameRule, has_settings, secret_name
-from lumitui.remote.source.secret_shapes import Mark, shape_of
 
 
 @dataclass(frozen=True)

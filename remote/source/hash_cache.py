@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.remote.source.secret_shapes import RULES_ID, Mark, is_shape
+from lumitui.remote.site.secret_shapes import RULES_ID, Mark, is_shape
 
 _RACY_NS = 2_000_000_000
 """FAT has the coarsest times, 2 s; ext4 and APFS have those of the kernel's tick, 4 ms."""

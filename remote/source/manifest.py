@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 
 @dataclass(frozen=True)

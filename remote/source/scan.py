@@ -7,14 +7,14 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.secret_shapes import ShapeSearch
 from lumitui.remote.source.guard import Guard
 from lumitui.remote.source.hash_cache import Contents, Hashes
-from lumitui.remote.source.links import Follow, names_of
 from lumitui.remote.source.manifest import Entry, Manifest
+from lumitui.remote.source.outside_links import Follow, names_of
+from lumitui.remote.source.project_walk import Found, Limits, walk
 from lumitui.remote.source.secret_names import NameRule
-from lumitui.remote.source.secret_shapes import ShapeSearch
-from lumitui.remote.source.walk import Found, Limits, walk
 
 _CHUNK = 1 << 20
 _Where = Callable[[str], Path]

@@ -12,12 +12,12 @@ from contextlib import suppress
 from itertools import chain
 from typing import Protocol
 
-from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.site.errors import LinkError, LinkLost
 from lumitui.remote.ssh.exchange import Channel, Exchange
 from lumitui.remote.ssh.prompts import is_attended
+from lumitui.remote.transport.answer_limits import check_stream
 from lumitui.remote.transport.framing import Framing, pieces
-from lumitui.remote.transport.limits import check_stream
-from lumitui.remote.transport.protocol import Result
+from lumitui.remote.transport.transport import Result
 
 _SETTLE = 3.0  # sshd frees a session a moment after its channel is closed
 _STARTING = 120.0

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import paramiko
 
-from lumitui.remote.errors import AnswerNeeded, LinkError
+from lumitui.remote.site.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.auth import LogIn
 from lumitui.remote.ssh.channels import Requests
@@ -22,9 +22,9 @@ from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, ParamikoLink, SshTransport
 from lumitui.remote.ssh.options.aliases import aliases
+from lumitui.remote.ssh.options.option_table import Table
 from lumitui.remote.ssh.options.resolve import resolve, stricter
 from lumitui.remote.ssh.options.sources import has_openssh, openssh_table, paramiko_table
-from lumitui.remote.ssh.options.table import Table
 from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import paramiko
 
-from lumitui.remote.errors import AnswerNeeded
+from lumitui.remote.site.errors import AnswerNeeded
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
-from lumitui.remote.errors import LinkError, LinkLost
-from lumitui.remote.transport.fields import last_words
+from lumitui.remote.site.answer_fields import last_words
+from lumitui.remote.site.errors import LinkError, LinkLost
+from lumitui.remote.transport.answer_limits import Outputs
 from lumitui.remote.transport.framing import Framing
-from lumitui.remote.transport.limits import Outputs
 
 _POLL = 0.3
 _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session

@@ -11,7 +11,7 @@ from typing import cast
 import paramiko
 from paramiko.packet import Packetizer
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.channels import ChannelRefused, CommandRefused
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.exchange import Channel

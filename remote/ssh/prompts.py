@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.remote.errors import AnswerNeeded
+from lumitui.remote.site.errors import AnswerNeeded
 
 
 @dataclass(frozen=True)

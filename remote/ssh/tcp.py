@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from lumitui.remote.errors import LinkError
-from lumitui.remote.transport.fields import last_words
+from lumitui.remote.site.answer_fields import last_words
+from lumitui.remote.site.errors import LinkError
 
 _POLL = 0.3
 _HEAD = 512  # bytes kept of what a server sends first: a refusal comes before the SSH banner

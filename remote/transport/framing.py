@@ -14,7 +14,7 @@ import secrets
 import shlex
 from collections.abc import Iterable, Iterator
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 # CDPATH lets `cd` print a path, TAR_OPTIONS leaves files out, GREP_OPTIONS changes what is found.
 _READ = (

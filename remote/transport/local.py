@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.site.errors import LinkError, LinkLost
+from lumitui.remote.transport.answer_limits import Outputs, check_stream
 from lumitui.remote.transport.framing import Framing, pieces
-from lumitui.remote.transport.limits import Outputs, check_stream
-from lumitui.remote.transport.protocol import Result
+from lumitui.remote.transport.transport import Result
 
 _POLL = 0.3
 _CHUNK = 1 << 16

@@ -12,7 +12,7 @@ A record whose closing line is missing is left out: the script ended in the midd
 import secrets
 from typing import NamedTuple
 
-from lumitui.remote.errors import AnswerUnusable
+from lumitui.remote.site.errors import AnswerUnusable
 
 MOST_RECORDS = 100_000
 """Most records of one answer. A poll of 1,000 runs brings some 4,000, each with an exit file or

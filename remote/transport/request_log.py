@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from lumitui.remote.errors import LinkLost, LumiError
+from lumitui.remote.site.errors import LinkLost, LumiError
 from lumitui.remote.transport.framing import pieces
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.transport import Result, Transport
 
 MOST_REQUESTS = 500
 """Requests of one site that are remembered; the oldest go first."""

@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from tests.support.jobs.small_jobs import hello_project
 from tests.support.program.command_line import HELLO, Here
 from tests.support.program.driven_tui import JOB, SCRIPT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 
 pytestmark = pytest.mark.both_slurms

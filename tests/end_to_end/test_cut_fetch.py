@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.program.command_line import CLUSTER, envelope, history, lt, write
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster

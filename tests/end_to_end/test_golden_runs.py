@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.follow.results.summary import summarize
 from lumitui.app.job.spec import changed
-from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
 from tests.support.jobs.sites.golden_jobs import golden_path, job_of
 from tests.support.jobs.small_jobs import finish

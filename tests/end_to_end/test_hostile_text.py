@@ -18,7 +18,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import read_job
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.attacks.hostile_text import (
     CANARY,
     as_yaml,

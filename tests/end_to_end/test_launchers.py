@@ -9,7 +9,7 @@ import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, changed, parse_job
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding import binding_jobs
 from tests.support.jobs.binding.binding_jobs import Proving
 from tests.support.jobs.endings import in_shell

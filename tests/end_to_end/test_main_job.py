@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.follow.results.summary import summarize
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, changed, parse_job
-from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster

@@ -218,7 +218,7 @@ def test_a_default_acl_above_opens_nothing(planted: Planted, cluster: Cluster) -
 def test_a_link_that_waits_in_a_shared_folder_is_not_followed(
     planted: Planted, cluster: Cluster, tmp_path: Path
 ) -> None:
-    from lumitui.remote.questions.doctor.examine import work_script
+    from lumitui.remote.survey.doctor.examine import work_script
 
     script = work_script(str(planted.above))
     name = script.partition("/.lumitui-doctor-")[2].split()[0]

@@ -10,9 +10,9 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, TypeAdapter, field_validator
 
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
-from lumitui.remote.scheduler.states import State
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.remote.site.states import State
 
 _HERE = Path(__file__).parent
 

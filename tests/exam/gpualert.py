@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
-from lumitui.remote.scheduler.states import State
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.remote.site.states import State
 
 _CLASSES = {
     "gpu-memory": "cuda_oom",

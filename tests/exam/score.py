@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Ending
-from lumitui.app.explain.failure.meanings import EXIT_CODES
-from lumitui.remote.scheduler.states import State
+from lumitui.app.knowledge.causes.meanings import EXIT_CODES
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.remote.site.states import State
 from tests.exam.corpus import Excerpt, asked_once, benign, benign_logs, excerpts, got_over
 
 _CODES = {meaning.id for meaning in EXIT_CODES.values()} - {"usage", "no-command"}

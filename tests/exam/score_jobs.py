@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.app.compose.adviser import advice
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import parse_job
-from lumitui.app.lint.bash.read import read_script
-from lumitui.app.lint.model.job import Job
-from lumitui.app.lint.table import findings
-from lumitui.remote.errors import InputError
+from lumitui.app.knowledge.bash.script_reader import read_script
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.rule_table import findings
+from lumitui.app.launch.adviser import adviser
+from lumitui.app.launch.compose import compose
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.exam.jobs.cases import Case, Script, bad, good, scripts, scripts_folder
 
@@ -56,7 +56,7 @@ def said_of_job_file(text: str, site: str) -> list[Said]:
     """Return the errors and warnings about a job file; one that cannot be composed is refused."""
     profile = SITES.load(site)
     try:
-        found = advice.findings(compose(parse_job(text, "job.yaml"), profile), profile)
+        found = adviser.findings(compose(parse_job(text, "job.yaml"), profile), profile)
     except InputError as refused:
         return [Said("refused", "error", str(refused), "")]
     return [

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.files.wheels import make_wheel
 
 FOLDER = Path(__file__).parent / "jobs" / "blind"

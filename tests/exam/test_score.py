@@ -2,9 +2,9 @@
 
 import pytest
 
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Ending
-from lumitui.remote.scheduler.states import State
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.remote.site.states import State
 from tests.exam.corpus import asked_once, benign, excerpts, got_over, rewritten
 from tests.exam.score import changed, invented, score
 

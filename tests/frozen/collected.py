@@ -24,7 +24,7 @@ from lumitui.app.cli.process import run_verb
 from lumitui.app.cli.replies import REPLIES
 from lumitui.app.history.history import History
 from lumitui.app.job import examples
-from lumitui.app.settings import settings
+from lumitui.app.job.settings import settings
 from tests.exam.corpus import asked_once, benign_logs, excerpts, rewritten
 from tests.support.gallery.histories import typical
 from tests.support.jobs.adopted.corpus import corpus

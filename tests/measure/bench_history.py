@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.filter_syntax import parse
 from lumitui.app.history.listing.find_runs import Filter, Listing
 from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.terms import parse
 from lumitui.app.history.run import Provenance, Run
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.places import GOLDEN, ROOT
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from lumitui.app.history.history import History
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.measure.bench_history import fill
 from tests.measure.pictures.terminal import Terminal
 from tests.support.jobs.binding.binding_reports import EXACT, reports

@@ -21,9 +21,9 @@ import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.transport.shell import quote
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, read_cluster, start

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.storage.staging.contents import find, read
-from lumitui.remote.storage.staging.send import stage
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transfer.staging.ship_item import stage
+from lumitui.remote.transfer.staging.staged_contents import find, read
+from lumitui.remote.transport.transport import Transport
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
 from tests.support.servers.sshd import Sshd, running_sshd
 

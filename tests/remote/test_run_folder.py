@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import lumitui
-from lumitui.remote import run_folder
-from lumitui.remote.run_folder import attempt_exit, attempt_log, attempt_of_log
+from lumitui.remote.site import run_folder
+from lumitui.remote.site.run_folder import attempt_exit, attempt_log, attempt_of_log
 
 TEMPLATES = Path(lumitui.__file__).parent / "templates" / "job"
 SCRIPTS = (

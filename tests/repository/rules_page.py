@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from lumitui.app.lint.catalogue import Topic
+from lumitui.app.knowledge.rule_catalogue import Topic
 from lumitui.app.runs.rulebook import EXAMPLES, Example, topics
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.rules.rule_cases import Case, read_cases

@@ -10,7 +10,7 @@ from tests.repository import skips
 from tests.support.places import ALLOWED_SKIPS, ROOT
 
 ZSH = "tests/remote/transport/test_local.py::test_a_script_that_does_not_parse_says_so[zsh]"
-AT_IMPORT = "tests/app/compose/launchers/test_torchrun_binding.py"
+AT_IMPORT = "tests/app/launch/launchers/test_torchrun_binding.py"
 
 
 def without_zsh_or_torch(**more: str) -> str:

@@ -25,13 +25,13 @@ PLANTED = [
     ("remote/newcomer.py", "os", REMOTE, "not listed as layers:\n\n- lumitui.remote.newcomer"),
     ("remote/site/planted.py", "lumitui.app.job", HALVES, "site.planted -> lumitui.app.job"),
     ("app/scale/planted.py", "textual", INTERFACES, "app.scale.planted -> textual"),
-    ("app/watch/planted.py", "rich", INTERFACES, "app.watch.planted -> rich"),
-    ("app/results/planted.py", "click", INTERFACES, "app.results.planted -> click"),
-    ("app/send/planted.py", "jinja2", "Only compose knows Jinja", "app.send.planted -> jinja2"),
+    ("app/follow/planted.py", "rich", INTERFACES, "follow.planted -> rich"),
+    ("app/follow/results/planted.py", "click", INTERFACES, "results.planted -> click"),
+    ("app/explain/pages.py", "jinja2", "Only launch knows Jinja", "explain.pages -> jinja2"),
     ("app/history/planted.py", "aiohttp", "Only web knows an HTTP server", "planted -> aiohttp"),
-    ("app/job/bash.py", "tree_sitter", "Only lint knows tree-sitter", "job.bash -> tree_sitter"),
-    ("app/compose/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),
-    ("remote/storage/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),
+    ("app/job/bash.py", "tree_sitter", "Only knowledge knows tree-sitter", "bash -> tree_sitter"),
+    ("app/launch/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),
+    ("remote/transfer/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),
     ("app/job/planted.py", "lumitui.app.job.second", CIRCLES, "No cycles are allowed in"),
     ("app/job/second.py", "lumitui.app.job.planted", CIRCLES, "allowed in lumitui.app.job.\n"),
 ]  # fmt: skip
@@ -86,7 +86,7 @@ def test_every_contract_has_a_planted_violation() -> None:
     ("statement", "absent"),
     [
         ("import lumitui.app.runs", {"textual", "rich", "torch"}),
-        ("import lumitui.app.compose.launch", {"textual", "paramiko", "sqlite3"}),
+        ("import lumitui.app.launch.compose", {"textual", "paramiko", "sqlite3"}),
         ("import lumitui.remote.scheduler.slurm", {"textual", "paramiko", "pydantic"}),
     ],
 )

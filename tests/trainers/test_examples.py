@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.compose.deepspeed_batch import with_strategy
 from lumitui.app.job import examples
 from lumitui.app.job.examples import Example
 from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.deepspeed_batch import with_strategy
 from tests.support.places import TRAINERS as FOLDER
 from tests.support.trainers.ranks import Load, alone, losses, reported, train, train_alone
 

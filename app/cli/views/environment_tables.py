@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from lumitui.app.cli.views.tables import table
-from lumitui.app.compose.rules.venv import reaches_index
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
-from lumitui.app.questions.environments.contents import unknown_because, version_of
+from lumitui.app.launch.rules.venv_rules import reaches_index
+from lumitui.app.survey.environments.image_contents import unknown_because, version_of
 from lumitui.remote.site.profile import Site
-from lumitui.remote.storage.environments.images import Image
-from lumitui.remote.storage.environments.venvs import Removed, Venv
+from lumitui.remote.site.safe_text import spell_out
+from lumitui.remote.transfer.environments.image_listing import Image
+from lumitui.remote.transfer.environments.venvs import Removed, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
 clock = words.clock

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.cli.output import run_data
 from lumitui.app.cli.views.tables import pairs, section, table
-from lumitui.app.explain import overview, run_facts, timeline
-from lumitui.app.explain.failure.diagnosis import Diagnosis
+from lumitui.app.explain import run_facts, run_overview, timeline
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.explain.timeline import Attempt
+from lumitui.app.follow.results.summary import Summary
 from lumitui.app.history.run import Run
-from lumitui.app.results.summary import Summary
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.scale.speedup import Speedup
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.safe_text import spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
@@ -104,8 +104,8 @@ def page_text(page: RunPage, now: float, columns: int) -> str:
     """Return the page that a person reads."""
     run, proof = page.run, page.proof
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
-    rows = overview.rows(run, now, proof, page.summary, page.comparison)
-    rows = overview.with_grid(rows, page.advice)
+    rows = run_overview.rows(run, now, proof, page.summary, page.comparison)
+    rows = run_overview.with_grid(rows, page.advice)
     told = [row for row in rows if row[0] != "proof"]  # it has a part of its own
     metrics = run_facts.metrics(page.summary, page.broken_metrics)
     parts = [

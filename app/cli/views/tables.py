@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
+from lumitui.remote.site.safe_text import spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.history.file.facts import FileFacts
+    from lumitui.app.follow.sites.inventory import Removed
+    from lumitui.app.history.file.file_facts import FileFacts
     from lumitui.app.history.run import Run
     from lumitui.app.scale.changes import Change
-    from lumitui.app.watch.sites.stocks import Removed
-    from lumitui.remote.questions.doctor.check import Check
-    from lumitui.remote.questions.doctor.lint import Remark
-    from lumitui.remote.scheduler.overview import Overview
+    from lumitui.remote.scheduler.cluster_overview import Overview
     from lumitui.remote.site.profile import Site
-    from lumitui.remote.storage.results.fetch import Fetched
-    from lumitui.remote.storage.snapshots.prune import Pruned
-    from lumitui.remote.storage.staging.upkeep import Loose, Stock
+    from lumitui.remote.survey.doctor.check_result import Check
+    from lumitui.remote.survey.doctor.profile_checks import Remark
+    from lumitui.remote.transfer.results.fetch_files import Fetched
+    from lumitui.remote.transfer.snapshots.prune import Pruned
+    from lumitui.remote.transfer.staging.staging_upkeep import Loose, Stock
 
 NARROWEST = 8
 """Columns below which no column shrinks."""
@@ -225,7 +225,7 @@ def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
 
 def overview_text(overview: "Overview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
-    from lumitui.app.watch.sites.overview_words import parts_of
+    from lumitui.app.follow.sites.overview_words import parts_of
 
     parts = []
     for part in parts_of(overview, now):

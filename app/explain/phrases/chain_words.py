@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lumitui.app.history.attempts import KILLED, SAVED, AttemptRecord, saved
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.states import State
 
 _ENDS = {
     "requeue": "saved{at}, queued again",

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from lumitui.app.explain import words
 from lumitui.app.explain.waiting import again, plain_reason
-from lumitui.app.history.listing.states import GROUPS, WENT_WRONG
+from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
-from lumitui.remote.notation import walltime
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site import walltime
 from lumitui.remote.site.device import CPU
+from lumitui.remote.site.states import State
 
 BARS = "▁▂▃▄▅▆▇█"
 _PLACES = {

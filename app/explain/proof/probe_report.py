@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lumitui.app.explain.proof.preflight import Preflight, preflight_of
-from lumitui.app.explain.safe_text import plain
+from lumitui.app.explain.proof.preflight_report import Preflight, preflight_of
+from lumitui.remote.site.safe_text import plain
 
 
 @dataclass(frozen=True)

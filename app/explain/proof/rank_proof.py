@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from lumitui.app.explain.proof.probe_report import Report
 from lumitui.app.job.launch import Layout
-from lumitui.remote.notation.cores import parse_cores
+from lumitui.remote.site.core_sets import parse_cores
 
 _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from lumitui.app.history.file.sqlite_errors import ELSEWHERE, RECOVER
 from lumitui.app.history.schema import schema_of, writer_of
-from lumitui.app.settings import version
-from lumitui.remote.errors import HistoryError
+from lumitui.app.job.settings import version
+from lumitui.remote.site.errors import HistoryError
 
 
 def check_schema(db: sqlite3.Connection, path: Path, known: int) -> None:

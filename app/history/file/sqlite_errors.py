@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from lumitui.app.history.file.filesystem import can_lock
-from lumitui.remote.errors import HistoryError
+from lumitui.remote.site.errors import HistoryError
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
 """What Python's module raises; the second for a damaged schema, whose names are no text."""

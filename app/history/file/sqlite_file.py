@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from lumitui.app.history.file.compaction import compact
 from lumitui.app.history.file.damage import Damage, damage_in
-from lumitui.app.history.file.facts import FileFacts
+from lumitui.app.history.file.file_facts import FileFacts
 from lumitui.app.history.file.filesystem import (
     NO_FILE,
     can_lock,
@@ -37,8 +37,8 @@ from lumitui.app.history.file.sqlite_errors import (
 )
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
-from lumitui.app.history.texts.store import lost_texts
-from lumitui.remote.errors import HistoryError
+from lumitui.app.history.texts.text_table import lost_texts
+from lumitui.remote.site.errors import HistoryError
 
 BUSY_MS = 30_000
 """How long to wait for other processes' transactions. SQLite's own waiting slows down to ten tries

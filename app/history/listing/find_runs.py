@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.listing.kept_numbers import KeptNumbers
-from lumitui.app.history.listing.like import Condition, containing, like
 from lumitui.app.history.listing.order import NEWEST, Order, is_descending, keys_of, tables_of
+from lumitui.app.history.listing.sql_like import Condition, containing, like
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.run_row import COLUMNS, PARTS, from_row, part_of
 from lumitui.app.history.run import Run
 from lumitui.app.history.texts.packing import LostText, unpack
-from lumitui.app.history.texts.store import OF_RUNS
-from lumitui.remote.scheduler.states import State
+from lumitui.app.history.texts.text_table import OF_RUNS
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.terms import Term
+    from lumitui.app.history.listing.filter_syntax import Term
 
 CHUNK = 500
 """Runs that are in memory at once when all are read."""
@@ -55,7 +55,7 @@ class Filter:
             found.append((like("r.words"), [containing(self.text)]))
         if not self.terms:
             return found
-        from lumitui.app.history.listing.conditions import condition_of
+        from lumitui.app.history.listing.filter_sql import condition_of
 
         return found + [condition_of(term, kept.layouts, now) for term in self.terms]
 

@@ -12,7 +12,7 @@ from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.texts.packing import unpack
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.terms import Shape, Size
+    from lumitui.app.history.listing.filter_syntax import Shape, Size
 
 Row = tuple[float, ...]
 _FIELDS = {"layout": ("nodes", "gpus_per_node", "ranks_per_node"), "price": ("per_hour", "amount")}
@@ -34,7 +34,7 @@ class KeptNumbers:
 
     def layouts(self, size: "Size | Shape") -> Collection[int]:
         """Return the numbers of the layouts that have a size or a shape."""
-        from lumitui.app.history.listing.terms import Shape
+        from lumitui.app.history.listing.filter_syntax import Shape
 
         if isinstance(size, Shape):
             return [number for number, row in self._of("layout").items() if size.holds(*row)]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lumitui.app.history.run import NEWS_SECONDS
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.states import State
 
 
 class By(StrEnum):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 _TAG = re.compile(r"[\w.+-]{1,40}")
 

@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lumitui.app.history.rows.run_row import to_row
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.settings import version
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.settings import version
-from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.reading.writer import is_newer
+from lumitui.remote.site.states import State
 
 FORMAT = 1
 """A reader refuses a later format; new keys need no new number, and it ignores them."""

@@ -11,10 +11,10 @@ from lumitui.app.history.kept_spec import KeptSpec
 from lumitui.app.history.rows.strict import check_of, from_json
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.history.texts.packing import unpack
-from lumitui.app.history.texts.store import OF_RUNS, Column
+from lumitui.app.history.texts.text_table import OF_RUNS, Column
 from lumitui.app.job.launch import Layout, Price
-from lumitui.remote.scheduler.states import State
 from lumitui.remote.site.reading.writer import installed
+from lumitui.remote.site.states import State
 
 Part = KeptSpec | Layout | Price
 PARTS = ("spec", "layout", "price")

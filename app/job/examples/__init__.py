@@ -12,8 +12,8 @@ from lumitui.app.job.examples.adapted import (
     text_for,
     with_value,
 )
+from lumitui.app.job.examples.example_table import EXAMPLES, GROUPS, Example, examples, names
 from lumitui.app.job.examples.new_files import refuse_there, write_all, write_new
-from lumitui.app.job.examples.table import EXAMPLES, GROUPS, Example, examples, names
 
 __all__ = [
     "EXAMPLES",

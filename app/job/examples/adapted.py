@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 
 from lumitui.app.job.edit import set_value
-from lumitui.app.job.examples.table import Example, examples
+from lumitui.app.job.examples.example_table import Example, examples
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.yaml_marks import UNSEEN, scalar
-from lumitui.remote.errors import InputError
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.writer import marked

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.errors import InputError, LumiError
 
 
 def refuse_there(folder: Path, files: tuple[tuple[str, str], ...]) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.scale.scaling.scaling_words import short
 from lumitui.app.scale.scaling.study import Scaling, Size
-from lumitui.app.scale.scaling.words import short
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.safe_text import spell_out
 
 _WIDTH, _HEIGHT = 720, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 24, 64, 72

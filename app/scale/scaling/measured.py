@@ -6,6 +6,8 @@ from itertools import pairwise
 from statistics import median
 
 from lumitui.app.explain import words
+from lumitui.app.follow.results.summary import summarize
+from lumitui.app.follow.results.throughput import WIRE
 from lumitui.app.history.metrics.points import MetricPoint
 from lumitui.app.history.metrics.speeds import WARM_UP_STEPS, speeds_of
 from lumitui.app.history.run import Run
@@ -15,11 +17,9 @@ from lumitui.app.job.script_args import (
     rate_argument,
     with_argument,
 )
-from lumitui.app.results.summary import summarize
-from lumitui.app.results.throughput import WIRE
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
 from lumitui.app.scale.scaling.step_time import Wire
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 
 _DEVIATIONS = 2.563
 """Standard deviations between the 10th and the 90th percentile of a normal distribution."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lumitui.app.explain.words import price
-from lumitui.app.scale.scaling import words
+from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.study import Scaling, Size
 
 
@@ -38,8 +38,8 @@ def basis(scaling: Scaling) -> str:
         return ""
     if not scaling.knows_work:
         said = "How many samples the run trains is not known, so no time is predicted."
-        return f"{said} {words.basis(scaling)}"
-    return f"Time and price are for {scaling.whole.words}. {words.basis(scaling)}"
+        return f"{said} {scaling_words.basis(scaling)}"
+    return f"Time and price are for {scaling.whole.words}. {scaling_words.basis(scaling)}"
 
 
 def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
@@ -53,12 +53,12 @@ def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
         return (*start, "-", "-", most, "")
     if not scaling.knows_work:
         most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
-        return (*start, "-", words.percent(size.efficiency), most, _origin(size))
-    paid = words.middle(size.whole.price, price)
+        return (*start, "-", scaling_words.percent(size.efficiency), most, _origin(size))
+    paid = scaling_words.middle(size.whole.price, price)
     return (
         *start,
-        words.middle(size.whole.seconds, words.time_text),
-        words.percent(size.efficiency),
+        scaling_words.middle(size.whole.seconds, scaling_words.time_text),
+        scaling_words.percent(size.efficiency),
         f"{paid} {unit}" if size.whole.price.high > 0 else "nothing",
         _note(size),
     )

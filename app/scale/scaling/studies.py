@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.remote.errors import InputError
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     # What a study needs is imported when one is made: the program starts without it.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from lumitui.app.compose.deepspeed_batch import whole
 from lumitui.app.history.run import Run
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.launch.deepspeed_batch import whole
 from lumitui.app.scale.scaling.measured import (
     LeftOut,
     MeasuredRun,
@@ -18,8 +18,8 @@ from lumitui.app.scale.scaling.measured import (
 )
 from lumitui.app.scale.scaling.model import Estimate, Model
 from lumitui.app.scale.scaling.step_time import Exchange, Measured, StepModel
-from lumitui.remote.notation import walltime
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site import walltime
 from lumitui.remote.site.device import Device
 from lumitui.remote.site.node import Links
 

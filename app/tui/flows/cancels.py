@@ -10,9 +10,9 @@ from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.leaving import LeavingApp
-from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.errors import InputError, LinkError, LumiError
+from lumitui.remote.site.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
@@ -26,7 +26,7 @@ class CancelApp(LeavingApp):
 
     @on(messages.CancelWanted)
     def _cancel_wanted(self, event: messages.CancelWanted) -> None:
-        from lumitui.app.tui.dialogs.confirm import AROUND, Confirm
+        from lumitui.app.tui.dialogs.confirm_dialog import AROUND, Confirm
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -66,7 +66,7 @@ class CancelApp(LeavingApp):
 
     @on(messages.CancelManyWanted)
     def _cancel_many_wanted(self, event: messages.CancelManyWanted) -> None:
-        from lumitui.app.tui.dialogs.confirm import Confirm
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         def live() -> list[Run]:
             found = (self._run(run_id) for run_id in event.run_ids)

@@ -7,7 +7,7 @@ from textual import on
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.scale_up import ScaleApp
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.states import State
 
 
 class FirstRunApp(ScaleApp):
@@ -15,7 +15,7 @@ class FirstRunApp(ScaleApp):
 
     def open_job(self, job: Path) -> None:
         """Open a job file on the screen New; esc leads back to where the person was."""
-        from lumitui.app.tui.screens.new import NewScreen
+        from lumitui.app.tui.screens.new_screen import NewScreen
 
         self.push_screen(NewScreen(self.runs, job))
 

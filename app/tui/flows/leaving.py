@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lumitui.app.tui.workers import WorkerApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
+    from lumitui.app.job.settings import Settings
+    from lumitui.app.launch.send.drafts.draft import Draft
     from lumitui.app.runs import Runs
-    from lumitui.app.send.drafts.draft import Draft
-    from lumitui.app.settings import Settings
     from lumitui.remote.connect import Connect
 
 
@@ -76,7 +76,7 @@ class LeavingApp(WorkerApp):
             self.exit(0)
 
     def _ask_to_leave(self) -> None:
-        from lumitui.app.tui.dialogs.confirm import Confirm
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         if self.screen.id == "leaving":
             return

@@ -13,9 +13,9 @@ from textual import on
 
 from lumitui.app.explain import words
 from lumitui.app.tui import messages
-from lumitui.app.tui.flows.mutations import MutationApp
-from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.remote.errors import LumiError
+from lumitui.app.tui.flows.send_flow import MutationApp
+from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.scale.resubmission import Resubmission
@@ -28,14 +28,14 @@ class ScaleApp(MutationApp):
 
     @on(messages.ScalingWanted)
     def _scaling_wanted(self, event: messages.ScalingWanted) -> None:
-        from lumitui.app.tui.screens.scaling import ScalingScreen
+        from lumitui.app.tui.screens.scaling_screen import ScalingScreen
 
         if self._run(event.run_id) is not None:
             self.push_screen(ScalingScreen(self.runs, event.run_id))
 
     @on(messages.ResubmitWanted)
     def _resubmit_wanted(self, event: messages.ResubmitWanted) -> None:
-        from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+        from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 
         def answered(plans: tuple[Resubmission, ...] | None) -> None:
             if plans and len(plans) == 1:
@@ -49,8 +49,8 @@ class ScaleApp(MutationApp):
 
     def _confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for all of them, with what they cost in all."""
-        from lumitui.app.scale.series import ladder_terms
-        from lumitui.app.tui.dialogs.confirm import Confirm
+        from lumitui.app.scale.series_words import ladder_terms
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         first = plans[0].preview
 
@@ -75,7 +75,7 @@ class ScaleApp(MutationApp):
 
     @on(messages.SeriesEnded)
     def _series_ended(self, event: messages.SeriesEnded) -> None:
-        from lumitui.app.scale.series import failure, sent_of, sent_sentence, why_stopped
+        from lumitui.app.scale.series_words import failure, sent_of, sent_sentence, why_stopped
 
         seen, under_way = self._send_over(event)
         sent = sent_of(event.outcomes)
@@ -127,7 +127,7 @@ class ScaleApp(MutationApp):
     @on(messages.RestReady)
     def _rest_ready(self, event: messages.RestReady) -> None:
         """Ask whether to send the rest; when what is left changes meanwhile, ask anew."""
-        from lumitui.app.tui.dialogs.confirm import Confirm
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
         from lumitui.app.tui.widgets.launch_text import whole_price
 
         found, previews = event.standing, event.previews

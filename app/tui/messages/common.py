@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 
 @dataclass(eq=False, repr=False)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
     from lumitui.app.explain.phrases.price_words import Outlook
-    from lumitui.app.questions.inquiry.inquiries import Inquired
-    from lumitui.app.send.drafts.draft import Draft
-    from lumitui.app.send.drafts.drafts import Checked
-    from lumitui.app.send.preview import Preview
+    from lumitui.app.launch.send.drafts.draft import Draft
+    from lumitui.app.launch.send.drafts.drafts import Checked
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.survey.inquiry.inquiries import Inquired
 
 Beginning = Literal["file", "example", "run"]
 """What a draft can begin with."""

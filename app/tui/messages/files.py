@@ -13,7 +13,7 @@ from lumitui.app.tui.messages.common import Answer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lumitui.app.results.run_files import FileList, Preview
+    from lumitui.app.follow.results.listed_files import FileList, Preview
 
 
 @dataclass(eq=False, repr=False)

@@ -12,8 +12,8 @@ from textual.message_pump import MessagePump
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.remote.errors import LumiError
-    from lumitui.remote.questions.doctor.check import Check
+    from lumitui.remote.site.errors import LumiError
+    from lumitui.remote.survey.doctor.check_result import Check
 
 
 @dataclass(eq=False, repr=False)

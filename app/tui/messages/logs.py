@@ -13,11 +13,11 @@ from lumitui.app.tui.messages.common import Answer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lumitui.app.watch.log.follow import LogEvent
-    from lumitui.app.watch.log.pages import Found
-    from lumitui.remote.errors import LumiError
+    from lumitui.app.follow.log.log_follower import LogEvent
+    from lumitui.app.follow.log.log_pages import Found
     from lumitui.remote.scheduler.log_search import Sought
     from lumitui.remote.scheduler.run_log import Page
+    from lumitui.remote.site.errors import LumiError
 
 
 @dataclass(eq=False, repr=False)

@@ -10,7 +10,7 @@ from textual.message import Message
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.remote.errors import LumiError
+    from lumitui.remote.site.errors import LumiError
 
 
 @dataclass(eq=False, repr=False)

@@ -12,12 +12,12 @@ from textual.message_pump import MessagePump
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.app.explain.failure.diagnosis import Diagnosis
-    from lumitui.app.history.listing.glance import Key
-    from lumitui.app.results.comparison import CodeChange, Comparison
-    from lumitui.app.results.figures import Figures
-    from lumitui.app.results.log_patterns import LogFigures
-    from lumitui.app.scale.overview import Overview
+    from lumitui.app.follow.results.comparison import CodeChange, Comparison
+    from lumitui.app.follow.results.log_patterns import LogFigures
+    from lumitui.app.follow.results.run_figures import Figures
+    from lumitui.app.history.listing.metrics_preview import Key
+    from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+    from lumitui.app.scale.lineage_overview import Overview
 
 
 @dataclass(eq=False, repr=False)

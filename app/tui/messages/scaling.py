@@ -12,12 +12,12 @@ from textual.screen import Screen
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.series import Series
+    from lumitui.app.history.listing.series_runs import Series
+    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.scale.scaling.studies import Question
     from lumitui.app.scale.scaling.study import Scaling
-    from lumitui.app.scale.series import Outcome, Standing
-    from lumitui.app.send.preview import Preview
-    from lumitui.remote.errors import LumiError
+    from lumitui.app.scale.series_words import Outcome, Standing
+    from lumitui.remote.site.errors import LumiError
 
 
 @dataclass(eq=False, repr=False)

@@ -11,9 +11,9 @@ from textual.message_pump import MessagePump
 from lumitui.app.tui.messages.common import Answer
 
 if TYPE_CHECKING:
-    from lumitui.app.watch.refresh import Refreshed
-    from lumitui.app.watch.sites.clusters import RunGpus
-    from lumitui.remote.errors import LumiError
+    from lumitui.app.follow.refresh import Refreshed
+    from lumitui.app.follow.sites.cluster_overviews import RunGpus
+    from lumitui.remote.site.errors import LumiError
 
 
 @dataclass(eq=False, repr=False)

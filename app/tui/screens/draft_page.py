@@ -9,13 +9,13 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from lumitui.app.launch.send.drafts.draft import Draft, save
 from lumitui.app.runs import Runs
-from lumitui.app.send.drafts.draft import Draft, save
 from lumitui.app.tui import messages
 from lumitui.app.tui.dialogs.unsaved import Answer, LeaveDialog, SaveDialog
-from lumitui.app.tui.panes.compose.views import DraftViews
+from lumitui.app.tui.panes.compose.compose_views import DraftViews
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 
 def path_of(text: str) -> Path:

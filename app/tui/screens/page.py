@@ -11,12 +11,12 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
+from lumitui.app.follow.sites.link_words import Link, LinkState, titles
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
-from lumitui.app.watch.sites.links import Link, LinkState, titles
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.errors import InputError, LumiError
 
 LINK_STYLES = {
     LinkState.LIVE: "green",

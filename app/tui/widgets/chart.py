@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual.widget import Widget
 
-from lumitui.app.results.summary import Curve, thinned
+from lumitui.app.follow.results.summary import Curve, thinned
 
 BARS = " ▁▂▃▄▅▆▇█"
 LABEL = 10

@@ -4,7 +4,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from lumitui.app.explain.safe_text import CONTROL
+from lumitui.remote.site.safe_text import CONTROL
 
 
 class ControlFilter(LineFilter):

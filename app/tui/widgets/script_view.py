@@ -10,12 +10,12 @@ from textual.content import Content
 from textual.highlight import highlight
 from textual.widgets import Static
 
-from lumitui.app.compose.draft.script_changes import changes, count
-from lumitui.app.explain.safe_text import log_line
 from lumitui.app.explain.words import count as plural
 from lumitui.app.explain.words import file_heading
+from lumitui.app.launch.draft.script_changes import changes, count
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.remote.run_folder import JOB_SCRIPT
+from lumitui.remote.site.run_folder import JOB_SCRIPT
+from lumitui.remote.site.safe_text import log_line
 
 
 class ScriptView(Scroll):

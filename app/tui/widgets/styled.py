@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 from textual.strip import Strip
 
-from lumitui.app.explain.safe_text import log_line
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.safe_text import log_line
+from lumitui.remote.site.states import State
 
 COLOURS: dict[State, str] = {
     State.SENDING: "cyan",

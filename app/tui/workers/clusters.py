@@ -6,7 +6,7 @@ from textual import on, work
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 
 class ClusterWorkers(CoreApp):

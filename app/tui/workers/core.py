@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.reactive import var
 
+from lumitui.app.follow.sites.link_words import Link
+from lumitui.app.follow.sites.schedule import Schedule
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.terminal import TerminalApp
-from lumitui.app.watch.sites.links import Link
-from lumitui.app.watch.sites.schedule import Schedule
 
 if TYPE_CHECKING:
     from lumitui.app.tui.widgets.log.log_ranks import LogPlace

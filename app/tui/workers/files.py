@@ -39,8 +39,8 @@ class FileWorkers(CoreApp):
 
     @work(thread=True, group="fetch", exit_on_error=False)
     def _fetch_file(self, wanted: messages.FileFetchWanted) -> None:
-        from lumitui.app.results.fetch import check
-        from lumitui.app.results.run_files import pattern_of
+        from lumitui.app.follow.results.fetch_report import check
+        from lumitui.app.follow.results.listed_files import pattern_of
 
         path = None
         try:

@@ -8,10 +8,10 @@ from textual import on, work
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
-    from lumitui.remote.questions.doctor.check import Check
+    from lumitui.remote.survey.doctor.check_result import Check
 
 
 class GuideWorkers(CoreApp):

@@ -8,11 +8,11 @@ from textual import on, work
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
+    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.scale.resubmission import Resubmission
-    from lumitui.app.send.preview import Preview
     from lumitui.app.tui.dialogs.sending import SendingDialog
 
 

@@ -8,7 +8,7 @@ from textual.worker import get_current_worker
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 MOST_WAITING = 8
 """Messages with pieces of a log that its pane has not drawn yet."""
@@ -27,8 +27,8 @@ class LogWorkers(CoreApp):
 
     @work(thread=True, group="follow", exclusive=True, exit_on_error=False)
     def _follow(self, wanted: messages.FollowWanted) -> None:
-        from lumitui.app.watch.log.follow import LogEnded, LogGrew
-        from lumitui.app.watch.wait import rest
+        from lumitui.app.follow.log.log_follower import LogEnded, LogGrew
+        from lumitui.app.follow.wait import rest
 
         worker = get_current_worker()
         pane, due = wanted.reply_to, 0.0

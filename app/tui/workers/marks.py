@@ -10,7 +10,7 @@ from textual import on, work
 from lumitui.app.explain import words
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 
 class MarkWorkers(CoreApp):
@@ -63,7 +63,7 @@ class MarkWorkers(CoreApp):
 
     @work(thread=True, group="fetch", exit_on_error=False)
     def _fetch(self, wanted: messages.FetchWanted) -> None:
-        from lumitui.app.results import fetch as results
+        from lumitui.app.follow.results import fetch_report as results
 
         folder = Path(os.path.expanduser(wanted.target))  # leaves `~nobody` as it is
         several = len(wanted.run_ids) > 1

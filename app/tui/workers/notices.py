@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal
 from textual import events, on, work
 from textual.reactive import var
 
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.watch.news.events import Event
+    from lumitui.app.follow.notifications.events import Event
     from lumitui.remote.connect import Connect
 
 TOAST_SECONDS = 12.0
@@ -44,7 +44,7 @@ class NoticeWorkers(CoreApp):
         """Runs whose ends belong to the absence; None: the catch-up is over."""
 
     def _unknown(self) -> set[str] | None:
-        from lumitui.app.watch.news.last_seen import read_last_seen
+        from lumitui.app.follow.notifications.last_seen import read_last_seen
 
         seen = read_last_seen(self._file)
         if seen is None:
@@ -63,7 +63,7 @@ class NoticeWorkers(CoreApp):
         before, self._states = self._states, states
         if before is None or before == states:
             return
-        from lumitui.app.watch.news.events import changed, event_of
+        from lumitui.app.follow.notifications.events import changed, event_of
 
         expected = self._away or set()
         found = [
@@ -90,7 +90,7 @@ class NoticeWorkers(CoreApp):
             return
         states = self.runs.history.states(self._away)
         self._away = None
-        from lumitui.app.watch.news.events import away
+        from lumitui.app.follow.notifications.events import away
 
         if words := away(states.values()):
             bad = any(state.is_final and state is not State.DONE for state in states.values())
@@ -101,7 +101,7 @@ class NoticeWorkers(CoreApp):
         """Write what the person has seen so far, for the next start."""
         if self._states is None:
             return
-        from lumitui.app.watch.news.last_seen import write_last_seen
+        from lumitui.app.follow.notifications.last_seen import write_last_seen
 
         # What the catch-up has not told yet is told next time.
         pending = self._away or set()
@@ -117,7 +117,7 @@ class NoticeWorkers(CoreApp):
     # -- telling
 
     def _tell(self, found: "list[Event]") -> None:
-        from lumitui.app.watch.news.events import MOST_SINGLE, Happened, together
+        from lumitui.app.follow.notifications.events import MOST_SINGLE, Happened, together
 
         single = len(found) <= MOST_SINGLE
         sentences = [event.sentence for event in found] if single else [together(found)]
@@ -158,9 +158,9 @@ class NoticeWorkers(CoreApp):
     def _outside(self, found: "list[Event]") -> None:
         """Tell it as the settings say; what fails is one warning."""
         # Imported late: the settings bring pydantic, and most seconds nothing happens.
-        from lumitui.app.watch.news import outside
-        from lumitui.app.watch.news.events import together
-        from lumitui.app.watch.news.preferences import read_notify
+        from lumitui.app.follow.notifications import outside
+        from lumitui.app.follow.notifications.events import together
+        from lumitui.app.follow.notifications.notification_settings import read_notify
 
         try:
             notify = read_notify(self._settings_file)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from textual import events, on, work
 
+from lumitui.app.follow.sites.link_words import links
+from lumitui.app.follow.sites.schedule import Ending
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.notices import NoticeWorkers
-from lumitui.app.watch.sites.links import links
-from lumitui.app.watch.sites.schedule import Ending
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.watch.refresh import Refreshed
+    from lumitui.app.follow.refresh import Refreshed
 
 TICK = 1.0
 """Seconds between two checks whether a site is due."""
@@ -91,7 +91,7 @@ class RefreshWorkers(NoticeWorkers):
 
     @on(messages.SiteRefreshed)
     def _site_refreshed(self, event: messages.SiteRefreshed) -> None:
-        from lumitui.app.watch.refresh import Refreshed
+        from lumitui.app.follow.refresh import Refreshed
 
         found = event.refreshed or Refreshed((), (f"{event.site}: the refresh failed.",), 0)
         ending = Ending(

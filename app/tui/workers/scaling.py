@@ -8,14 +8,14 @@ from textual import on, work
 
 from lumitui.app.tui import messages
 from lumitui.app.tui.workers.core import CoreApp
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lumitui.app.history.listing.series import Member, Series
+    from lumitui.app.history.listing.series_runs import Member, Series
     from lumitui.app.scale.scaling.study import Scaling
-    from lumitui.app.scale.series import Standing
+    from lumitui.app.scale.series_words import Standing
     from lumitui.app.tui.dialogs.sending import SendingDialog
 
 _UNFINISHED = "The key U asks to send the rest of it; a no there leaves it out."
@@ -52,7 +52,7 @@ class ScalingWorkers(CoreApp):
         def report(step: str, words: str) -> None:
             dialog.post_message(messages.StepReported(step, words))
 
-        from lumitui.app.scale.series import LadderUnfinished
+        from lumitui.app.scale.series_words import LadderUnfinished
 
         ended = messages.SeriesEnded(dialog, None, ())
         try:

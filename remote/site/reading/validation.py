@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.mistake_words import mistake_words
 from lumitui.remote.site.reading.writer import HINT, is_newer, newer_words
 

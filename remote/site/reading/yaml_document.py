@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
 from lumitui.remote.site.reading.writer import writer_of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from paramiko import Transport
 from paramiko.kex_curve25519 import KexCurve25519
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Algorithms
+from lumitui.remote.ssh.options.option_table import Table
 from lumitui.remote.ssh.options.rows import ROWS
-from lumitui.remote.ssh.options.table import Table
 
 # One AES-GCM call does the work of cipher and HMAC, which paramiko runs in Python.
 GCM = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")

@@ -11,11 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig, Login, Trust
 from lumitui.remote.ssh.options.algorithms import algorithms
-from lumitui.remote.ssh.options.table import Table, judge
-from lumitui.remote.ssh.options.tokens import check_names, expand, from_home, home, local_path
+from lumitui.remote.ssh.options.option_table import Table, judge
+from lumitui.remote.ssh.options.percent_tokens import (
+    check_names,
+    expand,
+    from_home,
+    home,
+    local_path,
+)
 
 _METHODS = {
     "publickey": "PubkeyAuthentication",

@@ -7,7 +7,7 @@ with the real `ssh`.
 
 from collections.abc import Mapping
 
-from lumitui.remote.ssh.options.row import Row, harmless, honoured
+from lumitui.remote.ssh.options.option_row import Row, harmless, honoured
 
 _BY_OPENSSH = "`ssh -G` has applied it before lumitui reads its answer"
 _FORWARDS = "lumitui forwards no ports, sockets, displays or agents"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import paramiko
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
+from lumitui.remote.ssh.options.option_table import Table, rows_by_name
+from lumitui.remote.ssh.options.percent_tokens import check_names, home
 from lumitui.remote.ssh.options.rows import ALGORITHMS, ROWS
-from lumitui.remote.ssh.options.table import Table, rows_by_name
-from lumitui.remote.ssh.options.tokens import check_names, home
 
 # `ssh -G` fills the tokens of these in; those of other options come as they were written.
 _EXPANDED = frozenset(

@@ -4,9 +4,9 @@ import base64
 import subprocess
 import threading
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Trust
-from lumitui.remote.ssh.options.tokens import expand
+from lumitui.remote.ssh.options.percent_tokens import expand
 from lumitui.remote.ssh.trust.known_hosts import HostKey
 
 _SECONDS = 30.0

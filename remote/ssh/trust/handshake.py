@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.link import BROKEN, SshTransport
 from lumitui.remote.ssh.options.algorithms import GCM, MORE_KEX
 from lumitui.remote.ssh.prompts import Ask
-from lumitui.remote.ssh.trust.check import check, wanted_types
+from lumitui.remote.ssh.trust.host_trust import check, wanted_types
 from lumitui.remote.ssh.trust.known_hosts import HostKey
 from lumitui.remote.ssh.trust.offers import unshared
 

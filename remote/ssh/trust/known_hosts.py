@@ -13,9 +13,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Trust
-from lumitui.remote.ssh.trust.lines import decoded, numbered_lines
+from lumitui.remote.ssh.trust.key_lines import decoded, numbered_lines
 
 _SALT = 20
 """Bytes of the salt of a hashed name: those of a SHA-1 digest."""

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from lumitui.remote.errors import LinkError
-from lumitui.remote.ssh.trust.lines import decoded, numbered_lines
+from lumitui.remote.site.errors import LinkError
+from lumitui.remote.ssh.trust.key_lines import decoded, numbered_lines
 
 _MAGIC = b"SSHKRL\n\0"
 _MOST_BYTES = 32 << 20

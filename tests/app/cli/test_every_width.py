@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.jobs.small_jobs import hello_project
 from tests.support.program.command_line import HELLO, Here, environ

@@ -17,22 +17,22 @@ from pydantic import BaseModel
 
 from lumitui.app.cli import output
 from lumitui.app.cli.views import diff, show, tables
-from lumitui.app.compose.adviser.advice import findings
-from lumitui.app.compose.binding import rank_bindings
-from lumitui.app.compose.launch import compose
 from lumitui.app.explain import words
-from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.explain.safe_text import spell_out
+from lumitui.app.follow.recover import PassedOver
+from lumitui.app.follow.results.summary import Summary
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import changed
-from lumitui.app.results.summary import Summary
-from lumitui.app.watch.recover import PassedOver
-from lumitui.remote.errors import LumiError
-from lumitui.remote.questions.doctor.check import Check
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.core_binding import rank_bindings
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.storage.results.fetch import Fetched, FetchOutcome
-from lumitui.remote.storage.snapshots.prune import Pruned
+from lumitui.remote.survey.doctor.check_result import Check
+from lumitui.remote.transfer.results.fetch_files import Fetched, FetchOutcome
+from lumitui.remote.transfer.snapshots.prune import Pruned
 from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 

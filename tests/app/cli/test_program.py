@@ -61,10 +61,10 @@ def test_version_loads_nothing_heavy(home: Home) -> None:
 def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
     heavy = {
         "textual", "rich", "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml",
-        "regex", "pydantic", "pydantic_core", "lumitui.app.compose", "lumitui.app.scale",
-        "lumitui.app.results", "lumitui.remote.scheduler.protocol",
-        "lumitui.app.send.submission.submit", "lumitui.app.explain.failure.diagnose",
-        "lumitui.remote.source", "lumitui.remote.storage", "lumitui.remote.questions.doctor",
+        "regex", "pydantic", "pydantic_core", "lumitui.app.launch.compose", "lumitui.app.scale",
+        "lumitui.app.follow.results", "lumitui.remote.scheduler.scheduler_protocol",
+        "lumitui.app.launch.send.submission.submit", "lumitui.app.knowledge.failure.diagnose",
+        "lumitui.remote.source", "lumitui.remote.transfer", "lumitui.remote.survey.doctor",
     }  # fmt: skip
     for verb in ("status", "history"):
         assert sorted(heavy & loaded(home, verb)[1]) == [], verb

@@ -2,15 +2,15 @@
 
 import pytest
 
-from lumitui.app.cli import progress
+from lumitui.app.cli import send_progress
 
 
 def test_a_transfer_is_one_line_that_changes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "has_person", lambda: True)
+    monkeypatch.setattr(send_progress, "has_person", lambda: True)
     for words in ("writing history", "staging D 1%", "staging D 2%", "staged D", "submitting"):
-        progress.show_step("sync", words)
+        send_progress.show_step("sync", words)
     back = "\r\x1b[K"
     assert capsys.readouterr().err == (
         f"… writing history\n… staging D 1%{back}… staging D 2%{back}… staged D\n… submitting\n"
@@ -20,6 +20,6 @@ def test_a_transfer_is_one_line_that_changes(
 def test_nobody_watches_nothing_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "has_person", lambda: False)
-    progress.show_step("sync", "staging D 1%")
+    monkeypatch.setattr(send_progress, "has_person", lambda: False)
+    send_progress.show_step("sync", "staging D 1%")
     assert capsys.readouterr().err == ""

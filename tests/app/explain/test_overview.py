@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.cli.views.tables import run_table
-from lumitui.app.explain import overview, run_facts, words
+from lumitui.app.explain import run_facts, run_overview, words
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.explain.waiting import no_failure
+from lumitui.app.follow.notifications.events import event_of
+from lumitui.app.follow.results.summary import Summary
 from lumitui.app.history.attempts import AttemptRecord
-from lumitui.app.results.summary import Summary
 from lumitui.app.scale.speedup import Speedup
 from lumitui.app.tui.flows.cancels import terms
-from lumitui.app.watch.news.events import event_of
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 
@@ -40,34 +40,36 @@ TOTALS = Summary(812, 0.41, 61_000.0, None, 12.0, 16, 256)
     ],
 )
 def test_the_timing_is_told_in_one_line(changes: dict[str, object], words: str) -> None:
-    assert overview.story(replace(RUN, **changes), NOW) == words  # type: ignore[arg-type]
+    assert run_overview.story(replace(RUN, **changes), NOW) == words  # type: ignore[arg-type]
 
 
 def test_a_run_is_compared_with_its_parent() -> None:
     parent = replace(RUN, id="vit-1n", layout=replace(RUN.layout, nodes=1))
     child = replace(RUN, parent=parent.id, layout=replace(RUN.layout, nodes=4))
-    rows = dict(overview.rows(child, NOW, None, TOTALS, (parent, Speedup(RUN.id, 3.7612, 94.03))))
+    rows = dict(
+        run_overview.rows(child, NOW, None, TOTALS, (parent, Speedup(RUN.id, 3.7612, 94.03)))
+    )
     assert rows["throughput"] == "61000 samples/s on 16 ranks"
     assert rows["efficiency"] == "94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes"
     assert rows["loss"] == "0.41 after 812 steps"
-    more = overview.against(Speedup(RUN.id, 4.4, 110.0), parent, child)
+    more = run_overview.against(Speedup(RUN.id, 4.4, 110.0), parent, child)
     assert more.startswith("110 % of vit-1n, which is noise above 100 %: 4.4 x")
     assert rows["billed"] == "about 8.27 GPU-hours so far, at most 32"
-    alone = dict(overview.rows(child, NOW, None, None, None))
+    alone = dict(run_overview.rows(child, NOW, None, None, None))
     assert set(alone) == {"timing", "billed", "next"}, "what is not known is left out"
 
 
 def test_every_state_says_what_to_do_or_is_waiting() -> None:
     waiting = {State.SENDING, State.QUEUED, State.FINISHING}
     for state in State:
-        told = overview.next_step(replace(RUN, state=state), None)
+        told = run_overview.next_step(replace(RUN, state=state), None)
         assert bool(told) != (state in waiting), state
     wrong = verdict_on([item | {"cores": "1-2"} for item in reports(RUN.layout)])
-    assert overview.next_step(RUN, wrong) == overview.UNPROVED
+    assert run_overview.next_step(RUN, wrong) == run_overview.UNPROVED
     failed = replace(RUN, state=State.FAILED)
-    assert "Ask why" in overview.next_step(failed, None)
-    assert overview.next_step(failed, None, explained=True) == overview.EXPLAINED
-    assert overview.next_step(replace(RUN, state=State.DONE), wrong) != overview.UNPROVED
+    assert "Ask why" in run_overview.next_step(failed, None)
+    assert run_overview.next_step(failed, None, explained=True) == run_overview.EXPLAINED
+    assert run_overview.next_step(replace(RUN, state=State.DONE), wrong) != run_overview.UNPROVED
 
 
 def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
@@ -76,16 +78,16 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     assert run.elapsed(NOW) == 1800 and run.elapsed(NOW + 500) == 1800
     assert run.billed(NOW + 500) == run.billed(NOW) == 8.0
     for said in (
-        overview.story(run, NOW),
+        run_overview.story(run, NOW),
         words.billed(run, NOW),
         row_words.news(run, NOW),
     ):
         assert at in said, said
-    assert "was seen running for 30 min" in overview.story(run, NOW)
+    assert "was seen running for 30 min" in run_overview.story(run, NOW)
     hour = at.removeprefix("as of ")
     assert run_facts.state(run, NOW) == f"running when last heard, {hour}"
     assert dict(run_facts.facts(run, NOW))["latest end"].endswith(f"10 min, as heard at {hour}")
-    assert overview.next_step(run, None, NOW).startswith("Wait for somewhere")
+    assert run_overview.next_step(run, None, NOW).startswith("Wait for somewhere")
     waits = replace(run, state=State.QUEUED, started=None, expected_start=NOW - 600)
     assert "10 min ago, as heard at" in dict(run_facts.facts(waits, NOW))["expected start"]
     assert at in row_words.news(waits, NOW) and run_facts.state(waits, NOW).startswith("queued wh")
@@ -93,23 +95,23 @@ def test_a_silent_site_lets_neither_time_nor_bill_go_on() -> None:
     assert words.elapsed_of_limit(run, NOW) == "30m/1h00"
     fresh = replace(run, updated=NOW - 30)
     assert run_facts.state(fresh, NOW) == "running"
-    assert fresh.elapsed(NOW) == 3000 and "as of" not in overview.story(fresh, NOW)
+    assert fresh.elapsed(NOW) == 3000 and "as of" not in run_overview.story(fresh, NOW)
 
 
 def test_a_chain_that_has_no_limit_left_is_to_be_continued() -> None:
     record = AttemptRecord(1, "7", "nid1", 100.0, 160.0, 85, 30, "used-up")
     spec = RUN.spec.model_copy(update={"chain": 4})
     ended = replace(RUN, state=State.FAILED, attempts=(record,), spec=spec)
-    assert overview.next_step(ended, None, explained=True) == overview.CONTINUE
+    assert run_overview.next_step(ended, None, explained=True) == run_overview.CONTINUE
     failed = replace(ended, attempts=(replace(record, end="failed"),))
-    assert overview.next_step(failed, None) == overview.NEXT[State.FAILED]
-    assert "in 1 attempt of at most 4 x" in overview.story(replace(ended, job_id="7"), NOW)
+    assert run_overview.next_step(failed, None) == run_overview.NEXT[State.FAILED]
+    assert "in 1 attempt of at most 4 x" in run_overview.story(replace(ended, job_id="7"), NOW)
 
 
 def test_a_cause_that_is_known_is_the_reason_and_needs_no_question() -> None:
     failed = replace(RUN, state=State.FAILED, rc=1, failed_rank=5, ended=NOW)
     known = replace(failed, cause="rank 5 model.py:88: A GPU ran out of memory")
-    asked, told = (dict(overview.rows(run, NOW, None, None, None)) for run in (failed, known))
+    asked, told = (dict(run_overview.rows(run, NOW, None, None, None)) for run in (failed, known))
     assert asked["reason"] == "rank 5, exit 1" and "Ask why" in asked["next"]
     assert told["reason"] == known.cause and "Ask why" not in told["next"]
 
@@ -126,10 +128,12 @@ CHAIN = replace(
 def test_a_chain_cancelled_between_attempts_did_train_and_can_go_on() -> None:
     # Histories have this reason of such runs.
     run = replace(CHAIN, state=State.CANCELLED, ended=NOW - 76, reason="before it started")
-    told = dict(overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
+    told = dict(run_overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
     assert told["reason"] == "before attempt 2 started; saved at step 350"
     assert told["timing"] == "ran 1 min in 1 attempt of at most 3 x 2 min; ended 1 min 16 s ago"
-    assert told["next"] == overview.CONTINUE_CANCELLED and "not started" not in told.get("time", "")
+    assert told["next"] == run_overview.CONTINUE_CANCELLED and "not started" not in told.get(
+        "time", ""
+    )
     assert row_words.news(run, NOW) == told["reason"] and told["reason"] in no_failure(run, NOW)
     assert words.elapsed_of_limit(run, NOW) == "1m/6m"
     asked = dict(terms(replace(run, state=State.QUEUED)))
@@ -137,12 +141,12 @@ def test_a_chain_cancelled_between_attempts_did_train_and_can_go_on() -> None:
     never = replace(run, attempts=())
     assert "trained" not in dict(terms(replace(never, state=State.QUEUED)))
     assert words.reason(never) == "before it started"
-    assert overview.next_step(never, None) == overview.NEXT[State.CANCELLED]
+    assert run_overview.next_step(never, None) == run_overview.NEXT[State.CANCELLED]
 
 
 def test_a_chain_that_waits_for_its_next_attempt_says_which_and_why() -> None:
     run = replace(CHAIN, state=State.QUEUED, reason="BeginTime", expected_start=NOW + 60)
-    told = dict(overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
+    told = dict(run_overview.rows(run, NOW, None, None, None)) | dict(run_facts.facts(run, NOW))
     assert told["job"] == "7, attempt 2 of at most 3"
     assert told["waits for"].startswith("its last attempt queued it again")
     assert "queued again" in told and "submitted" not in told and "time" not in told
@@ -167,7 +171,7 @@ def test_a_chain_says_why_no_attempt_follows(end: str, step: int | None, words: 
         CHAIN, state=State.FAILED, rc=85, failed_rank=0, attempts=(*CHAIN.attempts, last),
         started=NOW - 100, ended=NOW - 40,
     )  # fmt: skip
-    assert row_words.news(run, NOW) == dict(overview.rows(run, NOW, None, None, None))["reason"]
+    assert row_words.news(run, NOW) == dict(run_overview.rows(run, NOW, None, None, None))["reason"]
     assert row_words.news(run, NOW) == words
     row = run_table([run], NOW, 200)
     assert words in row and "00:02:00/00:06:00" in row

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from lumitui.app.explain import run_facts
-from lumitui.app.results.summary import Summary
-from lumitui.app.results.throughput import PARTS, Throughput
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.follow.results.summary import Summary
+from lumitui.app.follow.results.throughput import PARTS, Throughput
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 

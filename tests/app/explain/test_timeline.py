@@ -13,8 +13,8 @@ from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metrics.points import MetricPoint, parse_line
-from lumitui.remote.notation import walltime
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site import walltime
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 

@@ -7,8 +7,8 @@ import pytest
 from lumitui.app.cli.views import show
 from lumitui.app.explain import waiting
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.results.summary import summarize
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.follow.results.summary import summarize
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0

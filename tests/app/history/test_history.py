@@ -15,8 +15,8 @@ from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.app.history.texts.packing import digest_of, pack
-from lumitui.remote.errors import InputError, LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError, LumiError
 from tests.support.jobs.made_runs import a_run
 
 # ------------------------------------------------------------------------- what is kept

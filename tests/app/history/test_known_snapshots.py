@@ -1,7 +1,7 @@
 """Which snapshots are known on a site, and which must stay there."""
 
 from lumitui.app.history.history import History
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 

@@ -13,8 +13,8 @@ import pytest
 from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LumiError
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.old_history import released
 from tests.support.places import SCHEMAS

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.job import examples
 from lumitui.app.job.edit import Value, set_value
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.yaml_document import Document
 
 JOB = """# what it is for

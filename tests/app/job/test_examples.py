@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.adviser.advice import findings
-from lumitui.app.compose.launch import compose
-from lumitui.app.compose.launchers import launchers
 from lumitui.app.job import examples
 from lumitui.app.job.grid import cells
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import parse_job
-from lumitui.app.send.code.source import deepspeed_config
-from lumitui.remote.errors import InputError
+from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.launcher_templates import launchers
+from lumitui.app.launch.send.code.project_files import deepspeed_config
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.accounts import own_account

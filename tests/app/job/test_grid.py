@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.job.grid import MOST_RUNS, cells
 from lumitui.app.job.spec import JobSpec, parse_job
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 JOB = """name: vit
 site: lumi

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lumitui.app.job.schema import described_schema
+from lumitui.app.job.json_schema import described_schema
 from lumitui.app.job.spec import JobSpec, parse_job
 from tests.support.program.command_line import lt
 from tests.support.program.home import Home

@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.job.setting import half_batch, without_nodes
 from lumitui.app.scale.rescale import apply_settings
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.small_jobs import hello_job
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.job.spec import MOST_ARGUMENTS, JobSpec, changed, parse_job
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 JOB = (
     'name: x\nsite: laptop\npartition: local\ntime: "00:05:00"\nscript: train.py\nargs: [{args}]\n'

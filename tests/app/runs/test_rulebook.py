@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.verbs.scripts.rules import explained, listed
-from lumitui.app.compose.rules import catalogue
-from lumitui.app.lint.table import RULES
+from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.launch.rules import job_file_catalogue
 from lumitui.app.runs.rulebook import Example, topic, topics
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,19 +31,19 @@ def ids_in(folder: str) -> Iterator[str]:
 
 
 def test_what_is_found_in_a_job_file_is_explained() -> None:
-    assert {*ids_in("compose"), *ids_in("send")} <= {one.id for one in EVERY}
+    assert set(ids_in("launch")) <= {one.id for one in EVERY}
 
 
 def test_what_is_explained_of_a_job_file_can_be_found() -> None:
     # The last four are made from a table of the files that are missing.
-    made = {*ids_in("compose"), *ids_in("send"), *(rule.id for rule in RULES)}
+    made = {*ids_in("launch"), *(rule.id for rule in RULES)}
     made |= {"secret-needed", "secrets", "project", "workdir", "script"}
-    assert {one.id for one in catalogue.TOPICS} <= made
+    assert {one.id for one in job_file_catalogue.TOPICS} <= made
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.id)
 def test_a_rule_is_named_and_explained_in_words(one: object) -> None:
-    from lumitui.app.lint.catalogue import Topic
+    from lumitui.app.knowledge.rule_catalogue import Topic
 
     assert isinstance(one, Topic)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.id)

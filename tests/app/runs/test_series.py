@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from lumitui.app.history.run import Run
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.lock import sender_lock
+from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
-from lumitui.app.scale.series import failure, sent_of, why_stopped
-from lumitui.app.send.drafts.draft import Draft
-from lumitui.app.send.lock import sender_lock
-from lumitui.app.send.preview import Preview
-from lumitui.remote.errors import InputError, LinkError, LumiError, OutcomeUnknown
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.scale.series_words import failure, sent_of, why_stopped
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError, LinkError, LumiError, OutcomeUnknown
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.trained_runs import train
 

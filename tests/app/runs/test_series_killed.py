@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -37,7 +37,7 @@ import sys
 from pathlib import Path
 from lumitui.app.job.spec import read_job
 from lumitui.app.runs import Runs
-from lumitui.app.settings import settings
+from lumitui.app.job.settings import settings
 runs, job = Runs(settings()), Path(sys.argv[1])
 def report(step, words):
     print(step, words, flush=True)

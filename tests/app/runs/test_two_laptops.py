@@ -12,7 +12,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import read_job
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish
 from tests.support.program.command_line import PROGRAM as LUMITUI
 from tests.support.program.home import Home

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
 from lumitui.app.scale.code_news import CodeNews, code_news
-from lumitui.app.send.code import source
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 
 
@@ -32,7 +32,7 @@ def test_a_project_is_compared_with_what_was_sent(runs: Runs, tmp_path: Path) ->
     train = project / "train.py"
     train.write_text("print(1)")
     spec = SPEC.model_copy(update={"trainer": None, "script": "train.py"})
-    sent = source.collect(spec, project, hashes).manifest
+    sent = project_files.collect(spec, project, hashes).manifest
     known = runs.history.snapshots
     run = a_run(spec=spec, project=str(project), snapshot=sent.id, state=State.FAILED)
     known.remember(run.site, run.root, sent.text, sent.id)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from lumitui.app.job.launch import Launch
 from lumitui.app.runs import Runs
 from lumitui.app.scale.forecast import forecast
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.trained_runs import train, trained
 
 

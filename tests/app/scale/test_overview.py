@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.explain.overview import with_grid
+from lumitui.app.explain.run_overview import with_grid
+from lumitui.app.follow.results import summary
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.series import Member, Series
-from lumitui.app.results import summary
-from lumitui.app.scale.overview import Overviews
+from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.scale.lineage_overview import Overviews
 from tests.support.jobs.made_runs import a_run
 
 

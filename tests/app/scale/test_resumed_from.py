@@ -8,9 +8,9 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import RefusedError
-from lumitui.remote.run_folder import RECORD
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.run_folder import RECORD
 from tests.support.jobs.small_jobs import finish, hello_project
 from tests.support.program.command_line import LAPTOP
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.results.summary import Summary
+from lumitui.app.follow.results.summary import Summary
 from lumitui.app.scale.speedup import TrainedRun, speedups
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.job.launch import Launch
-from lumitui.app.scale.start import Start, choose_start
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.scale.start_point import Start, choose_start
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 SAVED = AttemptRecord(1, "7", "nid1", 100.0, 160.0, 85, 350, "requeue")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.explain import overview
+from lumitui.app.explain import run_overview
+from lumitui.app.follow.results.summary import summarize
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import parse_job
-from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 JOB = (
@@ -64,5 +64,5 @@ def test_fast_saves_change_nothing(runs: Runs, run: Run) -> None:
 
 def test_a_running_job_says_that_its_saves_are_too_slow(runs: Runs, run: Run) -> None:
     totals = summarize(runs.history.metrics.of(run.id))
-    rows = dict(overview.rows(run, 2.0, None, totals, None))
+    rows = dict(run_overview.rows(run, 2.0, None, totals, None))
     assert rows["saves"].startswith("up to 41 s, more than half of the 60 s between the stop ")

@@ -9,7 +9,7 @@ from tests.support.program.home import Home
 
 OPENED = """
 import asyncio, sys
-from lumitui.app.settings import settings
+from lumitui.app.job.settings import settings
 from textual.css.stylesheet import Stylesheet
 from lumitui.app.tui.app import LumiApp
 
@@ -28,16 +28,18 @@ asyncio.run(paint())
 """
 LATE = {
     "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml", "pydantic",
-    "lumitui.app.job.spec", "lumitui.app.history.listing.terms",
+    "lumitui.app.job.spec", "lumitui.app.history.listing.filter_syntax",
     "lumitui.app.history.metrics.points",
-    "lumitui.app.watch.refresh", "lumitui.remote.scheduler.protocol", "lumitui.remote.connect",
-    "lumitui.app.compose", "lumitui.app.scale", "lumitui.app.results.fetch",
-    "lumitui.app.send.submission.submit",
-    "lumitui.app.explain.failure.diagnose", "lumitui.app.explain.failure.rules.table",
+    "lumitui.app.follow.refresh", "lumitui.remote.scheduler.scheduler_protocol",
+    "lumitui.remote.connect",
+    "lumitui.app.launch.compose", "lumitui.app.scale", "lumitui.app.follow.results.fetch_report",
+    "lumitui.app.launch.send.submission.submit",
+    "lumitui.app.knowledge.failure.diagnose", "lumitui.app.knowledge.causes.cause_table",
     "lumitui.remote.source",
-    "lumitui.remote.storage", "lumitui.remote.questions.doctor", "lumitui.app.tui.screens.run",
-    "lumitui.app.tui.screens.new", "lumitui.app.tui.screens.sites", "lumitui.app.tui.panes.log",
-    "lumitui.app.tui.panes.script",
+    "lumitui.remote.transfer", "lumitui.remote.survey.doctor", "lumitui.app.tui.screens.run_screen",
+    "lumitui.app.tui.screens.new_screen", "lumitui.app.tui.screens.sites_screen",
+    "lumitui.app.tui.panes.log_pane",
+    "lumitui.app.tui.panes.script_pane",
 }  # fmt: skip
 
 

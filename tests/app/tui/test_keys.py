@@ -9,15 +9,15 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.notices import HelpDialog, keys_table
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog, keys_table
 from lumitui.app.tui.dialogs.palette import actions_of
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.screens.scaling import ScalingScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.screens.scaling_screen import ScalingScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.gallery.tour import still
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.program.driven_tui import (

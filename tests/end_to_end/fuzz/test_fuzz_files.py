@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from lumitui.app.cli.views import tables
-from lumitui.app.compose.adviser.advice import findings
-from lumitui.app.compose.launch import compose
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import spell_out
 from lumitui.app.job.spec import read_job
+from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.compose import compose
 from lumitui.remote.connect import Connection
-from lumitui.remote.errors import LumiError
 from lumitui.remote.laptop import scheduler
-from lumitui.remote.questions.doctor.examine import examine
+from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
+from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.survey.doctor.examine import examine
 from tests.support.attacks.hostile_text import FRAGMENTS
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import (

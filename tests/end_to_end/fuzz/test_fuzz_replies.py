@@ -16,21 +16,21 @@ from rich.console import Console, Group
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.proof import binding_proof
-from lumitui.app.explain.safe_text import CONTROL
+from lumitui.app.follow import transitions
 from lumitui.app.history.history import History
-from lumitui.app.scale.overview import Overviews
-from lumitui.app.tui.panes.overview import page
-from lumitui.app.tui.panes.proof import proof_lines, rank_table
-from lumitui.app.watch import transitions
-from lumitui.remote.errors import LumiError
+from lumitui.app.scale.lineage_overview import Overviews
+from lumitui.app.tui.panes.overview_pane import page
+from lumitui.app.tui.panes.proof_pane import proof_lines, rank_table
 from lumitui.remote.laptop import scheduler
-from lumitui.remote.questions.doctor.examine import examine
 from lumitui.remote.scheduler import run_files, submission
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.safe_text import CONTROL
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.survey.doctor.examine import examine
 from lumitui.remote.transport.framing import Framing
-from lumitui.remote.transport.protocol import Result
+from lumitui.remote.transport.transport import Result
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import (
     ANSWER,

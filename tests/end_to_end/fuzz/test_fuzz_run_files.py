@@ -9,18 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Ending
-from lumitui.app.explain.safe_text import CONTROL, LogFilter
+from lumitui.app.follow.results.run_figures import figures_of
+from lumitui.app.follow.results.summary import curve, summarize
 from lumitui.app.history.history import History
 from lumitui.app.history.metrics.points import parse_line
 from lumitui.app.history.rows import run_record
-from lumitui.app.results.figures import figures_of
-from lumitui.app.results.summary import curve, summarize
-from lumitui.app.tui.panes.metrics import summary_table
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.tui.panes.metrics_pane import summary_table
 from lumitui.app.tui.widgets.chart import columns
 from lumitui.app.tui.widgets.log.log_text import LogText
-from lumitui.remote.scheduler.protocol import STATES
+from lumitui.remote.scheduler.scheduler_protocol import STATES
+from lumitui.remote.site.safe_text import CONTROL, LogFilter
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import METRICS
 from tests.support.jobs.made_runs import a_run

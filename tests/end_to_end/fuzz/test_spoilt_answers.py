@@ -17,16 +17,16 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
+from lumitui.app.follow.log import log_follower as follow_log
 from lumitui.app.runs import Runs
-from lumitui.app.watch.log import follow as follow_log
 from lumitui.remote.connect import Connection
 from lumitui.remote.laptop.scheduler import Process
-from lumitui.remote.scheduler.protocol import Scheduler, State
+from lumitui.remote.scheduler.scheduler_protocol import Scheduler, State
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.transport import Result, Transport
 from tests.support.attacks.spoilt_text import GARBAGE, survive, worse
 from tests.support.attacks.whole_texts import ANSWER, DOCTOR
 from tests.support.jobs.made_runs import a_run

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.follow.results.summary import summarize
 from lumitui.app.job import examples
 from lumitui.app.job.spec import changed, parse_job
-from lumitui.app.results.summary import summarize
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lumitui.app.lint.any_site import any_site
-from lumitui.app.lint.bash import read_script
-from lumitui.app.lint.guess import guess_site
-from lumitui.app.lint.rule import Finding
-from lumitui.app.lint.table import findings
+from lumitui.app.knowledge.any_site import any_site
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.guess import guess_site
+from lumitui.app.knowledge.rule import Finding
+from lumitui.app.knowledge.rule_table import findings
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 _FOLDER = Path(__file__).parent / "blind_scripts"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from lumitui.app.guide.demo import prepare
-from lumitui.app.settings import settings
+from lumitui.app.job.settings import settings
+from lumitui.app.runs.guide.demo_job import prepare
 from lumitui.app.tui.app import LumiApp
 from tests.measure.pictures.film import Film
 from tests.support.places import ROOT

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lumitui.app.history.history import History
-from lumitui.app.settings import settings
+from lumitui.app.job.settings import settings
 from tests.measure.pictures.film import Film
 from tests.support.gallery.histories import extreme, typical
 from tests.support.gallery.tour import SIZES, still, tour

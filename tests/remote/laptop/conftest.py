@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.scheduler.protocol import Watch
+from lumitui.remote.scheduler.scheduler_protocol import Watch
 from tests.support.servers.embedded_site import EmbeddedSite, until
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler.protocol import State, Watch
+from lumitui.remote.scheduler.scheduler_protocol import State, Watch
+from lumitui.remote.site.errors import RefusedError
 from tests.support.servers.embedded_site import EmbeddedSite, until
 
 

@@ -13,7 +13,7 @@ import pytest
 from lumitui.remote.laptop import job_store, process_tree, scheduler
 from lumitui.remote.laptop.batch_job import Job
 from lumitui.remote.laptop.batch_options import Request
-from lumitui.remote.scheduler.protocol import Answer, State
+from lumitui.remote.scheduler.scheduler_protocol import Answer, State
 from tests.support.places import ROOT
 from tests.support.servers.embedded_site import HEAD, EmbeddedSite, log, running, until
 

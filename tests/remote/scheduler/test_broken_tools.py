@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.scheduler.protocol import RunFiles, Watch
 from lumitui.remote.scheduler.run_files import poll_files
 from lumitui.remote.scheduler.run_folders import read_folders
+from lumitui.remote.scheduler.scheduler_protocol import RunFiles, Watch
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.scheduler.slurm_answers import parse_poll
 from lumitui.remote.transport.local import Local

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.remote.errors import OutcomeUnknown
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import OutcomeUnknown
 from tests.support.jobs.scheduler_bench import Bench, Run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.both_slurms]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.remote.errors import OutcomeUnknown
-from lumitui.remote.run_folder import SCRIPTS
-from lumitui.remote.scheduler.protocol import Answer, State, Watch
+from lumitui.remote.scheduler.scheduler_protocol import Answer, State, Watch
+from lumitui.remote.site.errors import OutcomeUnknown
+from lumitui.remote.site.run_folder import SCRIPTS
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
 
 pytestmark = pytest.mark.both_slurms

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.remote.laptop import scheduler
-from lumitui.remote.scheduler.protocol import ExitFile, JobStatus
 from lumitui.remote.scheduler.run_files import parse_exit
+from lumitui.remote.scheduler.scheduler_protocol import ExitFile, JobStatus
 from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue
 from tests.support.replies.schedulers import RECORD, WATCHES
 

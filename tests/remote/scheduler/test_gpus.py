@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumitui.app.follow.sites.gpu_words import rows, summary
 from lumitui.app.runs import Runs
-from lumitui.app.watch.sites.gpu_words import rows, summary
-from lumitui.remote.errors import InputError, RefusedError
-from lumitui.remote.scheduler.gpus import Gpu, parse_gpus, read_gpus
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import CLEAN
+from lumitui.remote.scheduler.step_gpus import Gpu, parse_gpus, read_gpus
+from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.local import Local
 from tests.support.jobs.small_jobs import hello_job, hello_project, wait_until

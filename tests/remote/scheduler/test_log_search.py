@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.explain.log.errors import PATTERN, first_of_each
-from lumitui.remote.errors import AnswerUnusable, RefusedError
+from lumitui.app.knowledge.log.error_lines import PATTERN, first_of_each
 from lumitui.remote.scheduler import log_search
 from lumitui.remote.scheduler.log_search import MOST, WIDTH, Match, Sought, find
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.local import Local
 from tests.support.servers.transports import FixedAnswer
 

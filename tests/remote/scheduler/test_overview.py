@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.overview import (
+from lumitui.remote.scheduler.cluster_overview import (
     MOST_ROWS,
     Nodes,
     ask_overview,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.laptop import scheduler
-from lumitui.remote.scheduler.protocol import (
+from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
+from lumitui.remote.scheduler.scheduler_protocol import (
     BY_YOU,
     STATES,
     ExitFile,
@@ -17,7 +18,6 @@ from lumitui.remote.scheduler.protocol import (
     State,
     Watch,
 )
-from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
 from lumitui.remote.scheduler.slurm import poll_script
 from lumitui.remote.scheduler.slurm_answers import is_of, parse_account, parse_poll, parse_queue
 from lumitui.remote.transport.records import record_functions

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lumitui.app.follow.poll import poll_site
 from lumitui.app.history.history import History
-from lumitui.app.watch.poll import poll_site
 from lumitui.remote.connect import Connection
 from lumitui.remote.laptop.scheduler import Process
 from lumitui.remote.scheduler import run_files
-from lumitui.remote.scheduler.protocol import State, Watch
 from lumitui.remote.scheduler.run_files import parse_exit, parse_files, poll_files
+from lumitui.remote.scheduler.scheduler_protocol import State, Watch
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.transport import Transport
 from tests.support.jobs.made_runs import a_run
 from tests.support.replies.schedulers import WATCHES
 
@@ -177,6 +177,6 @@ def test_a_poll_ends_after_its_time_however_much_there_is(
     poller.file.write_bytes(b'{"step": 1, "loss": 2.0}\n' * 25_000)
     clock = iter(range(0, 100_000, 60))
     ticking = SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time)
-    monkeypatch.setattr("lumitui.app.watch.poll.time", ticking)
+    monkeypatch.setattr("lumitui.app.follow.poll.time", ticking)
     assert poller.poll() == 2, "without a limit it would be four"
     poller.history.close()

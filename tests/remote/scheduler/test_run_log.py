@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import AnswerUnusable, RefusedError
 from lumitui.remote.scheduler.run_log import BLOCK, MOST_BLOCKS, read_end, read_page, stream
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.transport import Transport
 from tests.support.servers.transports import FixedAnswer
 
 

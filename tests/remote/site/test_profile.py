@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site, SiteRule
 from lumitui.remote.site.reading.yaml_document import read_document
@@ -200,7 +200,7 @@ LUMI_RULES = {
 
 
 OF_SCRIPTS = {"module", "words", "srun", "container.call", "container.binds"}
-"""Fields that only the neutral job has; tests/app/lint/cases/sites tries their rules."""
+"""Fields that only the neutral job has; tests/app/knowledge/cases/sites tries their rules."""
 
 
 def test_each_rule_of_lumi_finds_what_it_is_about_and_nothing_else(lumi: Site) -> None:
@@ -213,7 +213,7 @@ def test_each_rule_of_lumi_finds_what_it_is_about_and_nothing_else(lumi: Site) -
 
 
 def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
-    from lumitui.app.job.keys.parts import ContainerChoice
+    from lumitui.app.job.fields.mapping_fields import ContainerChoice
     from lumitui.app.job.spec import JobSpec
 
     def known(rule: SiteRule) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites, merge
 
 SMALL = """

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.compose import compose
 from lumitui.remote.site import node
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites

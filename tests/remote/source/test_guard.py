@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.source import scan as module
 from lumitui.remote.source.guard import Guard
 from lumitui.remote.source.hash_cache import Hashes

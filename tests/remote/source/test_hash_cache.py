@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.send.code.source import collect
+from lumitui.app.launch.send.code.project_files import collect
 from lumitui.remote.source import scan as module
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.source import scan as module
 from lumitui.remote.source.scan import scan, source_of
 from tests.support.files.project_files import shipped, write

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lumitui.remote.source.secret_shapes import Mark, ShapeSearch, shape_of
+from lumitui.remote.site.secret_shapes import Mark, ShapeSearch, shape_of
 from tests.support.files.secrets import KEYS, NO_KEYS, Key
 from tests.support.places import ROOT
 

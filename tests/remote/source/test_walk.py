@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import InputError
-from lumitui.remote.source import walk
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.source import project_walk
 from lumitui.remote.source.guard import Guard
-from lumitui.remote.source.links import Follow
+from lumitui.remote.source.outside_links import Follow
+from lumitui.remote.source.project_walk import Limits
 from lumitui.remote.source.scan import scan, source_of
-from lumitui.remote.source.walk import Limits
-from lumitui.remote.storage.snapshots.tar import tar_stream
+from lumitui.remote.transfer.snapshots.tar import tar_stream
 from tests.support.files.project_files import shipped, write
 
 
@@ -106,7 +106,7 @@ def test_too_many_files_name_the_largest(tmp_path: Path, monkeypatch: pytest.Mon
     write(tmp_path, *(f"many/{n}" for n in range(12)), *(f"few/{n}" for n in range(3)), "one")
     with pytest.raises(InputError, match=r"limit of 10 files; the largest: many/ \(12 .*few/"):
         scan(tmp_path, limits=Limits(files=10))
-    monkeypatch.setattr(walk, "LOOKED_AT", 4)
+    monkeypatch.setattr(project_walk, "LOOKED_AT", 4)
     with pytest.raises(InputError, match=r"at least \d+ files.*the largest so far: few/"):
         scan(tmp_path, limits=Limits(files=1))
 
@@ -129,7 +129,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_walk_ends_soon_after_it_is_too_much(
     too_much: str, tmp_path: Path, listed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "LOOKED_AT", 30)
+    monkeypatch.setattr(project_walk, "LOOKED_AT", 30)
     for number in range(100):
         folder = tmp_path / f"{number:02}"
         folder.mkdir()
@@ -148,12 +148,12 @@ def test_the_walk_ends_soon_after_it_is_too_much(
 def test_no_folder_of_the_system_is_walked(path: str, listed: list[str]) -> None:
     with pytest.raises(InputError, match="belongs to the system"):
         scan(Path(path))
-    assert not walk.exceeds(Path(path))
+    assert not project_walk.exceeds(Path(path))
     assert not listed
 
 
 def test_a_disk_in_memory_is_no_folder_of_the_system() -> None:
-    assert not walk.is_system(Path("/dev/shm/project"))
+    assert not project_walk.is_system(Path("/dev/shm/project"))
 
 
 def test_too_many_bytes_name_the_largest(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import paramiko
 import pytest
 
-from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.site.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.exchange import Exchange
 from lumitui.remote.ssh.link import ParamikoChannel
@@ -242,7 +242,7 @@ def test_a_wrong_configuration_is_named(server: Sshd) -> None:
 
 
 def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumitui.remote.transport.limits.MOST_ANSWER", 1_000_000)
+    monkeypatch.setattr("lumitui.remote.transport.answer_limits.MOST_ANSWER", 1_000_000)
     with pytest.raises(AnswerUnusable, match="larger than"):
         ssh.run("yes 2>/dev/null")
     assert ssh.run("echo still there").text == "still there\n"

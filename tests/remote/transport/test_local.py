@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import AnswerUnusable, InputError, LinkError, LinkLost, RefusedError
+from lumitui.remote.site.errors import AnswerUnusable, InputError, LinkError, LinkLost, RefusedError
 from lumitui.remote.transport.framing import Framing, pieces
 from lumitui.remote.transport.local import Local
 from tests.support.servers.sshd import gone, wait_for
@@ -185,7 +185,7 @@ def test_pieces_are_never_empty() -> None:
 
 
 def test_an_answer_without_end_is_ended(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumitui.remote.transport.limits.MOST_ANSWER", 1_000_000)
+    monkeypatch.setattr("lumitui.remote.transport.answer_limits.MOST_ANSWER", 1_000_000)
     with pytest.raises(AnswerUnusable, match="larger than"):
         local.run("yes 2>/dev/null")
     assert len(local.run("head -c 900000 /dev/zero").out) == 900_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote.errors import AnswerUnusable
+from lumitui.remote.site.errors import AnswerUnusable
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from tests.support.servers.transports import SHELLS
 

@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import LinkLost
+from lumitui.remote.site.errors import LinkLost
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.request_log import MOST_REQUESTS, Logged, RequestLog, purpose
 

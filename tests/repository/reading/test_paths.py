@@ -50,10 +50,10 @@ def test_every_path_that_is_named_is_there() -> None:
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
-        ("`app/watch/test_gone.py`", ["app/watch/test_gone.py"]),
+        ("`app/follow/test_gone.py`", ["app/follow/test_gone.py"]),
         ("pytest tests/app/{job,gone}", ["tests/app/gone"]),
         ("`end_to_end/gone_*.py`", ["end_to_end/gone_*.py"]),
-        ("`app/watch/po*.py`, src/lumitui/app, docs/rules.md.", []),
+        ("`app/follow/po*.py`, src/lumitui/app, docs/rules.md.", []),
         ("rm -r tests/__pycache__", []),
     ],
 )

@@ -18,8 +18,8 @@ from typing import Literal
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
 from tests.support.attacks.sending_client import Client, counted_project
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.places import CLUSTER

@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Self
 
 import lumitui.remote.ssh.connection  # noqa: F401  # imported late by the program; here once for all clients
+from lumitui.app.job.settings import Settings
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 PATIENCE = 150.0
 """Seconds for a step: above every limit of the program itself (120 s for the submit step)."""

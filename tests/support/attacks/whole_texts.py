@@ -2,7 +2,7 @@
 
 import json
 
-from lumitui.remote.scheduler.protocol import Watch
+from lumitui.remote.scheduler.scheduler_protocol import Watch
 from tests.support.places import ROOT
 from tests.support.replies.schedulers import ACCOUNT, QUEUE
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.project_walk import Limits
 from lumitui.remote.source.scan import scan
-from lumitui.remote.source.walk import Limits
 
 
 def same(snapshot: str, manifest: Manifest) -> bool:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from lumitui.remote.errors import LinkError
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.site.errors import LinkError
+from lumitui.remote.transport.transport import Result, Transport
 
 
 def identical(sent: str, data: Path) -> bool:

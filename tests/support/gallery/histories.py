@@ -9,7 +9,7 @@ from pathlib import Path
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.places import GOLDEN

@@ -10,13 +10,13 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from lumitui.app.explain.safe_text import CONTROL
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui import app as app_module
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import PLACES, LumiApp
-from lumitui.app.tui.screens.run import PANES, RunScreen
+from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.remote.site.safe_text import CONTROL
 from tests.support.program.driven_tui import app_of, screen_lines, until
 
 SIZES = ((80, 24), (120, 40), (200, 50))

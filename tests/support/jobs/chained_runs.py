@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lumitui.app.history.run import Run
+from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
-from lumitui.app.send.preview import Preview
 from tests.support.jobs.small_jobs import hello_job
 from tests.support.servers.cluster import Cluster
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import RefusedError
+from lumitui.remote.site.errors import RefusedError
 from tests.support.jobs.small_jobs import hello_job, wait_until
 from tests.support.places import CLUSTER
 from tests.support.program.home import Home

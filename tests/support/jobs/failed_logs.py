@@ -1,9 +1,9 @@
 """The reasons that `diagnose` finds in the log of a failed run."""
 
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Diagnosis, Ending
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.remote.scheduler.scheduler_protocol import State
 
 
 def why(

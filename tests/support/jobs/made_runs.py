@@ -5,7 +5,7 @@ from dataclasses import replace
 from lumitui.app.history.run import Provenance, Run
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 
 SPEC = JobSpec(
     name="vit-tiny",

@@ -13,18 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.compose import compose
 from lumitui.remote.laptop.scheduler import Process
-from lumitui.remote.run_folder import SCRIPTS
-from lumitui.remote.scheduler.protocol import Answer, Poll, Scheduler, State, Submission, Watch
+from lumitui.remote.scheduler.scheduler_protocol import (
+    Answer,
+    Poll,
+    Scheduler,
+    State,
+    Submission,
+    Watch,
+)
 from lumitui.remote.scheduler.slurm import Slurm
+from lumitui.remote.site.run_folder import SCRIPTS
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Result, Transport
-from lumitui.remote.transport.shell import quote
+from lumitui.remote.transport.transport import Result, Transport
 from tests.support.places import SITES
 from tests.support.servers.cluster import Cluster
 

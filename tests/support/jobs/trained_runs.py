@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.job.keys.parts import BatchRule, LearningRateRule, Scale
+from lumitui.app.job.fields.mapping_fields import BatchRule, LearningRateRule, Scale
 from lumitui.app.job.launch import Layout, Price
 from lumitui.app.scale.scaling.study import Scaling, Size
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 
 GROWS = Scale(batch=BatchRule(keep="per_gpu"), lr=LearningRateRule(rule="linear"))

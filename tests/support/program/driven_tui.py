@@ -13,12 +13,12 @@ from textual.widgets._footer import FooterKey
 
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import parse_job
-from lumitui.app.send.preview import Preview
+from lumitui.app.launch.send.preview import Preview
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 SCRIPT = r"""

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.app.settings import Settings, settings
+from lumitui.app.job.settings import Settings, settings
 from tests.support.places import SITES
 from tests.support.servers.cluster import Cluster
 

@@ -1,6 +1,6 @@
 """Replies as squeue and sacct of both releases of Slurm and the embedded site gave them."""
 
-from lumitui.remote.scheduler.protocol import Watch
+from lumitui.remote.scheduler.scheduler_protocol import Watch
 
 QUEUE = """\
 M-job|317|CANCELLED|1795236570|1795236570|1795236573|small-g|nid005002|None|a|

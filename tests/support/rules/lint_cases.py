@@ -4,7 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "app" / "lint" / "cases"
+FOLDER = Path(__file__).parents[2] / "app" / "knowledge" / "cases"
 
 
 @cache

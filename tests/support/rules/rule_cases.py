@@ -1,6 +1,6 @@
 """The cases of the adviser's rules: a script that each must speak about, and a near miss.
 
-They are in `tests/app/lint/cases/`, by the module of their rule.
+They are in `tests/app/knowledge/cases/`, by the module of their rule.
 """
 
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-CASES = Path(__file__).resolve().parents[2] / "app" / "lint" / "cases"
+CASES = Path(__file__).resolve().parents[2] / "app" / "knowledge" / "cases"
 
 
 @dataclass(frozen=True)

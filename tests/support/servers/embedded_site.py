@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lumitui.remote.laptop.scheduler import Process
-from lumitui.remote.scheduler.protocol import Answer, JobStatus, Submission, Watch
+from lumitui.remote.scheduler.scheduler_protocol import Answer, JobStatus, Submission, Watch
 from lumitui.remote.transport.local import Local
 
 LIMIT = 60.0  # seconds to wait for anything

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.remote.errors import LinkLost, RefusedError
+from lumitui.remote.site.errors import LinkLost, RefusedError
 from lumitui.remote.transport.framing import pieces
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.transport import Result, Transport
 from tests.support.servers import lying_shell
 from tests.support.servers.lying_shell import Lie, first_lie, lied, tell
 from tests.support.servers.sshd import Sshd, running_sshd

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lumitui.remote.errors import LinkLost
-from lumitui.remote.transport.limits import check_stream
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.site.errors import LinkLost
+from lumitui.remote.transport.answer_limits import check_stream
+from lumitui.remote.transport.transport import Result, Transport
 
 _MARKER = re.compile(r"lumitui-[0-9a-f]{16}")
 _HELD = b"MARKER"

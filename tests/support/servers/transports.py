@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
-from lumitui.remote.transport.limits import check_stream
+from lumitui.remote.site.errors import LinkError
+from lumitui.remote.transport.answer_limits import check_stream
 from lumitui.remote.transport.local import Local
-from lumitui.remote.transport.protocol import Result, Transport
+from lumitui.remote.transport.transport import Result, Transport
 from tests.support.servers.sshd import running_sshd
 
 KINDS = ("sh", "busybox", "ssh")

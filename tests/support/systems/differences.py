@@ -2,7 +2,7 @@
 
 import re
 
-from lumitui.remote.notation import walltime
+from lumitui.remote.site import walltime
 from tests.support.systems.launch_line import parts_of
 from tests.support.systems.rows import Row
 

@@ -7,11 +7,11 @@ from typing import Any, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
-from lumitui.app.send.code.source import deepspeed_config
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.send.code.project_files import deepspeed_config
 from lumitui.remote.site.environments import Mpi
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites

@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.servers.cluster import Cluster
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from lumitui.app.cli.confirm import confirm
+from lumitui.app.cli.confirmation import confirm
 from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import core, job_argument, json_option
 from lumitui.app.explain import words
-from lumitui.app.explain.safe_text import comment
+from lumitui.remote.site.safe_text import comment
 
 
 @click.command()
@@ -23,8 +23,8 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
 
     Comments and the order of the keys stay. What only you can decide is listed and left alone.
     """
-    from lumitui.app.send.drafts.draft import open_file, save
-    from lumitui.app.send.drafts.fixes import fixed
+    from lumitui.app.launch.send.drafts.draft import open_file, save
+    from lumitui.app.launch.send.drafts.fixes import fixed
 
     with core() as runs:
         before = open_file(job)

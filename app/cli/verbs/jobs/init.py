@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirm import show_findings, without_later
+from lumitui.app.cli.confirmation import show_findings, without_later
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.session import (
     GivenPath,
@@ -85,7 +85,7 @@ def init(reply: Reply, site_name: str, path: Path, **given: Unpack[_Options]) ->
     With --host it asks the cluster's Slurm what it is like, once, and writes a profile: what it
     found, what it guessed, and what is missing. It never overwrites a file.
     """
-    from lumitui.app.cli.verbs.sites.profile import describe, refuse_options
+    from lumitui.app.cli.verbs.sites.init_host import describe, refuse_options
     from lumitui.app.job import examples
     from lumitui.app.job.spec import parse_job
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from lumitui.app.cli.confirm import confirm
+from lumitui.app.cli.confirmation import confirm
 from lumitui.app.cli.output import Reply, run_data, say, warn
-from lumitui.app.cli.progress import follow_log, print_log
+from lumitui.app.cli.send_progress import follow_log, print_log
 from lumitui.app.cli.session import (
     MOST,
     GivenPath,
@@ -20,7 +20,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 
 @click.command()
@@ -144,7 +144,7 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     A folder is copied with everything in it. The exit code is 4 when a file could not be copied,
     2 when nothing matches a PATTERN.
     """
-    from lumitui.app.results import fetch as results
+    from lumitui.app.follow.results import fetch_report as results
 
     with core() as runs:
         run = runs.history.get(run_id)

@@ -29,7 +29,7 @@ def status(reply: Reply, site_name: str | None) -> None:
         found = [runs.history.get(run_id) for run_id in asked]
         proofs = [(run.id, runs.proof(run)) for run in found]
         if runs.history.series.offered():
-            from lumitui.app.cli.series import note_unsent
+            from lumitui.app.cli.series_verbs import note_unsent
 
             note_unsent(runs)
     warnings = [

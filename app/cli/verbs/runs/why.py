@@ -10,13 +10,13 @@ import click
 
 from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import GivenPath, core, json_option, runs_beginning
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from lumitui.app.explain.failure.diagnosis import Diagnosis
+    from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 
 _TAIL = 4_000_000
 """How many bytes of the end of a log are explained."""
@@ -96,7 +96,7 @@ def why(
 
 
 def _of_run(run_id: str) -> _Answer:
-    from lumitui.app.explain.failure.actions import action_of, letter
+    from lumitui.app.explain.actions import action_of, letter
 
     with core() as runs:
         found, run = runs.why(run_id), runs.history.get(run_id)
@@ -107,9 +107,9 @@ def _of_run(run_id: str) -> _Answer:
 
 
 def _of_log(path: Path, state: str, code: int | None) -> _Answer:
-    from lumitui.app.explain.failure.diagnose import diagnose
-    from lumitui.app.explain.failure.diagnosis import Ending
-    from lumitui.remote.scheduler.states import State
+    from lumitui.app.knowledge.failure.diagnose import diagnose
+    from lumitui.app.knowledge.failure.diagnosis import Ending
+    from lumitui.remote.site.states import State
 
     text, before = _tail(path)
     if not text.strip():

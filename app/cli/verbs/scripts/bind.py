@@ -6,10 +6,10 @@ import click
 
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.session import json_option, own_settings, site_argument
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.lint.masks.judge import Starter
+    from lumitui.app.knowledge.masks.mask_checks import Starter
     from lumitui.remote.site.profile import Site
 
 
@@ -43,8 +43,8 @@ def bind(
 
         lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
     """
-    from lumitui.app.compose.binding import rank_bindings
-    from lumitui.app.compose.draft.node_map import bind_text
+    from lumitui.app.launch.core_binding import rank_bindings
+    from lumitui.app.launch.draft.node_map import bind_text
     from lumitui.remote.site.sites import Sites
 
     site = Sites(own_settings().profiles).load(site_name)
@@ -58,7 +58,7 @@ def bind(
 
 
 def _explain(reply: Reply, site: "Site", masks: str, ranks: int | None, launcher: "Starter") -> int:
-    from lumitui.app.compose.draft.mask_text import explain, explained_text
+    from lumitui.app.launch.draft.mask_text import explain, explained_text
 
     found = explain(site, masks, tasks=ranks, starter=launcher)
     reply.give(found, explained_text(site, found))

@@ -12,7 +12,7 @@ from lumitui.app.cli.session import columns, json_option, own_settings, sites_be
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from lumitui.app.lint.catalogue import Subject, Topic
+    from lumitui.app.knowledge.rule_catalogue import Subject, Topic
     from lumitui.app.runs.rulebook import Example
     from lumitui.remote.site.profile import Site
 

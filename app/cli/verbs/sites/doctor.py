@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirm import NOTHING_SENT, confirm, refuse_errors, show_findings
+from lumitui.app.cli.confirmation import NOTHING_SENT, confirm, refuse_errors, show_findings
 from lumitui.app.cli.output import Reply, say, warn
-from lumitui.app.cli.progress import show_step
+from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.session import core, json_option, site_argument, yes_option
-from lumitui.app.cli.verbs.sites.profile import refuse_options
+from lumitui.app.cli.verbs.sites.init_host import refuse_options
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
-    from lumitui.app.questions.survey.surveys import Looked
     from lumitui.app.runs import Runs
+    from lumitui.app.survey.profile.surveys import Looked
 
 
 class _Probe(TypedDict):

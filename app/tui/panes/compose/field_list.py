@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.compose.draft.form import Field
-from lumitui.app.compose.draft.problems import Problem, worst_first
+from lumitui.app.launch.draft.job_form import Field
+from lumitui.app.launch.draft.problems import Problem, worst_first
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 

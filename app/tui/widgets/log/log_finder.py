@@ -8,10 +8,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
-from lumitui.app.explain.log.errors import PATTERN, LogError, first_of_each
+from lumitui.app.follow.log.log_pages import Found
+from lumitui.app.knowledge.log.error_lines import PATTERN, LogError, first_of_each
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.input import LineInput
-from lumitui.app.watch.log.pages import Found
 from lumitui.remote.scheduler.log_search import MOST, Sought
 
 _ERRORS = Sought(PATTERN, is_pattern=True)

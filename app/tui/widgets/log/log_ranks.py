@@ -8,7 +8,7 @@ from textual import on
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from lumitui.app.explain.log import words as log_words
+from lumitui.app.explain import log_words
 from lumitui.app.tui.widgets.log.log_exits import LogExits
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_view import LogView

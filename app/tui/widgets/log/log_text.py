@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from rich.style import Style
 
-from lumitui.app.explain.log.folds import Fold
-from lumitui.app.explain.log.lines import line_of
-from lumitui.app.explain.safe_text import coloured_parts
+from lumitui.app.knowledge.log.log_lines import line_of
+from lumitui.app.knowledge.log.traceback_folds import Fold
 from lumitui.app.tui.widgets.log.ansi import NOTHING, after
+from lumitui.remote.site.safe_text import coloured_parts
 
 MAX_LINE = 8000
 """Bytes; a longer line is shown in pieces, so that one line cannot fill the memory."""

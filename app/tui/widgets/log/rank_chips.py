@@ -8,7 +8,7 @@ from textual import events
 from textual.message import Message
 from textual.widgets import Static
 
-from lumitui.app.explain.log.words import RankMark
+from lumitui.app.explain.log_words import RankMark
 
 _KEYS = {"log.rank_before": ",", "log.rank_next": "."}
 """The bindings that choose a rank, and their usual keys."""

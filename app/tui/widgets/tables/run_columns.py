@@ -8,15 +8,15 @@ from rich.cells import cell_len
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
-from lumitui.app.explain.safe_text import log_line
-from lumitui.app.history.listing.glance import Glance
+from lumitui.app.history.listing.metrics_preview import Glance
 from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.states import WENT_WRONG
+from lumitui.app.history.listing.run_tree import Line
+from lumitui.app.history.listing.state_filter import WENT_WRONG
 from lumitui.app.history.listing.tags import parted
-from lumitui.app.history.listing.tree import Line
 from lumitui.app.history.run import Run
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.scheduler.states import State
+from lumitui.remote.site.safe_text import log_line
+from lumitui.remote.site.states import State
 
 Part = tuple[str, str]
 """Text and its style as Rich writes it."""

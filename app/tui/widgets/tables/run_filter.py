@@ -19,7 +19,7 @@ from lumitui.app.tui.widgets.input import FilterInput
 
 if TYPE_CHECKING:
     # The language of filters is imported when somebody filters.
-    from lumitui.app.history.listing.terms import FilterError, Term
+    from lumitui.app.history.listing.filter_syntax import FilterError, Term
 
 
 class RunFilter(Vertical):
@@ -57,7 +57,7 @@ class RunFilter(Vertical):
 
     def open(self) -> None:
         """Let the person type."""
-        from lumitui.app.history.listing.terms import EXAMPLES
+        from lumitui.app.history.listing.filter_syntax import EXAMPLES
 
         self._input.placeholder = EXAMPLES
         self._input.display = True
@@ -85,7 +85,7 @@ class RunFilter(Vertical):
     def _read(self) -> tuple[tuple[Term, ...], FilterError | None]:
         if not self.text:
             return (), None
-        from lumitui.app.history.listing.terms import parse_typed
+        from lumitui.app.history.listing.filter_syntax import parse_typed
 
         return parse_typed(self.text)
 

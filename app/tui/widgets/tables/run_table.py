@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.history.listing.glance import Glance, Glances, Key
+from lumitui.app.history.listing.metrics_preview import Glance, Glances, Key
 from lumitui.app.history.listing.order import By
-from lumitui.app.history.listing.window import AROUND, RunWindow
+from lumitui.app.history.listing.page_cache import AROUND, RunWindow
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_columns import (
@@ -26,7 +26,7 @@ from lumitui.app.tui.widgets.tables.run_columns import (
     moves,
     row,
 )
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 
 OLD = 10.0
 """Seconds between two looks at the rows of runs that have ended: their ages move by minutes."""

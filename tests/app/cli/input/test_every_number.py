@@ -5,7 +5,7 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.program.command_line import Here
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.history import History
 from lumitui.app.job.spec import parse_job, read_job
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.safe_text import CONTROL
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_project, wait_until
 from tests.support.places import ROOT
@@ -239,5 +239,5 @@ def test_only_one_place_of_the_command_line_prints() -> None:
         for line in path.read_text().split("\n")
         if printing.search(line) and path.name != "output.py"
     }
-    assert {name for name, _ in found} == {"main.py", "process.py", "progress.py"}
+    assert {name for name, _ in found} == {"main.py", "process.py", "send_progress.py"}
     assert len(found) == 5, found  # --version, a crash report, a log on a terminal, its steps

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.runs.launches import Launches
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from tests.support.program.command_line import HELLO, Here
 
 

@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.history.history import History
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import Here, envelope, told
 from tests.support.program.home import Home

@@ -12,7 +12,7 @@ import pytest
 from lumitui.app.cli.views import tables
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
-from lumitui.remote.run_folder import SCRIPTS
+from lumitui.remote.site.run_folder import SCRIPTS
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.command_line import (
     HELLO,

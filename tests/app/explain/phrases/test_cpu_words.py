@@ -2,18 +2,17 @@
 
 from dataclasses import replace
 
-from lumitui.app.compose.draft import form
-from lumitui.app.compose.draft.node_map import gpu_word, lines, node_map
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Layout
-from lumitui.app.scale.scaling import rungs
-from lumitui.app.scale.scaling import words as scaling_words
+from lumitui.app.launch.draft import job_form
+from lumitui.app.launch.draft.node_map import gpu_word, lines, node_map
+from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training
 from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.app.tui.widgets.tables.run_columns import columns_for
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import Sites
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.home import Home
@@ -37,7 +36,7 @@ def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
     said = [
         *drawn,
         words.layout_size(run.layout),
-        *(field.help for field in form.fields({}, site, {}, ())),
+        *(field.help for field in job_form.fields({}, site, {}, ())),
         *rungs.titles(study),
         *scaling_words.table(study).titles,
         scaling_words.basis(study),
@@ -52,8 +51,8 @@ def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
 
 
 def test_more_ranks_than_the_machine_has_are_called_ranks(home: Home) -> None:
-    from lumitui.app.compose.launch import compose
     from lumitui.app.job.spec import parse_job
+    from lumitui.app.launch.compose import compose
 
     site = Sites(home.settings.profiles).load("laptop")
     text = "name: a\nsite: laptop\npartition: local\ntime: '00:05:00'\nscript: a.py\n"

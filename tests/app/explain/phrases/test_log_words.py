@@ -3,10 +3,10 @@
 import math
 import time
 
-from lumitui.app.explain.log import words as log_words
-from lumitui.app.explain.log.errors import LogError
-from lumitui.app.explain.log.words import RankMark
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.explain import log_words
+from lumitui.app.explain.log_words import RankMark
+from lumitui.app.knowledge.log.error_lines import LogError
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 NOW = time.mktime((2026, 11, 22, 1, 42, 0, 0, 0, -1))

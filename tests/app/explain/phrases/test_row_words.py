@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Layout, Price
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_700_000_000.0

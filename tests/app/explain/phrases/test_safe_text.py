@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.explain.safe_text import CONTROL, LogFilter, log_line, plain, spell_out
+from lumitui.remote.site.safe_text import CONTROL, LogFilter, log_line, plain, spell_out
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))

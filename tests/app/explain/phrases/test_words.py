@@ -6,9 +6,9 @@ import pytest
 
 from lumitui.app.cli import output
 from lumitui.app.explain import words
-from lumitui.app.explain.failure.diagnosis import Diagnosis
 from lumitui.app.job.launch import Price
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0

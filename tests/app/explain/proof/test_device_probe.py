@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.launchers import TEMPLATES
+from lumitui.app.launch.launcher_templates import TEMPLATES
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root may put a driver's files in their place"

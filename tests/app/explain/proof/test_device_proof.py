@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.launchers import TEMPLATES
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import proof_table
-from lumitui.remote.scheduler.states import State
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.launch.launcher_templates import TEMPLATES
+from lumitui.remote.site.states import State
 from tests.support.jobs.binding.binding_reports import EXACT, Report, reports, verdict_on
 
 BUSES = ("c1", "c6", "c9", "ce", "d1", "d6", "d9", "de")

@@ -10,7 +10,7 @@ import pytest
 
 from lumitui.app.explain import run_facts
 from lumitui.app.job.launch import Launch
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_jobs import Proving, where_job
 
 CPU = Path("/sys/fs/cgroup/cpu")

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.compose.launch import compose
-from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.explain import run_facts
-from lumitui.app.explain.failure.diagnose import diagnose
-from lumitui.app.explain.failure.diagnosis import Ending
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.explain.proof.preflight import preflight_of
+from lumitui.app.explain.proof.preflight_report import preflight_of
 from lumitui.app.job.spec import changed, parse_job
-from lumitui.app.tui.panes.proof import proof_lines
-from lumitui.remote.scheduler.states import State
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.launcher_templates import TEMPLATES
+from lumitui.app.tui.panes.proof_pane import proof_lines
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.site.states import State
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 
 SLOW = "rank 5 on nid005001: its GEMM reached 61 TFLOP/s, the median is 102"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.compose.launch import compose
-from lumitui.app.compose.launchers import TEMPLATES
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.job.spec import changed, parse_job
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.lumi_job import LUMI, job
 

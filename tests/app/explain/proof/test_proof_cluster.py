@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.remote.notation.cores import parse_cores
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.core_sets import parse_cores
 from tests.support.jobs.binding.binding_jobs import CONTAINERS, Proving, where_job
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_jobs import (
     Plant,
     Proving,

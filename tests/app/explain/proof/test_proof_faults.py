@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.cli.views import show
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_jobs import Plant, Proving, in_probe, in_tasks, where_job
 
 FOUR = where_job(ranks=4)

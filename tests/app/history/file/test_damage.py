@@ -16,7 +16,7 @@ from lumitui.app.cli import output
 from lumitui.app.cli.views import tables
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS
-from lumitui.remote.errors import HistoryError, LumiError
+from lumitui.remote.site.errors import HistoryError, LumiError
 from tests.support.attacks.damaged_history import (
     filled_history,
     no_byte,

@@ -12,8 +12,8 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import HistoryError, OutcomeUnknown
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import HistoryError, OutcomeUnknown
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job
 from tests.support.program.command_line import Here, lt, runs_of, told

@@ -12,7 +12,7 @@ import pytest
 
 from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.child import child
 

@@ -8,9 +8,9 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.child import child
 from tests.support.program.command_line import PROGRAM, environ
@@ -22,7 +22,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from lumitui.app.history.history import History
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 history = History(path)
@@ -109,7 +109,7 @@ import os, random, signal, sys, time
 from pathlib import Path
 from lumitui.app.history.file import sqlite_file
 from lumitui.app.history.history import History
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 folder, seed, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -13,14 +13,14 @@ from hypothesis import strategies as some
 
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.filter_syntax import parse
 from lumitui.app.history.listing.find_runs import Entry, Filter, Listing
 from lumitui.app.history.listing.order import By, Order, is_descending
-from lumitui.app.history.listing.states import GROUPS, WENT_WRONG, states_like
+from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG, states_like
 from lumitui.app.history.listing.tags import tags_of
-from lumitui.app.history.listing.terms import parse
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Layout, Price
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_700_000_000.0

@@ -11,8 +11,8 @@ from lumitui.app.history.history import History
 from lumitui.app.history.listing import find_runs
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.run import Run
-from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
 
 RUNS = 600

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lumitui.app.history.listing.states import COUNTED, GROUPS, states_like, states_named
-from lumitui.app.history.listing.tags import parted, tags_of, told, with_tags, with_text
-from lumitui.app.history.listing.terms import (
+from lumitui.app.history.listing.filter_syntax import (
     FilterError,
     In,
     Made,
@@ -20,8 +18,10 @@ from lumitui.app.history.listing.terms import (
     parse,
     parse_typed,
 )
-from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.history.listing.state_filter import COUNTED, GROUPS, states_like, states_named
+from lumitui.app.history.listing.tags import parted, tags_of, told, with_tags, with_text
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
 
 INFINITE = float("inf")
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lumitui.app.history.listing.find_runs import Entry
-from lumitui.app.history.listing.tree import Line, arranged, flat
+from lumitui.app.history.listing.run_tree import Line, arranged, flat
 
 
 def entries(parents: list[int | None]) -> list[Entry]:

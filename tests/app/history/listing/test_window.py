@@ -7,12 +7,12 @@ from typing import cast
 import pytest
 
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.filter_syntax import parse
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.series import Member, Series
-from lumitui.app.history.listing.terms import parse
-from lumitui.app.history.listing.window import AROUND, PAGE, RunWindow
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.history.listing.page_cache import AROUND, PAGE, RunWindow
+from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 RUNS = 3 * PAGE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.rows.run_record import REBUILT, record_text, run_of
 from lumitui.app.history.run import Provenance, Run
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 
 ROOT = "/scratch/me/project"

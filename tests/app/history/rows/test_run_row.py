@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lumitui.app.history.rows.run_row import from_row, to_row
-from lumitui.remote.errors import HistoryError
+from lumitui.remote.site.errors import HistoryError
 from tests.support.jobs.made_runs import a_run
 
 

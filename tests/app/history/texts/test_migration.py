@@ -16,7 +16,7 @@ from lumitui.app.history.file import compaction, sqlite_file
 from lumitui.app.history.history import History
 from lumitui.app.history.schema import MIGRATIONS, schema_of
 from lumitui.app.history.texts.packing import unpack
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 from tests.support.jobs.old_history import TEXTS, add_old_runs, released
 from tests.support.program.child import child
 

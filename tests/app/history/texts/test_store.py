@@ -8,8 +8,8 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.history.texts.packing import LostText, digest_of, pack, unpack
-from lumitui.app.history.texts.store import OF_RUNS
-from lumitui.remote.errors import HistoryError
+from lumitui.app.history.texts.text_table import OF_RUNS
+from lumitui.remote.site.errors import HistoryError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import Here, told
 from tests.support.program.home import Home

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lumitui.app.compose.deepspeed_batch import (
+from lumitui.app.launch.deepspeed_batch import (
     ACCUMULATION,
     MICRO,
     TRAIN,
@@ -17,7 +17,7 @@ from lumitui.app.compose.deepspeed_batch import (
 )
 from lumitui.app.scale import learning_rate
 from lumitui.app.scale.rescale import rescale
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.sites.rescaled_jobs import LUMI, job, launched
 
 WILD = st.one_of(

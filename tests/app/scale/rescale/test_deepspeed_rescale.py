@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.compose.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, sent_text
 from lumitui.app.job.launch import Launch
+from lumitui.app.launch.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, sent_text
 from lumitui.app.scale.rescale import rescale
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.sites.rescaled_jobs import CONFIG, LINEAR, LUMI, job, launched, zero
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from textual.widgets import Button, Input
 
-from lumitui.app.compose.deepspeed_batch import MICRO, TRAIN
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.launch.deepspeed_batch import MICRO, TRAIN
 from lumitui.app.runs import Runs
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
-from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish
 from tests.support.program.command_line import LAPTOP, Here, envelope, told, write

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from lumitui.app.compose.deepspeed_batch import TRAIN
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import changed
+from lumitui.app.launch.deepspeed_batch import TRAIN
 from lumitui.app.scale.rescale import apply_settings, rescale
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.sites.rescaled_jobs import DDP, LINEAR, LUMI, job, launched, zero
 
 

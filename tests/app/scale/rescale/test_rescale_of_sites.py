@@ -2,9 +2,9 @@
 
 import pytest
 
-from lumitui.app.compose.adviser.advice import findings
+from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.scale.rescale import Scaled, rescale
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.sites.site_jobs import asked, launched, site
 
 

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.explain.proof.binding_proof import verdict_of
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, running_cluster

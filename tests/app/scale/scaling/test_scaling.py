@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from lumitui.app.cli.output import as_data
 from lumitui.app.history.metrics.points import parse_line
-from lumitui.app.scale.scaling import rungs, words
-from lumitui.app.scale.scaling.advice import Goal, advise, seconds_in
+from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.drawing import drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
 from lumitui.app.scale.scaling.model import Estimate
+from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
 from lumitui.app.scale.scaling.study import Offer, Scaling, Size, scaling_of
-from lumitui.remote.errors import InputError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.trained_runs import lines_of, size_of, trained
 
 SPEEDS = {1: 1000.0, 2: 1940.0, 4: 3500.0}
@@ -43,7 +43,7 @@ def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> No
     assert not found.knows_work and size_of(found, 1).over_limit  # of a million samples
     assert [rung.cells[2] for rung in rungs.rungs_of(found)] == ["-", "-"]
     assert "limit" not in str(rungs.rungs_of(found)) and "not known" in rungs.basis(found)
-    assert "limit" not in words.recommendation(found, advise(found, Goal()))
+    assert "limit" not in scaling_words.recommendation(found, advise(found, Goal()))
     assert study(SPEEDS, 8).knows_work
 
 
@@ -87,15 +87,15 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     # The runs took 100 s, of which 60, 30 and 20 were steps.
     assert found.overhead == 70.0
     # One basis for table and recommendation, said once.
-    assert words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
-    assert words.heading(found).startswith(
+    assert scaling_words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
+    assert scaling_words.heading(found).startswith(
         "Time and price in GPU-hours are for the 60,000 samples that r2 trained; "
     )
-    said = words.recommendation(found, advise(found, Goal()))
+    said = scaling_words.recommendation(found, advise(found, Goal()))
     assert "60,000" not in said and said.startswith(
         "Take 1 node. 2 nodes would save 30 s of 2 min 10 s for 1.5 times the price: "
     )
-    assert next(words.notes(found)).startswith("Each time includes 1 min 10 s")
+    assert next(scaling_words.notes(found)).startswith("Each time includes 1 min 10 s")
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
 
@@ -124,29 +124,31 @@ def test_a_script_of_ones_own_is_told_which_key_is_missing() -> None:
         point = parse_line(line)
         assert point
         found = scaling_of(RUN, [MeasuredRun(RUN, training_of([point] * 9))], [])
-        assert list(words.notes(found)) == [
+        assert list(scaling_words.notes(found)) == [
             f"r1 is left out: its lines in metrics.jsonl have no `{key}`."
         ]
-        assert words.heading(found).startswith("No run of this lineage has reported samples/s")
-        assert "samples_per_s" in words.heading(found)
+        assert scaling_words.heading(found).startswith(
+            "No run of this lineage has reported samples/s"
+        )
+        assert "samples_per_s" in scaling_words.heading(found)
     offered = scaling_of(RUN, [], [Offer(16, 128, 64.0, 3600.0, 64.0)])
-    assert words.table(offered).rows[0][:3] == ("16", "128", "-")
+    assert scaling_words.table(offered).rows[0][:3] == ("16", "128", "-")
     assert training_of([]).missing == ""
 
 
 def test_more_than_ideal_is_called_noise_and_never_predicted() -> None:
     found = study({1: 1000.0, 2: 2200.0}, 4, 16)
-    assert any("110 % of 2 nodes is more than ideal" in note for note in words.notes(found))
+    assert any("110 % of 2 nodes is more than ideal" in note for note in scaling_words.notes(found))
     for nodes in (4, 16):
         size = size_of(found, nodes)
         assert size.speed and size.speed.likely == pytest.approx(1000.0 * nodes)
         assert size.efficiency and size.efficiency.likely == pytest.approx(100.0)
-        assert words.percent(size.efficiency) == "100 %"
+        assert scaling_words.percent(size.efficiency) == "100 %"
     # A size is not predicted to be better than the largest that was measured.
     worse = study({1: 1000.0, 2: 1900.0, 4: 2000.0}, 8)
     assert size_of(worse, 8).efficiency.likely <= 50.0  # type: ignore[union-attr,operator]
     one = size_of(study({1: 1000.0}, 2), 2)
-    assert words.percent(one.efficiency) == "50-100 %"
+    assert scaling_words.percent(one.efficiency) == "50-100 %"
 
 
 def test_what_else_differs_is_told() -> None:
@@ -160,7 +162,7 @@ def test_what_else_differs_is_told() -> None:
             trained("model", 8, spec=one.spec.model_copy(update={"args": other})), training(900.0)
         ),
     ]
-    assert list(words.notes(scaling_of(one, family, [])))[1:] == [
+    assert list(scaling_words.notes(scaling_of(one, family, [])))[1:] == [
         "code is compared although its code differs.",
         "model is compared although its arguments differ.",
     ]
@@ -176,13 +178,13 @@ def test_a_run_too_short_to_warm_up_counts_only_alone() -> None:
 def test_what_is_predicted_says_how_sure_it_is() -> None:
     one = study({1: 1000.0}, 1, 2)
     assert size_of(one, 2).speed and size_of(one, 2).speed.likely is None  # type: ignore[union-attr]
-    assert "Run one more size" in words.basis(one)
-    assert "Nothing checks it yet" in words.basis(study({1: 1000.0, 2: 1900.0}, 4))
-    assert "8 of 10" in words.basis(study(SPEEDS, 8))
+    assert "Run one more size" in scaling_words.basis(one)
+    assert "Nothing checks it yet" in scaling_words.basis(study({1: 1000.0, 2: 1900.0}, 4))
+    assert "8 of 10" in scaling_words.basis(study(SPEEDS, 8))
     no_gain = replace(study({1: 1000.0, 2: 600.0}, 4), serial_share=1.0)
-    assert ": 100 % of the time on 1 node stays" in words.basis(no_gain)
+    assert ": 100 % of the time on 1 node stays" in scaling_words.basis(no_gain)
     none = scaling_of(trained("r", 1), [], [])
-    assert words.heading(none) == words.NOTHING and words.basis(none) == ""
+    assert scaling_words.heading(none) == scaling_words.NOTHING and scaling_words.basis(none) == ""
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_a_size_is_recommended_for_a_goal(goal: Goal, nodes: int | None, certain
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
     advice = advise(found, goal)
     assert (advice.nodes, advice.certainty) == (nodes, certainty)
-    assert words.recommendation(found, advice)
+    assert scaling_words.recommendation(found, advice)
 
 
 def _without_start(size: Size) -> Size:
@@ -217,7 +219,7 @@ def test_nothing_is_recommended_that_nobody_knows() -> None:
     advice = advise(found, Goal())
     assert (advice.nodes, advice.certainty) == (2, "measured")
     assert "Whether larger sizes reach that is not known: it may be 25 to 100 %" in advice.sentence
-    assert words.table(found).rows[3][5] == "25-100 %"
+    assert scaling_words.table(found).rows[3][5] == "25-100 %"
 
 
 def test_a_size_of_another_partition_is_named_and_not_recommended_by_itself() -> None:
@@ -227,8 +229,8 @@ def test_a_size_of_another_partition_is_named_and_not_recommended_by_itself() ->
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
     assert advise(found, Goal()).nodes == 2
     said = "On 4 nodes the job moves to whole-nodes, where 6 GPUs of each node stay idle"
-    assert any(note.startswith(said) for note in words.notes(found))
-    chosen = words.recommendation(found, advise(found, Goal(deadline=16)))
+    assert any(note.startswith(said) for note in scaling_words.notes(found))
+    chosen = scaling_words.recommendation(found, advise(found, Goal(deadline=16)))
     assert chosen.startswith("Take 4 nodes.") and "The job moves to whole-nodes, where" in chosen
 
 
@@ -246,14 +248,14 @@ def test_a_budget_alone_buys_the_fastest() -> None:
 
 
 def test_times_and_shares_are_written_as_people_read_them() -> None:
-    times = [words.time_text(seconds) for seconds in (0.5, 46.2, 106, 599.7, 4000)]
+    times = [scaling_words.time_text(seconds) for seconds in (0.5, 46.2, 106, 599.7, 4000)]
     assert times == ["0.5s", "46s", "1m46", "10m", "1h06"]
-    assert [words.length(seconds) for seconds in (3, 60, 106, 7200)] == [
+    assert [scaling_words.length(seconds) for seconds in (3, 60, 106, 7200)] == [
         "3 s", "1 min", "1 min 46 s", "2 h 00 min"
     ]  # fmt: skip
-    shares = [words.percent(Estimate(*each)) for each in ((90, 98, 94), (49, 100, None))]
+    shares = [scaling_words.percent(Estimate(*each)) for each in ((90, 98, 94), (49, 100, None))]
     assert shares == ["94 %", "49-100 %"]
-    assert words.percent(Estimate(100, 6400, None)) == "100+ %"
+    assert scaling_words.percent(Estimate(100, 6400, None)) == "100+ %"
 
 
 def test_lengths_of_time_are_read_as_people_write_them() -> None:
@@ -281,8 +283,8 @@ def test_any_lineage_gives_finite_numbers_words_and_a_drawing(
     run = family[0].run if family else trained("none", 1)
     found = scaling_of(run, family, [Offer(n, 8 * n, 4.0, 60.0, 1.0) for n in (1, 16, 1024)])
     advice = advise(found, Goal(deadline=limit))
-    assert _finite(as_data(found)) and words.recommendation(found, advice)
-    shown = words.table(found)
+    assert _finite(as_data(found)) and scaling_words.recommendation(found, advice)
+    shown = scaling_words.table(found)
     assert {len(row) for row in shown.rows} <= {len(shown.titles)}
     if found.measured:
         ElementTree.fromstring(drawing(found))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish
 
 TRAIN = """\

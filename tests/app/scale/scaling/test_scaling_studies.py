@@ -5,12 +5,12 @@ import pytest
 from lumitui.app.history.history import History
 from lumitui.app.history.metrics.points import parse_line
 from lumitui.app.runs import Runs
-from lumitui.app.scale.scaling import words
-from lumitui.app.scale.scaling.advice import Goal, advise
+from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, training_of
+from lumitui.app.scale.scaling.size_advice import Goal, advise
 from lumitui.app.scale.scaling.studies import Question
 from lumitui.app.scale.scaling.study import Offer, scaling_of
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.node import Links
 from tests.support.jobs.trained_runs import lines_of, size_of, train, trained
 
@@ -53,10 +53,10 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     assert four.speed and four.speed.likely and four.efficiency
     # More than no gain, less than ideal: the exchange of 350 MB costs a little of 256 ms.
     assert 3700 < four.speed.likely < 3995 and four.speed.low < 0.8 * four.speed.likely
-    said = words.basis(found)
+    said = scaling_words.basis(found)
     assert said.startswith("A step of 1 node takes 256 ms, of which by the profile's links")
     assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
-    assert words.table(found).rows[2][2].startswith("~")
+    assert scaling_words.table(found).rows[2][2].startswith("~")
     advice = advise(found, Goal())
     assert (advice.nodes, advice.certainty) == (1, "measured")
     assert "the only size that was measured: run one more" in advice.sentence
@@ -76,7 +76,7 @@ def test_an_exchange_that_the_run_measured_counts_not_the_profiles_links(runs: R
     found, assumed = runs.scaling.of("told"), runs.scaling.of("plain")
     assert found.steps and found.steps.calibrated.exposed == 0.0256
     assert found.steps.step(8, 1).exposed == pytest.approx(0.0256)
-    said = words.basis(found)
+    said = scaling_words.basis(found)
     assert "waited 25.6 ms for the wire, as measured (38.4 ms on the wire); 230 ms" in said
     assert "times as long, as it did here" in said and "profile" not in said
     four, hoped = size_of(found, 4).speed, size_of(assumed, 4).speed

@@ -7,15 +7,15 @@ import pytest
 from textual.widgets import Button
 
 from lumitui.app.history.run import Run
+from lumitui.app.job.settings import Settings
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.notices import ErrorDialog
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
-from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
-from lumitui.remote.errors import LinkError, RefusedError
+from lumitui.remote.site.errors import LinkError, RefusedError
 from tests.support.jobs.trained_runs import train
 from tests.support.program.driven_tui import cut_off, ended, runs_of, sees, sent, shown, until
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from textual.widgets import Button, Input
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
-from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.program.driven_tui import (
     cut_off,
     ended,

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.connect import Connection
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.connection import Ssh

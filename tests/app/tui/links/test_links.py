@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from lumitui.app.send.lock import sender_lock
-from lumitui.app.settings import Settings
+from lumitui.app.follow.sites.schedule import Ending
+from lumitui.app.job.settings import Settings
+from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.watch.sites.schedule import Ending
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.remote.connect import Connection
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.prompts import Ask

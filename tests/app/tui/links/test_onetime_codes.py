@@ -18,9 +18,9 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import app as tui
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
-from lumitui.remote.errors import AnswerNeeded
+from lumitui.remote.site.errors import AnswerNeeded
 from tests.support.jobs.small_jobs import hello_job, wait_until
 from tests.support.program.command_line import lt, on_terminal, told
 from tests.support.program.driven_tui import app_of, sees, shown, until

@@ -5,11 +5,11 @@ from pathlib import Path
 from textual import events
 from textual.keys import _character_to_key
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lumitui.app.tui.loop.pauses import ENOUGH, QUIET, TOO_MANY, Pauses
+from lumitui.app.tui.loop.gc_pauses import ENOUGH, QUIET, TOO_MANY, Pauses
 
 
 @pytest.fixture

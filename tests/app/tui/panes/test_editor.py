@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.tui.panes.compose.editor import edited
-from lumitui.remote.errors import InputError, LumiError
+from lumitui.remote.site.errors import InputError, LumiError
 
 
 def test_the_editor_changes_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

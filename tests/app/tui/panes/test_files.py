@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from lumitui.app.results.run_files import PREVIEW_BYTES, pattern_of
-from lumitui.app.settings import Settings
+from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, pattern_of
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.line import LineDialog
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.dialogs.line_dialog import LineDialog
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import RefusedError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, shown, until
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.settings import Settings
+from lumitui.app.follow.sites.cluster_overviews import Clusters, RunGpus
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.watch.sites.clusters import Clusters, RunGpus
-from lumitui.remote.errors import RefusedError
-from lumitui.remote.scheduler.gpus import Gpu
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.scheduler.step_gpus import Gpu
+from lumitui.remote.site.errors import RefusedError
 from tests.support.jobs.binding.binding_reports import EXACT
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until

@@ -5,14 +5,14 @@ import time
 from textual import on
 from textual.app import App, ComposeResult
 
-from lumitui.app.settings import Settings
+from lumitui.app.follow.log.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
+from lumitui.app.follow.log.log_pages import KeptPage
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.log import LogPane
+from lumitui.app.tui.panes.log_pane import LogPane
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
-from lumitui.app.watch.log.follow import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
-from lumitui.app.watch.log.pages import KeptPage
 from tests.support.program.driven_tui import (
     sees,
     shown,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.screens.sites import SitesScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.screens.sites_screen import SitesScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until
 

@@ -15,13 +15,13 @@ from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.proof.probe_report import Report as ProbeRecord
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.job.launch import Layout
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.proof import ProofPane, proof_lines, rank_table
-from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.panes.proof_pane import ProofPane, proof_lines, rank_table
+from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.tables.row_list import GAP
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import ALL_GPUS, CORES, EXACT, Report, reports
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import Here, envelope

@@ -7,13 +7,13 @@ import pytest
 from rich.cells import cell_len
 
 from lumitui.app.explain.proof.binding_proof import verdict_of
-from lumitui.app.results.figures import figures_from
-from lumitui.app.scale.overview import Overview, Overviews, Relative
-from lumitui.app.settings import Settings
+from lumitui.app.follow.results.run_figures import figures_from
+from lumitui.app.job.settings import Settings
+from lumitui.app.scale.lineage_overview import Overview, Overviews, Relative
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.overview import OverviewPane, lineage_text
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.panes.overview_pane import OverviewPane, lineage_text
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from rich.color_triplet import ColorTriplet
 from textual.pilot import Pilot
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.preferences.contrast import LEAST_CONTRAST, contrast, readable
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import until
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.preferences.keymap import read_keymap
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import keys_below, sees, until
 

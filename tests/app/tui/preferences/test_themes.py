@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme
 from tests.support.program.driven_tui import sees, until

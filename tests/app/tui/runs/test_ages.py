@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables import run_table
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import screen_lines, until
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.scaling import ScalingScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.scaling_screen import ScalingScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 from tests.support.program.driven_tui import until
 

@@ -10,12 +10,12 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from lumitui.app.history.history import History
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.notices import ErrorDialog
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.attacks.damaged_history import filled_history, one_page
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import kept, sees, shown, until

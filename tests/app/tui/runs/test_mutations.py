@@ -11,19 +11,19 @@ import pytest
 from textual.worker import Worker
 
 from lumitui.app.history.run import Run
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs import sending
-from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.notices import ErrorDialog
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.remote.errors import LinkError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LinkError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     ended,

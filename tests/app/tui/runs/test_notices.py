@@ -5,9 +5,9 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets._toast import Toast
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import screen_lines, until
 

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from lumitui.app.settings import Settings
+from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.cluster import ClusterScreen, fitting
-from lumitui.app.watch.sites.clusters import Answered, Clusters
-from lumitui.remote.errors import LinkError
-from lumitui.remote.scheduler.overview import Nodes, Overview, QueuedJob
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.cluster_screen import ClusterScreen, fitting
+from lumitui.remote.scheduler.cluster_overview import Nodes, Overview, QueuedJob
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LinkError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until
 

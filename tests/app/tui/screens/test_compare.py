@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.results.summary import Curve
-from lumitui.app.settings import Settings
+from lumitui.app.follow.results.summary import Curve
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.panes.curves import MARKS, SEVERAL, overlaid
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.panes.curves_pane import MARKS, SEVERAL, overlaid
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, shown
 

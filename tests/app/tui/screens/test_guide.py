@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from textual.widgets import Button, Input
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.notices import ErrorDialog
-from lumitui.app.tui.screens.guide import GuideScreen
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.widgets.choice import Choice
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
+from lumitui.app.tui.screens.guide_screen import GuideScreen
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.app.tui.widgets.choice_button import Choice
 from tests.support.program.driven_tui import sees, until
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, new_key

@@ -7,18 +7,18 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
-from lumitui.app.send.drafts.draft import Draft
-from lumitui.app.send.drafts.drafts import Checked
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.drafts.drafts import Checked
 from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.confirm import Confirm
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.unsaved import LeaveDialog, SaveDialog
+from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
-from lumitui.app.tui.panes.compose.text import TextEditor
-from lumitui.app.tui.panes.compose.views import View, beside
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.panes.compose.text_pane import TextEditor
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     JOB,

@@ -7,14 +7,14 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from lumitui.app.history.listing.series import Member, Series
+from lumitui.app.history.listing.series_runs import Member, Series
 from lumitui.app.history.run import Run
+from lumitui.app.job.settings import Settings
+from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
-from lumitui.app.send.preview import Preview
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.remote.errors import LinkError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LinkError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     JOB,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from textual.widgets import Input, Static
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.remote.notation.walltime import seconds_of, text_of
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.walltime import seconds_of, text_of
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,

@@ -5,13 +5,13 @@ import time
 
 from rich.cells import cell_len
 
-from lumitui.app.settings import Settings
+from lumitui.app.follow.sites.schedule import Ending
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.run import RunScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.app.watch.sites.schedule import Ending
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import screen_lines, sees, shown, until
 

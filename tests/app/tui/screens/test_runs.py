@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.listing.series import Member, Series
+from lumitui.app.history.listing.series_runs import Member, Series
 from lumitui.app.history.run import Run
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.marked import MarkedPage
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.tui.screens.runs import RunsScreen
+from lumitui.app.tui.screens.marked_screen import MarkedPage
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.remote.errors import LinkError
-from lumitui.remote.scheduler.protocol import State
-from lumitui.remote.storage.results.fetch import Fetched, FetchOutcome
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LinkError
+from lumitui.remote.transfer.results.fetch_files import Fetched, FetchOutcome
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
+from lumitui.app.job.settings import Settings
 from lumitui.app.scale.scaling.studies import Question
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.runs import RunsScreen
-from lumitui.app.tui.screens.scaling import ScalingScreen, asked_work
+from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.app.tui.screens.scaling_screen import ScalingScreen, asked_work
 from lumitui.app.tui.widgets.chart import Mark, scatter
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from tests.support.jobs.trained_runs import lines_of, train, trained
 from tests.support.program.driven_tui import cut_off, sees, shown, until
 

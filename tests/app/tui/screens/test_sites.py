@@ -5,10 +5,10 @@ from pathlib import Path
 
 from textual.widgets import Static
 
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.sites import SitesScreen, hourly
+from lumitui.app.tui.screens.sites_screen import SitesScreen, hourly
 from lumitui.remote.transport.footprint import Footprint
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.program.driven_tui import (

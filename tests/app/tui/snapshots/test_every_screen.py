@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from tests.support.gallery.histories import extreme, typical
 from tests.support.gallery.tour import SIZES, still, tour
 

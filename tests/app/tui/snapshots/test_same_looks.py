@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.history.history import History
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui import messages
-from lumitui.app.tui.screens.run import RunScreen
-from lumitui.app.watch.sites.clusters import Answered, Clusters
-from lumitui.remote.scheduler.overview import Nodes, Overview, QueuedJob
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.cluster_overview import Nodes, Overview, QueuedJob
 from tests.support.gallery.histories import typical
 from tests.support.gallery.tour import still
 from tests.support.jobs.trained_runs import train

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from lumitui.app.explain.safe_text import CONTROL
 from lumitui.app.history.run import Provenance
+from lumitui.app.job.settings import Settings
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.confirm import Confirm
-from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
-from lumitui.app.tui.dialogs.resubmit import ResubmitDialog
+from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
-from lumitui.app.tui.panes.compose.start import job_files
-from lumitui.app.tui.screens.run import PANES, RunScreen
+from lumitui.app.tui.panes.compose.start_pane import job_files
+from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.safe_text import CONTROL
 from lumitui.remote.ssh.prompts import Question
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
 from tests.support.jobs.made_runs import a_run

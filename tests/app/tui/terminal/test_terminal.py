@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from lumitui.app.settings import Settings
+from lumitui.app.job.settings import Settings
 from lumitui.app.tui import terminal
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.dialogs.notices import ErrorDialog
+from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
-from lumitui.app.tui.screens.new import NewScreen
-from lumitui.remote.errors import LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LumiError
 from lumitui.remote.ssh.prompts import Question
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (

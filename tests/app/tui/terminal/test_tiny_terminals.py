@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
-from lumitui.app.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import PROGRAM, environ
 from tests.support.program.driven_tui import sees

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.errors import InputError
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import Mistakes, validate
 from lumitui.remote.site.reading.yaml_document import Document

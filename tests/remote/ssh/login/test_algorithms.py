@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.servers.sshd import Answers, Sshd, new_key, running_sshd
 

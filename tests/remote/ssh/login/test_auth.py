@@ -12,7 +12,7 @@ import paramiko
 import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Question
 from tests.support.servers.sshd import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Question
 from tests.support.servers.clients.asking_server import CODE, PASSWORD, Server

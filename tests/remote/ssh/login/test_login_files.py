@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.runs import Runs
-from lumitui.remote.errors import AnswerUnusable, LinkError, LinkLost
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import AnswerUnusable, LinkError, LinkLost
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.home import Home

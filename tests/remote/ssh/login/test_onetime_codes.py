@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import AnswerNeeded, LinkError
+from lumitui.remote.site.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.link import ParamikoLink
 from lumitui.remote.ssh.prompts import Question, attendance

@@ -21,11 +21,11 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.connect import Connections
-from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.site.errors import LinkError, LinkLost
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.channels import Link
 from lumitui.remote.ssh.prompts import Question
-from lumitui.remote.transport.protocol import Transport
+from lumitui.remote.transport.transport import Transport
 from tests.support.places import SITES
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, half_open, running_sshd, wait_for

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from tests.support.servers.sshd import Sshd
 
 Replay = Callable[[bytes], str]

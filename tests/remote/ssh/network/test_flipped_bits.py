@@ -10,9 +10,9 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import Connection
-from lumitui.remote.errors import LinkError, LumiError
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import Slurm
+from lumitui.remote.site.errors import LinkError, LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Ask

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from paramiko.packet import Packetizer
 
-from lumitui.remote.errors import LinkError, LinkLost
+from lumitui.remote.site.errors import LinkError, LinkLost
 from lumitui.remote.ssh.connection import Ssh
 from tests.support.places import ROOT
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
@@ -161,7 +161,7 @@ def test_another_network_is_taken_with_the_next_request(
 CLIENT = """
 import json, sys, time
 from pathlib import Path
-from lumitui.remote.errors import LumiError
+from lumitui.remote.site.errors import LumiError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
 ssh = Ssh(Login("site", config=Path(sys.argv[1])))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.connect import connect
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh, decline

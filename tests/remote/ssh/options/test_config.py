@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import AnswerNeeded, LinkError
+from lumitui.remote.site.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import attendance
 from tests.support.servers.keys import add, agent

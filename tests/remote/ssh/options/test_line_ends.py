@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.sources import openssh_table, paramiko_table

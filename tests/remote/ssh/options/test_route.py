@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.config import Login, jump_login
 from lumitui.remote.ssh.connection import Ssh

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.options import sources
+from lumitui.remote.ssh.options.option_table import Table, judge, rows_by_name
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.rows import ROWS
 from lumitui.remote.ssh.options.sources import openssh_table
-from lumitui.remote.ssh.options.table import Table, judge, rows_by_name
 
 KEYWORDS = [
     line

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.options.percent_tokens import check_names, expand
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.sources import openssh_table
-from lumitui.remote.ssh.options.tokens import check_names, expand
 
 LETTERS = "CdhikLlnpru%"
 COMMANDS = (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.options.resolve import resolve
 from lumitui.remote.ssh.options.sources import openssh_table
-from lumitui.remote.ssh.trust.check import check
+from lumitui.remote.ssh.trust.host_trust import check
 from lumitui.remote.ssh.trust.known_hosts import HostKey
 from tests.support.servers.sshd import (
     Answers,

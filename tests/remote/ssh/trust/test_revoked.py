@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.errors import LinkError
+from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.trust.known_hosts import HostKey
 from lumitui.remote.ssh.trust.revoked import check_revoked
 from tests.support.servers.sshd import new_key, public

@@ -6,16 +6,16 @@ from functools import cache
 
 import yaml
 
-from lumitui.app.compose.launch import plain_script
-from lumitui.app.lint.guess import guess_site
+from lumitui.app.knowledge.guess import guess_site
+from lumitui.app.launch.compose import plain_script
 from lumitui.remote.site.profile import Site
 from tests.exam.jobs.cases import bad, good, scripts, scripts_folder
 from tests.support.jobs.sites.official_jobs import official_jobs, sites
 from tests.support.places import ROOT
 from tests.support.systems.rows import table
 
-SCRIPTS = ROOT / "tests" / "app" / "adopt" / "scripts"
-CASES = ROOT / "tests" / "app" / "lint" / "cases"
+SCRIPTS = ROOT / "tests" / "app" / "launch" / "from_script" / "scripts"
+CASES = ROOT / "tests" / "app" / "knowledge" / "cases"
 
 
 @cache

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from lumitui.app.adopt.report import Report
-from lumitui.remote.notation.walltime import seconds_of
+from lumitui.app.launch.from_script.import_report import Report
+from lumitui.remote.site.walltime import seconds_of
 
 _SHELL = {
     "if", "then", "else", "elif", "fi", "for", "in", "do", "done", "while", "until", "case", "esac",

@@ -10,9 +10,9 @@ from pathlib import Path
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
-from lumitui.app.send.preview import Preview
-from lumitui.remote.run_folder import MACHINERY, PROBE_SCRIPT
+from lumitui.remote.site.run_folder import MACHINERY, PROBE_SCRIPT
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.compose.launch import compose, plain_script
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
-from lumitui.app.send.code.source import deepspeed_config
+from lumitui.app.launch.compose import compose, plain_script
+from lumitui.app.launch.send.code.project_files import deepspeed_config
 from lumitui.remote.site.environments import Mpi
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS, Script

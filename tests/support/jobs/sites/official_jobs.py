@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.examples import Beginning, text_for
-from lumitui.app.job.examples.table import examples
+from lumitui.app.job.examples.example_table import examples
 from lumitui.app.job.grid import cells
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import parse_job
-from lumitui.app.send.code.source import deepspeed_config
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.send.code.project_files import deepspeed_config
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS

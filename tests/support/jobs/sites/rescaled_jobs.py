@@ -1,8 +1,8 @@
 """Jobs that the tests of rescaling start from, on the profile of LUMI."""
 
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.launch.compose import compose
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")

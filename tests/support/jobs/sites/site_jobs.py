@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from lumitui.app.compose.launch import compose
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
+from lumitui.app.launch.compose import compose
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.accounts import own_account

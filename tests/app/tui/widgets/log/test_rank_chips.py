@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 
-from lumitui.app.explain.log.words import RankMark
+from lumitui.app.explain.log_words import RankMark
 from lumitui.app.tui.widgets.log.rank_chips import chips, neighbour, typed
 
 FAILED, RAISED = RankMark(1, "failed first", failed=True), RankMark(1, "traceback", failed=False)

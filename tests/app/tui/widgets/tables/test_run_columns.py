@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from lumitui.app.history.listing.glance import Glance
-from lumitui.app.history.listing.tree import Line
+from lumitui.app.history.listing.metrics_preview import Glance
+from lumitui.app.history.listing.run_tree import Line
 from lumitui.app.tui.widgets.tables.run_columns import Shown, columns_for, moves, row
-from lumitui.remote.scheduler.protocol import State
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
 LIST = 76

@@ -1,0 +1,217 @@
+"""What the person is asked, and what they see before they agree."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import has_person, say, say_rows
+from lumitui.app.cli.views import tables
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.safe_text import lines_of
+
+if TYPE_CHECKING:
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.scale.code_news import CodeNews
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.remote.ssh.prompts import Question
+
+NOTHING_SENT = "Nothing was sent."
+CURE_OF_RUN = "Change it with --set or --nodes"
+"""How a person corrects the errors of a run that is sent again."""
+
+
+def ask(question: "Question") -> str | None:
+    """Ask the person what a login asks; without a terminal the question is declined."""
+    if not has_person():
+        say(f"{question.text}\nThere is no terminal to ask on, so the question was declined.")
+        return None
+    text = lines_of(question.text)
+    try:
+        answer = click.prompt(
+            text.rstrip(": "),
+            default="",
+            show_default=False,
+            hide_input=question.secret,
+            err=True,
+        )
+    except click.Abort:
+        return None
+    return str(answer)
+
+
+def confirm(question: str, *, yes: bool, otherwise: str) -> None:
+    """Return when the person agrees, once; the default is No.
+
+    Raises:
+        InputError: there is nobody to ask and `yes` was not given.
+        LumiError: they said no; `otherwise` says what that means.
+    """
+    if yes:
+        return
+    if not has_person():
+        say(question)
+        raise InputError(
+            "This needs a confirmation, and there is no terminal to ask on.", "Add --yes."
+        )
+    if not click.confirm(lines_of(question), default=False, err=True):
+        raise LumiError(otherwise)
+
+
+def show_findings(found: "Preview") -> None:
+    """Print what the adviser found, on stderr."""
+    for finding in found.findings:
+        say(words.finding(finding))
+
+
+def refuse_errors(found: "Preview") -> None:
+    """Raise when the adviser's findings keep the launch from being sent.
+
+    Raises:
+        InputError: there is an error among them.
+    """
+    if found.errors:
+        raise InputError(
+            f"The job has {words.count(len(found.errors), 'error')}, shown above with what to do.",
+            NOTHING_SENT,
+        )
+
+
+def named_errors(
+    found: Sequence["Preview"], *, force: bool, yes: bool, cure: str = "Correct the job file"
+) -> str:
+    """Return the errors of launches as the question names them; "" where there are none.
+
+    `force` agrees to them beforehand; `yes` alone does not, since nobody has seen them then.
+    `cure` says where a person corrects them.
+
+    Raises:
+        InputError: nobody can agree to them, or nothing can be sent with them.
+    """
+    for one in found:
+        if any(error.final for error in one.errors):
+            refuse_errors(one)
+    errors = list(dict.fromkeys(error.id for one in found for error in one.errors))
+    named = f"{words.count(len(errors), 'error')} ({', '.join(errors)})" if errors else ""
+    if errors and not force and (yes or not has_person()):
+        raise InputError(
+            f"The job has {named}, shown above with what to do.",
+            f"{NOTHING_SENT} {cure}, or add --force to send it all the same.",
+        )
+    return named
+
+
+def without_later(found: "Preview") -> "Preview":
+    """Return the preview of a job file to begin with: its script may be written later."""
+    later = {"script", "project"}
+    findings = (
+        replace(item, severity="warning") if item.id in later else item for item in found.findings
+    )
+    return replace(found, findings=tuple(findings))
+
+
+def without_secrets(found: "Preview") -> "Preview":
+    """Return the preview of a job that is not sent from here: its secrets may be set elsewhere."""
+    findings = tuple(item for item in found.findings if item.id != "secrets")
+    return replace(found, findings=findings)
+
+
+def show_grid(found: Sequence["Preview"]) -> None:
+    """Print each run of a grid with its price, and the whole price, on stderr."""
+    from lumitui.app.launch.send.drafts.drafts import total
+
+    for number, item in enumerate(found, 1):
+        say(f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}")
+    whole = ", ".join(words.price_sentence(price) for price in total(tuple(found)))
+    say(f"{words.count(len(found), 'run')}; {whole}")
+
+
+def show_all_findings(found: Sequence["Preview"]) -> None:
+    """Print what the adviser found in the runs of a grid, each sentence once, on stderr."""
+    for text in dict.fromkeys(words.finding(item) for one in found for item in one.findings):
+        say(text)
+
+
+def without_first(found: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
+    """Return the runs of a grid without the first `skip`.
+
+    Raises:
+        InputError: there are no others.
+    """
+    if skip >= len(found):
+        raise InputError(
+            f"--skip {skip} leaves no run: the job file has {words.count(len(found), 'run')}.",
+            "Give a smaller number.",
+        )
+    return found[skip:]
+
+
+def refuse_wait(wait: bool) -> None:
+    """Raise where a person wants to wait for the runs of a series.
+
+    Raises:
+        InputError: they do.
+    """
+    if wait:
+        raise InputError(
+            "--wait and --timeout are about one run, and several are sent.",
+            "Leave them out, and follow the runs with `lumitui status`.",
+        )
+
+
+def agree_to_submit(
+    found: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
+) -> tuple["Preview", ...]:
+    """Show what would be sent, and return it when the person agrees; see `confirm`.
+
+    `price` says more of the price of one run than its limit.
+    """
+    show_all_findings(found)
+    errors = named_errors(found, force=force, yes=yes)
+    launch = found[0].launch
+    if len(found) > 1:
+        show_grid(found)
+        question = f"Submit these {len(found)} runs to {found[0].site.name}?"
+    else:
+        question = (
+            f"Submit {launch.spec.name} to {found[0].site.name}: "
+            f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
+            f"{price or words.price_sentence(launch.price)}?"
+        )
+    question = f"The job has {errors}. {question}" if errors else question
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    return tuple(replace(one, forced=bool(errors)) for one in found)
+
+
+def show_changes(planned: "Resubmission", columns: int) -> None:
+    """Print what a resubmission changes, before and after, on stderr."""
+    say_rows(tables.change_table(planned.changes, columns))
+    for note in planned.notes:
+        say(f"note: {note}")
+
+
+def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
+    """Print what has changed in the project since it ran, and which code is sent, on stderr."""
+    if news.differs:
+        other = " Add `--code current` to send it." if planned.code == "same" else ""
+        say(f"note: {news.sentence}{other}")
+
+
+def agree_to_resubmit(
+    planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
+) -> "Resubmission":
+    """Show what changes, and return what is sent when the person agrees; see `confirm`."""
+    show_changes(planned, columns)
+    show_code_news(planned, news)
+    show_findings(planned.preview)
+    errors = named_errors([planned.preview], force=force, yes=yes, cure=CURE_OF_RUN)
+    question = (
+        f"Resubmit {planned.parent.id} with the {planned.code} code from {planned.start}; "
+        f"{words.price_sentence(planned.preview.launch.price)}?"
+    )
+    question = f"The job has {errors}. {question}" if errors else question
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    return planned.forced(bool(errors))

@@ -1,0 +1,146 @@
+"""How a run progresses, as it is printed: the steps of its send, its log, its end."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import Reply, has_person, put_bytes, run_data, say, warn
+from lumitui.app.cli.session import columns
+from lumitui.app.cli.views.tables import cut
+from lumitui.app.explain import words
+from lumitui.remote.site.errors import LinkError, OutcomeUnknown, RunFailed, WaitTimedOut
+from lumitui.remote.site.safe_text import LogFilter, spell_out
+from lumitui.remote.site.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.runs import Runs
+
+
+class _Steps:
+    """Prints the steps of a send; a line about a transfer replaces the one before it."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def __call__(self, step: str, words: str) -> None:
+        """Print on a terminal which step of a send begins, or how far it is."""
+        if not words or not has_person():
+            return
+        moves = words.startswith(("reading ", "staging "))
+        if self._open:
+            click.echo("\r\x1b[K", err=True, nl=False, color=True)
+        line = spell_out(f"… {words}")
+        # A line that wraps could not be replaced.
+        click.echo(cut(line, columns() - 1) if moves else line, err=True, nl=not moves)
+        self._open = moves
+
+
+show_step = _Steps()
+"""Prints on a terminal which step of a send begins, or how far it is."""
+
+
+def show_sent(reply: Reply, run: "Run") -> None:
+    """Print that a run was sent; its id alone is the data."""
+    say(f"Job {run.job_id} at {run.site}. Follow its log: lumitui logs -f {run.id}")
+    reply.give(run_data(run), run.id)
+
+
+def log_writer() -> Callable[[bytes], None]:
+    """Return what writes a log's bytes to stdout: as they are, or made safe for a terminal.
+
+    b"" ends the log.
+    """
+    if not sys.stdout.isatty():
+        return put_bytes
+    colours = not os.environ.get("NO_COLOR")
+    safe = LogFilter(colours=colours)
+
+    def shown(chunk: bytes) -> None:
+        # At the end a colour that the log left on is put out.
+        off = "\x1b[0m" if colours and not chunk else ""
+        sys.stdout.write(safe.feed(chunk, end=not chunk) + off)
+        sys.stdout.flush()
+
+    return shown
+
+
+def print_log(runs: "Runs", run_id: str, attempt: int | None, last: int) -> None:
+    """Print the last bytes of a log; without a link, those that are kept on the laptop."""
+    write = log_writer()
+    try:
+        data = runs.read_log(run_id, attempt=attempt, last=last)[1]
+    except LinkError as error:
+        page = runs.pages.kept_end(runs.history.get(run_id), attempt, last)
+        if page is None:
+            raise
+        warn(f"{error.message} This is the offline copy of {words.clock(page.read)}.")
+        data = page.data
+    write(data)
+    write(b"")
+
+
+def follow_log(runs: "Runs", run_id: str, last: int) -> None:
+    """Print the last bytes of a run's log and what comes, until the run has ended.
+
+    Raises:
+        RunFailed: it did not end well.
+    """
+    run = runs.history.get(run_id)
+    write_log(runs, run.id, last)
+    show_end(runs.history.get(run.id))
+
+
+def write_log(runs: "Runs", run_id: str, last: int) -> None:
+    """Write a run's log to stdout, from its `last` bytes on until the run has ended."""
+    from lumitui.app.follow.log.log_follower import LogGrew
+
+    write = log_writer()
+    for event in runs.follow(run_id, last=last):
+        if isinstance(event, LogGrew):
+            write(event.data)
+    write(b"")
+
+
+def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) -> None:
+    """Wait for a run's end.
+
+    Raises:
+        RunFailed: it did not end well.
+        OutcomeUnknown: nobody knows its job any more.
+        WaitTimedOut: it has not ended after `timeout` seconds.
+    """
+    began = time.monotonic()
+    run = runs.wait(run.id, timeout=timeout, stop=lambda: False, warn=warn)
+    reply.keep(run_data(run))
+    if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
+        raise OutcomeUnknown(
+            f"{run.id} is {run.reason}.",
+            f"Read its log with `lumitui logs {run.id}`, or ask again with `lumitui status`.",
+        )
+    if not run.state.is_final:
+        raise WaitTimedOut(
+            f"{run.id} is still {run.state} after {timeout:g} s.", "The job goes on."
+        )
+    show_end(run)
+
+
+def show_end(run: "Run") -> None:
+    """Print that a run is done.
+
+    Raises:
+        RunFailed: it ended otherwise.
+        OutcomeUnknown: nobody knows how it ended.
+    """
+    if not run.state.is_final:
+        raise OutcomeUnknown(
+            f"{run.id} is {run.reason or run.state}.",
+            f"Ask again with `lumitui status`; `lumitui show {run.id}` shows what is known.",
+        )
+    if run.state is not State.DONE:
+        raise RunFailed(f"{run.id}: {run.state}.", f"Run `lumitui show {run.id}` to see why.")
+    say(f"{run.id}: done.")

@@ -1,0 +1,285 @@
+"""Verbs that send several runs: a grid, what is left of one, and a run on several sizes."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.confirmation import (
+    CURE_OF_RUN,
+    NOTHING_SENT,
+    agree_to_submit,
+    confirm,
+    named_errors,
+    show_all_findings,
+    show_code_news,
+)
+from lumitui.app.cli.output import Reply, run_data, say, say_rows
+from lumitui.app.cli.send_progress import show_step
+from lumitui.app.cli.views import tables
+from lumitui.app.explain import words
+from lumitui.remote.site.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.history.listing.series_runs import Member, Series
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.runs import Runs
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.scale.series_words import Outcome, Standing
+
+    _Numbers = click.ParamType[tuple[int, ...]]
+else:
+    _Numbers = click.ParamType  # click 8.3 has no generic class
+
+_MOST_SIZES = 20
+
+
+class Sizes(_Numbers):
+    """Numbers of nodes: `1,2,4`."""
+
+    name = "sizes"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Return the numbers, each once, the smallest first."""
+        texts = [text.strip() for text in str(value).split(",")]
+        if not all(text.isdecimal() and 0 < len(text) < 6 and int(text) for text in texts):
+            self.fail(f"{value} is not a list of numbers of nodes like 1,2,4.", param, ctx)
+        if len(texts) > _MOST_SIZES:
+            self.fail(f"at most {_MOST_SIZES} sizes are sent at once.", param, ctx)
+        return tuple(sorted({int(text) for text in texts}))
+
+
+def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"], job: Path) -> None:
+    """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
+    _send(reply, runs, runs.series.begin_grid(found), _rest_of_grid(job))
+
+
+def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool = False) -> None:
+    """Send what is left of the last grid of a job file, after the person agrees.
+
+    Raises:
+        InputError: nothing is left.
+    """
+    left = _left(runs, job)
+    if left is None:
+        raise InputError(
+            f"Nothing is left of a grid of {job}.", "Leave out --rest to send all of its runs."
+        )
+    _send_rest(reply, runs, left, _rest_of_grid(job), yes=yes, force=force)
+
+
+def resubmit_rest(
+    reply: Reply, runs: "Runs", run_id: str, *, yes: bool, force: bool = False
+) -> None:
+    """Send what is left of the last ladder of a run, after the person agrees.
+
+    Raises:
+        InputError: nothing is left.
+    """
+    parent = runs.history.get(run_id).id
+    left = runs.series.unfinished_ladder(parent)
+    if left is None:
+        raise InputError(
+            f"Nothing is left of a ladder of {parent}.", "Give --ladder 1,2,4 to send one."
+        )
+    _send_rest(reply, runs, left, _rest_of_ladder(parent), yes=yes, force=force)
+
+
+def _send_rest(
+    reply: Reply,
+    runs: "Runs",
+    left: "Standing",
+    command: str,
+    *,
+    yes: bool,
+    force: bool = False,
+) -> None:
+    """Send what is left of a series; the site is asked first about what may be a job.
+
+    Raises:
+        LumiError: another process sends it, or what is left is not known yet.
+    """
+    now = runs.series.settled(left)
+    for label, text in now.rows:
+        say(f"{label}: {text}")
+    if not now.left:
+        if now.open:
+            raise LumiError(
+                f"{now.series.site} has not said yet what became of {now.open[0][1].id}.",
+                "Nothing was sent. Try again in three minutes.",
+            )
+        runs.series.leave_out(now.series.id)
+        say("All of them were sent already.")
+        reply.give({"series": now.series.id, "runs": [], "members": []}, "")
+        return
+    ready = agree_to_submit(runs.series.made_ready(now), yes=yes, force=force)
+    forced = any(one.forced for one in ready)
+    _send(reply, runs, now.series, command, now.left, forced=forced)
+
+
+def _rest_of_grid(job: Path | str) -> str:
+    return f"`lumitui submit {job} --rest`"
+
+
+def _rest_of_ladder(parent: str) -> str:
+    return f"`lumitui resubmit {parent} --rest`"
+
+
+def note_rest(runs: "Runs", job: Path) -> None:
+    """Say on stderr that something is left of the last grid of a job file, before it is sent."""
+    if left := _left(runs, job):
+        alone = f"{_rest_of_grid(job)} sends those alone, --no-rest leaves them out."
+        say(f"note: {left.sentence} {alone}")
+
+
+def leave_out_rest(runs: "Runs", job: Path) -> None:
+    """Offer what is left of the last grid of a job file no more."""
+    if left := _left(runs, job):
+        runs.series.leave_out(left.series.id)
+
+
+def note_unsent(runs: "Runs") -> None:
+    """Say on stderr which grids and ladders were not sent whole; no site is asked."""
+    for left in runs.series.unsent():
+        how = f"{_rest_of_grid(left.series.source)} sends those."
+        if left.series.kind == "ladder":
+            how = f"{_rest_of_ladder(left.series.source)} sends those."
+        elif not left.series.source:
+            how = "The terminal interface (`lumitui`) offers to send those."
+        say(f"note: {left.sentence} {how}")
+
+
+def _left(runs: "Runs", job: Path) -> "Standing | None":
+    series = runs.history.series.newest_of(str(job.resolve()))
+    standing = runs.series.standing(series) if series is not None else None
+    return standing if standing and standing.left else None
+
+
+def plan_ladder(
+    sizes: Sequence[int], plan: Callable[[int], "Resubmission"]
+) -> list["Resubmission"]:
+    """Return a run made ready again on each of `sizes`.
+
+    Raises:
+        InputError: it cannot be sent on one of them, which the message names.
+    """
+    plans = []
+    for size in sizes:
+        try:
+            plans.append(plan(size))
+        except InputError as error:
+            where = words.count(size, "node")
+            raise InputError(f"On {where}: {error.message}", error.hint) from error
+    return plans
+
+
+def resubmit_ladder(
+    reply: Reply,
+    runs: "Runs",
+    plans: Sequence["Resubmission"],
+    columns: int,
+    *,
+    yes: bool,
+    force: bool = False,
+) -> None:
+    """Send a run on several sizes, after the person agrees once."""
+    from lumitui.app.scale.scaling import rungs
+    from lumitui.app.scale.scaling.studies import Question
+    from lumitui.app.scale.series_words import ladder_terms
+
+    parent, sizes = plans[0].parent, [plan.preview.launch.layout.nodes for plan in plans]
+    study = runs.scaling.of(
+        parent.id, Question(tuple(sizes), time=plans[0].preview.launch.spec.time)
+    )
+    rows = [rung.cells for rung in rungs.rungs_of(study) if rung.nodes in sizes]
+    titles = [title.upper() for title in rungs.titles(study)]
+    say_rows(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))
+    if basis := rungs.basis(study):
+        say(basis)
+    for note in dict.fromkeys(note for plan in plans for note in plan.notes):
+        say(f"note: {note}")
+    show_code_news(plans[0], runs.code_news(parent.id))
+    found = [plan.preview for plan in plans]
+    show_all_findings(found)
+    errors = named_errors(found, force=force, yes=yes, cure=CURE_OF_RUN)
+    for label, text in ladder_terms(plans):
+        say(f"{label}: {text}")
+    question = f"Send {parent.id} again as {words.count(len(plans), 'run')}?"
+    question = f"The job has {errors}. {question}" if errors else question
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    agreed = [plan.forced(bool(errors)) for plan in plans]
+    _send(reply, runs, runs.series.begin_ladder(agreed), _rest_of_ladder(parent.id))
+
+
+def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
+    """Refuse a ladder while an earlier one of the run is unfinished; `drop` leaves that out.
+
+    Raises:
+        InputError: the earlier one is unfinished.
+    """
+    from lumitui.app.scale.series_words import LadderUnfinished
+
+    parent = runs.history.get(run_id).id
+    while drop and (left := runs.series.unfinished_ladder(parent)):
+        runs.series.leave_out(left.series.id)
+    try:
+        runs.series.refuse_second_ladder(parent)
+    except LadderUnfinished as error:
+        hint = f"Send the rest with {_rest_of_ladder(parent)}, or add --no-rest to leave it out."
+        raise InputError(error.message, hint) from error
+
+
+def _send(
+    reply: Reply,
+    runs: "Runs",
+    series: "Series",
+    command: str,
+    agreed: "Sequence[Member] | None" = None,
+    *,
+    forced: bool = False,
+) -> None:
+    """Send a series, or of it what was `agreed` to; its runs are the data as soon as they are jobs.
+
+    `command` sends what is left of it; `forced`: with the adviser's errors, too.
+
+    Raises:
+        LumiError: not all were sent; the message says which.
+    """
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.series_words import failure
+
+    done: list[Run] = []
+
+    def sent(run: Run) -> None:
+        done.append(run)
+        say(f"{len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
+        reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)
+
+    outcomes = runs.series.send(
+        series.id, report=show_step, sent=sent, agreed=agreed, forced=forced
+    )
+    reply.keep(
+        {
+            "series": series.id,
+            "runs": [run_data(one) for one in done],
+            "members": [_member_data(outcome) for outcome in outcomes],
+        }
+    )
+    for outcome in outcomes:
+        if outcome.already:
+            say(f"{outcome.member.words}: {outcome.already}")
+    if error := failure(series, outcomes):
+        raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
+
+
+def _member_data(outcome: "Outcome") -> dict[str, object]:
+    return {
+        "place": outcome.member.place,
+        "settings": outcome.member.words,
+        "run": outcome.run.id if outcome.run else None,
+        "error": outcome.error.message if outcome.error else None,
+        "already": outcome.already or None,
+    }

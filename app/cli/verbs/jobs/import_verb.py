@@ -1,0 +1,111 @@
+"""The verb that makes a job file of any sbatch script."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.script_file import script_bytes
+from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
+from lumitui.remote.site.errors import InputError
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.profile import Site
+    from lumitui.remote.site.sites import Sites
+
+
+@click.command("import")
+@click.argument("script", metavar="SCRIPT", type=GivenPath())
+@click.option(
+    "--site",
+    "site_name",
+    metavar="SITE",
+    shell_complete=sites_beginning,
+    help="The site that the script is for; by default the one that its names tell.",
+)
+@click.option(
+    "--output",
+    "-o",
+    "path",
+    type=GivenPath(),
+    default="job.yaml",
+    show_default=True,
+    help="The file to write.",
+)
+@json_option
+@click.pass_obj
+def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> None:
+    """Make a job file of an sbatch script.
+
+    It says what was kept, what lumitui works out by itself, and what was lost. It never overwrites
+    a file.
+    """
+    from lumitui.app.job.examples.new_files import write_new
+    from lumitui.app.knowledge.bash import read_script
+    from lumitui.app.launch.from_script.import_report import lines_of, report_of
+    from lumitui.app.launch.from_script.job_file_text import text_of
+    from lumitui.app.launch.from_script.notes import Said
+
+    text, odd = _read(script)
+    with core() as runs:
+        site = runs.sites.load(site_name) if site_name else _guessed(text, runs.sites)
+    before = read_script(text, site=site, folder=str(script.resolve().parent))
+    report = report_of(before, site, script.stem)
+    if odd:
+        lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
+        said = Said(lines, "Latin-1 → UTF-8, also in arguments and variables")
+        report = replace(report, changed=(*report.changed, said))
+    write_new(path, text_of(report, script.name))
+    for line in lines_of(report):
+        say(line)
+    data = {"path": str(path), "kept": report.kept, "derived": report.derived,
+            "changed": report.changed, "lost": report.lost}  # fmt: skip
+    read = "Read what was lost, then run" if report.lost else "Next, run"
+    reply.give(data, f"Wrote {path}. {read}: lumitui preview {path}")
+
+
+def _guessed(text: str, sites: "Sites") -> "Site":
+    """Return the site that a script is for, and say what told it.
+
+    Raises:
+        InputError: nothing tells it.
+    """
+    from lumitui.app.knowledge.guess import guess_site
+
+    every = [sites.load(name) for name in sites.names()]
+    found = guess_site(text, every, date.today(), sites.added())
+    if found.site is None:
+        others = " or ".join(found.candidates[:4])
+        raise InputError(
+            f"Nothing in the script tells its site{f': it may be {others}' if others else ''}.",
+            "Name it with --site.",
+        )
+    say(f"site: {found.site.name}, by {found.because}")
+    return found.site
+
+
+def _read(script: Path) -> tuple[str, tuple[int, ...]]:
+    """Return the script's text, and its lines in which Latin-1 became UTF-8, as a job file is.
+
+    Raises:
+        InputError: there is no such file, or it is not a script.
+    """
+    data = script_bytes(str(script))
+    if not data.strip():
+        raise InputError(f"{script} is empty.", "Name a job script.")
+    try:
+        return data.decode(), ()
+    except UnicodeDecodeError:
+        odd = [n for n, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
+        return data.decode("latin-1"), tuple(odd)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

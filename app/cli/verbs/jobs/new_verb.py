@@ -1,0 +1,98 @@
+"""The verb that writes a job file from an example."""
+
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from lumitui.app.cli.confirmation import show_all_findings
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import GivenPath, core, json_option, read_all, sites_beginning
+
+
+class _Beginning(TypedDict):
+    """The options that fill in the example."""
+
+    account: str | None
+    name: str | None
+    example: str | None
+    launcher: str | None
+    gpus: int | None
+
+
+@click.command()
+@click.option("--list", "listing", is_flag=True, help="List the examples, with a line each.")
+@click.option(
+    "--site",
+    "site_name",
+    metavar="SITE",
+    default="laptop",
+    show_default=True,
+    shell_complete=sites_beginning,
+    help="Where the job runs.",
+)
+@click.option("--example", metavar="NAME", help="The example to begin with; by default ddp.")
+@click.option("--account", metavar="NAME", help="The project that pays.")
+@click.option("--name", metavar="NAME", help="The job's name; by default the example's.")
+@click.option("--launcher", metavar="NAME", help="What starts the ranks; by default as it suits.")
+@click.option(
+    "--gpus",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="GPUs of the whole job: a part of a node, or whole nodes.",
+)
+@click.option(
+    "--output",
+    "path",
+    type=GivenPath(),
+    default="job.yaml",
+    show_default=True,
+    help="The file to write; the example's other files go beside it.",
+)
+@json_option
+@click.pass_obj
+def new(
+    reply: Reply, listing: bool, site_name: str, path: Path, **options: Unpack[_Beginning]
+) -> None:
+    """Write a job file, and the files it needs, from an example.
+
+    It never overwrites a file. Without --account it writes the one of your own profile, or an
+    example that you replace.
+    """
+    if listing:
+        _list(reply)
+        return
+    from lumitui.app.job import examples
+
+    beginning = examples.Beginning(**options)
+    files = examples.chosen(beginning).files
+    with core() as runs:
+        site = runs.sites.load(site_name)
+        text = examples.text_for(site, beginning)
+        examples.write_all(path, text, files)
+        try:
+            every = read_all(runs, path)
+            show_all_findings(every)
+        except BaseException:
+            for name in (path.name, *(name for name, _ in files)):
+                (path.parent / name).unlink(missing_ok=True)
+            raise
+    beside = [str(path.parent / name) for name, _ in files]
+    for name in beside:
+        say(f"Wrote {name}.")
+    data = {"path": str(path), "files": beside, "findings": every[0].findings}
+    reply.give(data, f"Wrote {path}. Read it, then run: lumitui preview {path}")
+
+
+def _list(reply: Reply) -> None:
+    from lumitui.app.job.examples import examples
+
+    found = list(examples().values())
+    lines = []
+    for group, members in groupby(found, attrgetter("group")):
+        lines += [group, *(f"  {item.name:<20}{item.summary}" for item in members), ""]
+    lines.append("lumitui new --example NAME --site SITE writes one.")
+    rows = [{"name": item.name, "group": item.group, "summary": item.summary} for item in found]
+    reply.give(rows, "\n".join(lines))

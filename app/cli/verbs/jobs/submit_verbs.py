@@ -1,0 +1,149 @@
+"""The verbs that show, export and send a job."""
+
+from pathlib import Path
+
+import click
+
+from lumitui.app.cli import output, series_verbs
+from lumitui.app.cli.confirmation import (
+    agree_to_submit,
+    refuse_wait,
+    show_all_findings,
+    show_findings,
+    show_grid,
+    without_first,
+    without_secrets,
+)
+from lumitui.app.cli.inquiry import cluster_option, price_line, with_cluster
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.send_progress import show_sent, show_step, wait_for_end
+from lumitui.app.cli.session import (
+    GivenPath,
+    core,
+    job_argument,
+    json_option,
+    read,
+    read_all,
+    wait_options,
+    yes_option,
+)
+from lumitui.app.explain import words
+from lumitui.remote.site.errors import InputError
+
+
+@click.command()
+@job_argument
+@click.option("--script", "only_script", is_flag=True, help="Print only the script.")
+@click.option(
+    "--all", "all_files", is_flag=True, help="Print also what the script calls and reads."
+)
+@cluster_option
+@json_option
+@click.pass_obj
+def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster: bool) -> int:
+    """Show what would be sent, byte for byte.
+
+    It prints the submit command and the script. The exit code is 2 when the job has an error. No
+    site is asked without --cluster, which sends nothing either.
+    """
+    with core() as runs:
+        every = read_all(runs, job)
+        every = with_cluster(runs, every) if cluster else every
+        price = price_line(runs, every[0])
+    found, launch = every[0], every[0].launch
+    show_all_findings(every)
+    if len(every) > 1:
+        show_grid(every)
+        say(f"The script of the first run, {found.cell}:")
+    elif not only_script:
+        code = f"; code: {found.files.weight}" if found.files.weight else ""
+        say(f"{words.layout_size(launch.layout)}; {price}{code}")
+    files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
+    text = "\n".join(files) if all_files else launch.script
+    text = text if only_script else f"{found.command}\n\n{text}"
+    reply.give(output.previews_data(every))
+    if not reply.json:
+        output.put(text, nl=False)
+    return InputError.exit_code if any(one.errors for one in every) else 0
+
+
+@click.command()
+@job_argument
+@click.argument("folder", metavar="DIR", type=GivenPath())
+@json_option
+@click.pass_obj
+def export(reply: Reply, job: Path, folder: Path) -> None:
+    """Write a job as a folder that plain sbatch runs, without lumitui.
+
+    For a colleague or a helpdesk. It has the script, a copy of the code and a README, and no
+    values of secrets.
+    """
+    with core() as runs:
+        found = without_secrets(read(runs, job))
+        show_findings(found)
+        done = runs.export(found, folder)
+    if found.launch.spec.chain > 1:
+        say("note: what is exported takes one time limit; README.md says how it continues.")
+    reply.give(
+        {"path": str(done.path), "files": done.files},
+        f"Wrote {done.path}. Its README.md says how to run it.",
+    )
+
+
+@click.command()
+@job_argument
+@wait_options
+@click.option(
+    "--skip",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Leave out the first N runs of a grid, which were sent before.",
+)
+@click.option(
+    "--rest/--no-rest",
+    default=None,
+    help="Send what is left of the job file's last grid, or leave it out and send all anew.",
+)
+@click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
+@cluster_option
+@yes_option
+@json_option
+@click.pass_obj
+def submit(
+    reply: Reply,
+    job: Path,
+    wait: bool,
+    timeout: float | None,
+    skip: int,
+    rest: bool | None,
+    force: bool,
+    cluster: bool,
+    yes: bool,
+) -> None:
+    """Send a job after you confirm.
+
+    The question names the adviser's errors, if there are any. A job file with a `grid:` becomes
+    several runs, which are sent one after the other.
+    """
+    with core() as runs:
+        if rest:
+            refuse_wait(wait or timeout is not None)
+            series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
+            return
+        found = without_first(read_all(runs, job), skip)
+        refuse_wait((wait or timeout is not None) and bool(found[0].cell))
+        if found[0].cell and not skip and rest is None:
+            series_verbs.note_rest(runs, job)
+        found = with_cluster(runs, found) if cluster else found
+        price = price_line(runs, found[0])
+        found = agree_to_submit(found, yes=yes, force=force, price=price)
+        if rest is False:
+            series_verbs.leave_out_rest(runs, job)
+        if found[0].cell:
+            series_verbs.send_grid(reply, runs, found, job)
+            return
+        run = runs.send(found[0], report=show_step)
+        show_sent(reply, run)
+        if wait or timeout is not None:
+            wait_for_end(reply, runs, run, timeout)

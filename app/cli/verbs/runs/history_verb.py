@@ -1,0 +1,174 @@
+"""The verb that lists runs, checks their file, and rebuilds lost ones."""
+
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from lumitui.app.cli.output import Reply, run_data, say, show, warn
+from lumitui.app.cli.session import (
+    MOST,
+    columns,
+    core,
+    json_option,
+    known_site,
+    site_option,
+    sites_beginning,
+)
+from lumitui.app.cli.views import tables
+from lumitui.app.explain import words
+from lumitui.remote.site.errors import HistoryError, InputError
+from lumitui.remote.site.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.history.listing.filter_syntax import Term
+    from lumitui.app.runs import Runs
+
+
+class _Filters(TypedDict):
+    """The options of `history` that say which runs to list."""
+
+    limit: int
+    site_name: str | None
+    state: str | None
+    text: str
+    filter_text: str
+    sort: str
+
+
+@click.command()
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1, max=MOST),
+    default=50,
+    show_default=True,
+    help="List at most N runs.",
+)
+@site_option
+@click.option("--state", metavar="STATE", help="Only runs in this state, such as failed.")
+@click.option("--text", default="", help="Only runs with this in id, name, job id or note.")
+@click.option(
+    "--filter",
+    "filter_text",
+    metavar="FILTER",
+    default="",
+    help="Only runs that pass, such as 'failed site:lumi nodes>=4 2x8 age<2d !vit #best'.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(("newest", "state", "name", "nodes", "cost", "end")),
+    default="newest",
+    help="What to sort the list by.",
+)
+@click.option("--check", is_flag=True, help="Check the history's file, and show where it is.")
+@click.option(
+    "--recover",
+    metavar="SITE",
+    shell_complete=sites_beginning,
+    help="Rebuild lost runs from their folders at SITE.",
+)
+@click.option(
+    "--account", metavar="NAME", default="", help="With --recover: the project that paid for them."
+)
+@json_option
+@click.pass_obj
+def history(
+    reply: Reply, check: bool, recover: str | None, account: str, **filters: Unpack[_Filters]
+) -> None:
+    """List runs, or rebuild lost ones.
+
+    The list is what was last known; `lumitui status` asks the sites.
+    """
+    if account and recover is None:
+        raise InputError("--account works only with --recover.", "Add --recover SITE.")
+    if recover is not None:
+        _recover(reply, recover, account)
+        return
+    with core() as runs:
+        if check:
+            _check(reply, runs)
+        else:
+            _list(reply, runs, filters)
+
+
+def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
+    # Late: pydantic takes ten times as long as `lumitui --version` itself.
+    from lumitui.app.history.listing.find_runs import Filter
+    from lumitui.app.history.listing.order import By, Order
+
+    site, order = filters["site_name"], Order(By(filters["sort"]))
+    state, terms = _state(filters["state"]), _terms(filters["filter_text"])
+    known_site(runs, site)
+    wanted, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
+    if reply.json:
+        every = runs.history.every(limit, wanted, order)
+        listed = reply.give_each(run_data(run) for run in every)
+    else:
+        lines = tables.history_lines(lambda: runs.history.every(limit, wanted, order), columns())
+        for line in lines:
+            show(line)
+            listed += 1
+    if not listed:
+        say("There are no such runs.")
+    if wanted == Filter() and not reply.json:
+        say(tables.file_words(runs.history.facts(), runs.history.count()))
+
+
+def _terms(text: str) -> "tuple[Term, ...]":
+    if not text:
+        return ()
+    from lumitui.app.history.listing.filter_syntax import parse
+
+    return parse(text)
+
+
+def _state(word: str | None) -> State | None:
+    if word is None:
+        return None
+    states = [item.value for item in State]
+    if word not in states:
+        raise InputError(f"There is no state {word!r}.", f"Use one of {', '.join(states)}.")
+    return State(word)
+
+
+def _check(reply: Reply, runs: "Runs") -> None:
+    # The count first: after a check that found damage, the next use sets the file aside.
+    count, facts = runs.history.count(), runs.history.facts(check=True)
+    data = {"path": facts.path, "schema": facts.schema, "size": facts.size, "runs": count}
+    data |= {"damage": facts.damage, "lost_texts": facts.lost_texts}
+    reply.give(data, tables.file_words(facts, count))
+    if facts.damage:
+        raise HistoryError(
+            f"The history {facts.path} is damaged.",
+            "Run `lumitui history`: it keeps the file aside and begins a fresh one. Then rebuild "
+            "the runs of each site with `lumitui history --recover SITE`.",
+        )
+    if facts.lost_texts:
+        raise HistoryError(
+            f"The disk has lost {words.count(facts.lost_texts, 'text')} of the runs in the "
+            f"history {facts.path}.",
+            "`lumitui history --recover SITE` writes again what the runs' folders have of them.",
+        )
+
+
+def _recover(reply: Reply, site_name: str, account: str) -> None:
+    with core() as runs:
+        found = runs.recover(site_name, account)
+    for warning in found.warnings:
+        warn(warning)
+    for item in found.passed:
+        say(f"skipped {item.folder}: {item.why}")
+    data = {
+        "site": site_name,
+        "roots": found.roots,
+        "rebuilt": [run_data(run) for run in found.rebuilt],
+        "known": found.known,
+        "passed_over": found.passed,
+        "warnings": found.warnings,
+    }
+    reply.give(data, tables.history_table(found.rebuilt, columns()) if found.rebuilt else "")
+    rebuilt = words.count(len(found.rebuilt), "run")
+    say(
+        f"Rebuilt {rebuilt} of {site_name}; {found.known} were known already, "
+        f"{len(found.passed)} were skipped."
+    )

@@ -1,0 +1,155 @@
+"""The verb that sends a run again: as it was, with changes, on other sizes."""
+
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+import click
+from click.core import ParameterSource
+
+from lumitui.app.cli import series_verbs
+from lumitui.app.cli.confirmation import agree_to_resubmit, refuse_wait
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.send_progress import show_sent, show_step, wait_for_end
+from lumitui.app.cli.session import (
+    columns,
+    core,
+    json_option,
+    run_argument,
+    wait_options,
+    yes_option,
+)
+from lumitui.remote.site.errors import InputError
+
+if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.scale.start_point import Start
+
+
+class _Changes(TypedDict):
+    """The options of `resubmit` that say what changes."""
+
+    nodes: int | None
+    settings: tuple[str, ...]
+    code: Literal["same", "current"]
+    start: "Start | None"
+
+
+def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, ...]:
+    """Return the settings that `--exclude` and `--batch` stand for."""
+    from lumitui.app.job.setting import half_batch, without_nodes
+
+    kept_off = [without_nodes(run.spec, exclude)] if exclude else []
+    return (*kept_off, *([half_batch(run.spec)] if batch else []))
+
+
+_PLANNED = {
+    "ladder": "--ladder", "nodes": "--nodes", "settings": "--set", "code": "--code",
+    "start": "--from", "exclude": "--exclude", "batch": "--batch",
+}  # fmt: skip
+"""The options of `resubmit` that say what is sent: of a rest that is written down already."""
+
+
+def _refuse_changes_of_rest() -> None:
+    """Refuse an option that `--rest` could not heed.
+
+    Raises:
+        InputError: one was given; the message names it.
+    """
+    ctx = click.get_current_context()
+    given = [
+        option
+        for name, option in _PLANNED.items()
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        message = f"--rest sends what was planned before, without {' and '.join(given)}."
+        raise InputError(message, "Leave out one or the other.")
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--nodes", metavar="N", type=int, help="Run on N nodes; what depends on N is recomputed."
+)
+@click.option(
+    "--ladder",
+    metavar="N,N,…",
+    type=series_verbs.Sizes(),
+    help="Send it on each of these numbers of nodes, after one question.",
+)
+@click.option(
+    "--rest/--no-rest",
+    default=None,
+    help="Send what is left of the run's last ladder, or leave it out of a new one.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Set a key of the job file (time=02:00:00) or an argument (--lr=0.1); repeatable.",
+)
+@click.option(
+    "--code",
+    type=click.Choice(["same", "current"]),
+    default="same",
+    show_default=True,
+    help="Send the run's code again, or the project as it is now.",
+)
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["scratch", "checkpoint"]),
+    help="Where to begin; by default a failed run continues from its checkpoint.",
+)
+@click.option(
+    "--exclude", metavar="NODES", help="Keep it off these nodes, besides those it avoids already."
+)
+@click.option(
+    "--batch", type=click.Choice(["half"]), help="Halve the samples of each rank and step."
+)
+@click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
+@wait_options
+@yes_option
+@json_option
+@click.pass_obj
+def resubmit(
+    reply: Reply,
+    run_id: str,
+    ladder: tuple[int, ...] | None,
+    rest: bool | None,
+    exclude: str | None,
+    batch: str | None,
+    force: bool,
+    wait: bool,
+    timeout: float | None,
+    yes: bool,
+    **changes: Unpack[_Changes],
+) -> None:
+    """Send a run again after you confirm; also on several sizes.
+
+    The question names the adviser's errors, if there are any.
+    """
+    with core() as runs:
+        refuse_wait((wait or timeout is not None) and bool(rest or ladder))
+        if ladder is not None and changes["nodes"] is not None:
+            raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
+        if rest:
+            _refuse_changes_of_rest()
+            series_verbs.resubmit_rest(reply, runs, run_id, yes=yes, force=force)
+            return
+        remedies = _remedies(runs.history.get(run_id), exclude, batch)
+        changes["settings"] = (*remedies, *changes["settings"])
+        if ladder is not None:
+            series_verbs.refuse_second_ladder(runs, run_id, drop=rest is False)
+            plans = series_verbs.plan_ladder(
+                ladder, lambda size: runs.plan_resubmission(run_id, **changes | {"nodes": size})
+            )
+            series_verbs.resubmit_ladder(reply, runs, plans, columns(), yes=yes, force=force)
+            return
+        planned = runs.plan_resubmission(run_id, **changes)
+        news = runs.code_news(run_id)
+        planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force)
+        sent = runs.resubmit(planned, report=show_step)
+        show_sent(reply, sent)
+        if wait or timeout is not None:
+            wait_for_end(reply, runs, sent, timeout)

@@ -1,0 +1,130 @@
+"""The verb that says how a training scales: a table, a prediction, a size to take, a drawing."""
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import MOST, GivenPath, columns, core, json_option, run_argument
+from lumitui.app.cli.views.tables import table
+from lumitui.remote.site.safe_text import spell_out
+
+if TYPE_CHECKING:
+    from lumitui.app.follow.results.sweep import Sweep
+    from lumitui.app.scale.scaling.size_advice import Advice
+    from lumitui.app.scale.scaling.study import Scaling
+
+_MOST_SAMPLES = 10**15
+
+
+class _Asked(TypedDict):
+    """The options of `scaling` that say what is wanted."""
+
+    samples: int | None
+    epochs: int | None
+    deadline: str | None
+    budget: float | None
+    predict: bool
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1, max=_MOST_SAMPLES),
+    help="Train N samples; by default as many as RUN.",
+)
+@click.option(
+    "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Train N epochs."
+)
+@click.option("--deadline", metavar="TIME", help="Recommend a size that needs at most TIME (6h).")
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    type=click.FloatRange(min=0, max=MOST),
+    help="Recommend a size that costs at most AMOUNT, in the site's unit.",
+)
+@click.option(
+    "--nodes",
+    metavar="N",
+    type=click.IntRange(min=1, max=10_000),
+    multiple=True,
+    help="Predict N nodes, too; repeatable.",
+)
+@click.option(
+    "--predict",
+    is_flag=True,
+    help="Predict from RUN alone: what a step computes, and exchanges over the site's links.",
+)
+@click.option("--plot", metavar="FILE.svg", type=GivenPath(), help="Draw it as an SVG file.")
+@json_option
+@click.pass_obj
+def scaling(
+    reply: Reply, run_id: str, nodes: tuple[int, ...], plot: Path | None, **asked: Unpack[_Asked]
+) -> None:
+    """Show how a run scales, and what other sizes would take.
+
+    It compares all runs of RUN's lineage, predicts sizes that nobody ran, and recommends one.
+    """
+    from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
+    from lumitui.app.scale.scaling.studies import Question
+
+    deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
+    with core() as runs:
+        found = runs.scaling.of(
+            run_id,
+            Question(nodes, asked["samples"], asked["epochs"], alone=asked["predict"]),
+        )
+    advice = advise(found, Goal(deadline, asked["budget"]))
+    if plot is not None:
+        from lumitui.app.scale.scaling.drawing import drawing, write_drawing
+
+        write_drawing(plot, drawing(found))
+    reply.give({"scaling": found, "advice": advice}, _text(found, advice, columns()))
+    if plot is not None:
+        say(f"Drew {plot}.")
+
+
+def _text(found: "Scaling", advice: "Advice", columns: int) -> str:
+    from lumitui.app.scale.scaling import scaling_words
+
+    shown = scaling_words.table(found)
+    titles = [title.upper() for title in shown.titles]
+    sentences = [scaling_words.heading(found)]
+    if found.measured:
+        sentences += (
+            scaling_words.basis(found),
+            *scaling_words.notes(found),
+            scaling_words.recommendation(found, advice),
+        )
+    else:
+        sentences += scaling_words.notes(found)
+    first, *rest = (textwrap.fill(spell_out(text), columns) for text in sentences)
+    rows = table(titles, shown.rows, columns, shrink=(len(titles) - 1, 3))
+    return "\n\n".join((first, rows, *rest))
+
+
+@click.command()
+@run_argument
+@json_option
+@click.pass_obj
+def grid(reply: Reply, run_id: str) -> None:
+    """Show the runs of a grid beside each other, and what follows.
+
+    RUN is any of them. For each it prints the seconds of an epoch, the samples a second and how
+    long a step waits for data; where the runs differ in their number of workers, it says which
+    number to take.
+    """
+    with core() as runs:
+        found = runs.sweeps.of(run_id)
+    reply.give(found, _grid_text(found, columns()))
+
+
+def _grid_text(found: "Sweep", columns: int) -> str:
+    rows = [row.cells for row in found.rows]
+    titles = [title.upper() for title in found.titles]
+    shown = table(titles, rows, columns, shrink=(len(titles) - 1, 0), ids=len(titles) - 1)
+    return "\n\n".join((shown, *(textwrap.fill(text, columns) for text in found.advice)))

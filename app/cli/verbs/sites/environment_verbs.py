@@ -1,0 +1,83 @@
+"""The verbs about what a job finds on a site besides its own code: images and environments."""
+
+import click
+
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import columns, core, json_option, site_argument
+from lumitui.app.cli.views import environment_tables as tables
+from lumitui.remote.site.errors import InputError
+
+account_option = click.option(
+    "--account", metavar="NAME", default="", help="The project whose folder is looked at."
+)
+
+
+@click.command()
+@site_argument
+@click.option("--with", "package", metavar="PACKAGE", default="", help="Only images that have it.")
+@click.option("--refresh", is_flag=True, help="Ask the site again.")
+@json_option
+@click.pass_obj
+def containers(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
+    """List a site's container images and what each holds.
+
+    A site is asked once; what it said is kept here.
+    """
+    from lumitui.app.survey.environments.image_contents import with_package
+
+    with core() as runs:
+        listing = runs.environments.images(site_name, refresh=refresh)
+        site = runs.sites.load(site_name)
+    shown, unknown = with_package(listing.images, package)
+    data = {"at": listing.at, "images": shown, "unknown": unknown}
+    reply.give(data, tables.image_table(shown, site, package, columns()))
+    for line in tables.image_notes(shown, unknown, package, site):
+        say(line)
+    say(f"As of {tables.clock(listing.at)}; `--refresh` asks the site again.")
+
+
+@click.command()
+@site_argument
+@account_option
+@click.option("--prune", is_flag=True, help="Remove those that nobody used for a while.")
+@click.option(
+    "--unused",
+    "days",
+    metavar="DAYS",
+    type=click.IntRange(min=0, max=10_000),
+    default=30,
+    show_default=True,
+    help="For how many days.",
+)
+@click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
+@click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
+@json_option
+@click.pass_obj
+def envs(
+    reply: Reply,
+    site_name: str,
+    account: str,
+    prune: bool,
+    days: int,
+    names: tuple[str, ...],
+    dry: bool,
+) -> None:
+    """List or remove the environments that `venv:` made on a site.
+
+    Those of unfinished runs stay. One that is needed again is built again.
+    """
+    if prune and names:
+        raise InputError("--prune and --remove exclude each other.", "Give one of them.")
+    with core() as runs:
+        if not prune and not names:
+            found = runs.environments.venvs(site_name, account)
+            reply.give(found, tables.venv_table(found, columns()))
+            if not any(found.values()):
+                say("There is none. `venv:` in a job file makes one.")
+            return
+        gone = runs.environments.remove(
+            site_name, names, account=account, unused_days=days, dry=dry
+        )
+    reply.give(gone, tables.removed_text(gone))
+    if not any(item.names for item in gone.values()):
+        say("There is nothing to remove.")

@@ -1,0 +1,105 @@
+"""What to do next about a failure: a resubmission that helps, and a text for the helpdesk. Pure."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from lumitui.app.history.run import Run
+from lumitui.app.job.setting import half_batch, without_nodes
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.safe_text import plain
+from lumitui.remote.site.secret_shapes import marks_in
+
+_OF_A_NODE = frozenset({
+    "gpu-hardware", "gpu-driver", "gpu-busy", "node-failed", "launch-failed", "hung", "preflight",
+})  # fmt: skip
+_NOT_OF_THE_PROGRAM = frozenset({
+    "preempted", "port-in-use", "partial-topology", "rendezvous", "network", "file-system",
+    "stopped-early", "chain-used-up", "chain-refused", "cancelled",
+})  # fmt: skip
+_OF_TIME = frozenset({"time-limit", "chain-late"})
+# Faults of a GPU that are the program's until a run, one kernel after the other, says otherwise.
+_OF_A_KERNEL = frozenset({"gpu-fault", "gpu-error", "gpu-assert"})
+_ONE_BY_ONE = {False: "AMD_SERIALIZE_KERNEL=3", True: "CUDA_LAUNCH_BLOCKING=1"}
+"""By whether the GPU is NVIDIA's: what lets a GPU's error name its line of code."""
+_NVIDIA = re.compile(r"(?i)cuda|\bxid\b|nvrm|nvidia")
+_LINES = 10
+
+
+@dataclass(frozen=True)
+class Action:
+    """A resubmission that may help."""
+
+    words: str
+    """What it does, as a key or a button says it."""
+    options: tuple[str, ...] = ()
+    """Of `lumitui resubmit`."""
+    settings: tuple[str, ...] = ()
+    """The same as `key=value`."""
+
+    def command(self, run_id: str) -> str:
+        """Return the command that does it."""
+        return " ".join(("lumitui", "resubmit", run_id, *self.options))
+
+
+def action_of(found: Sequence[Diagnosis], run: Run) -> Action | None:
+    """Return what to do about the likeliest cause; None where the job or its code must change.
+
+    A run that failed continues from its last checkpoint where it can.
+    """
+    first = next(iter(found), None)
+    if first is None:
+        return None
+    if first.id in _OF_A_NODE:
+        with suppress(InputError):
+            if first.node:
+                setting = without_nodes(run.spec, first.node)
+                words = f"Resubmit without {first.node}"
+                return Action(words, ("--exclude", first.node), (setting,))
+        return Action("Resubmit")
+    if first.id in _OF_A_KERNEL:
+        setting = f"env.{_ONE_BY_ONE[_NVIDIA.search(first.line) is not None]}"
+        words = f"Resubmit with {setting.removeprefix('env.').replace('=', ' ')}"
+        return Action(words, ("--set", setting), (setting,))
+    if first.id in ("gpu-memory", "gpu-library"):
+        with suppress(InputError):
+            setting = half_batch(run.spec)
+            words = f"Resubmit with {setting.replace('=', ' ')}"
+            return Action(words, ("--batch", "half"), (setting,))
+        return None
+    if first.id in _OF_TIME:
+        with suppress(ValueError):
+            time = walltime.text_of(2 * walltime.seconds_of(run.spec.time))
+            return Action(f"Resubmit with {time}", ("--set", f"time={time}"), (f"time={time}",))
+    return Action("Resubmit") if first.id in _NOT_OF_THE_PROGRAM else None
+
+
+def letter(found: Sequence[Diagnosis], run: Run) -> str:
+    """Return a text for the site's helpdesk: the job, where it ran, what it said.
+
+    It holds lines of the log that name a cause, none of them with the shape of a key, and nothing
+    of the environment or the code.
+    """
+    first = next(iter(found), None)
+    node = first.node if first and first.node else "not named in the log"
+    # Where a program ran out of memory is no bad node.
+    label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
+    lines = [text for item in found for text in (item.line, *item.telling) if text.strip()]
+    open_ones = [line for line in lines if not marks_in(line.encode(errors="replace"))]
+    shown = list(dict.fromkeys(plain(line.strip(), 300) for line in open_ones))[:_LINES]
+    return "\n".join([
+        f"Subject: job {run.job_id or 'without an id'} on {run.site}: "
+        f"{first.sentence if first else 'it failed'}",
+        "",
+        f"Job:        {run.job_id or 'none'} ({run.word or run.state})",
+        f"Partition:  {run.spec.partition}, {run.layout.nodes} nodes",
+        f"Nodes:      {run.nodes_used or 'unknown'}",
+        f"{label:<12}{node}",
+        f"Exit code:  {'unknown' if run.rc is None else run.rc}",
+        "",
+        "The log says:",
+        *(f"  {line}" for line in shown or ["nothing that names a cause"]),
+    ])  # fmt: skip

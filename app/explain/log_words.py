@@ -1,0 +1,118 @@
+"""How far a log on the screen is followed, and which rank stands out, in words. Pure."""
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain import words
+from lumitui.app.history.run import NEWS_SECONDS, Run
+from lumitui.app.knowledge.log.error_lines import LogError
+from lumitui.remote.site.states import State
+
+FRESH = 10.0
+"""Seconds since the last sign of life for which a link counts as live."""
+_NOW = 2.0
+"""Seconds that are no age: a log that grows comes in pieces as far from each other."""
+OFFLINE = NEWS_SECONDS
+"""Seconds without an answer after which a link is no longer expected back at once."""
+
+_FAILED = (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAILED)
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Expired)(?::|$)")
+
+
+@dataclass(frozen=True)
+class RankMark:
+    """What is said of one rank beside its number."""
+
+    rank: int
+    words: str
+    failed: bool
+    """Whether it is known to have ended the run."""
+
+
+def failed_rank(run: Run) -> int | None:
+    """Return the rank that failed first, as the run's exit names it; None: the run did not fail.
+
+    A rank that raises an error may handle it, and its run may end well.
+    """
+    return run.failed_rank if run.state in _FAILED else None
+
+
+def rank_mark(failed: int | None, errors: Sequence[LogError] | None) -> RankMark | None:
+    """Return the rank that `failed` first, else that of the log's first error, if it has one."""
+    if failed is not None:
+        return RankMark(failed, "failed first", failed=True)
+    if not errors or (rank := errors[0].rank) is None:
+        return None
+    words = "traceback" if _RAISED.match(errors[0].text) else "error"
+    return RankMark(rank, words, failed=False)
+
+
+def link(heard: float | None, lost: float | None, now: float) -> str:
+    """Return the state of the link that a log comes over, with its sign; all times are epochs.
+
+    Args:
+        heard: when the site was heard last; None where no link can be lost.
+        lost: since when it does not answer, None while it does; minus infinity without a
+            connection, which a person may have to open.
+        now: the time.
+    """
+    if lost is None and heard is None:
+        return "● live"
+    since = lost if lost is not None else heard
+    assert since is not None
+    if math.isinf(since):
+        return "○ waiting"
+    age = max(0.0, now - since)
+    if lost is None and age < _NOW:
+        return "● live"
+    if lost is None and age < FRESH:
+        return f"● live {words.short_length(age)} ago"
+    if age < OFFLINE:
+        return f"◌ reconnecting {words.short_length(age)}"
+    moment = time.strftime("%H:%M", time.localtime(since))
+    day = words.clock(since)[:10]
+    return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
+
+
+def awaited(asked: float, now: float) -> str:
+    """Return that a log was asked for at the epoch `asked`, and that no answer came yet."""
+    return f"◌ waiting for an answer {words.short_length(max(0.0, now - asked))}"
+
+
+def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
+    """Return how much of a log lies below the screen while its end is not followed.
+
+    Args:
+        lines: lines below; None where only some of them have been read.
+        size: bytes of the log below.
+        new: lines that came since a person left the end.
+        ended: whether no more will come.
+    """
+    if lines == 0:
+        return "at the end" if ended else "paused (f follows)"
+    there = f"{words.count(lines, 'line')} below" if lines else f"{words.size(size)} below"
+    return f"{there}{f', {new:,} new' if new and not ended else ''} (G)"
+
+
+def offline_copy(read: float, now: float) -> str:
+    """Return that a log on the screen is what was read at the moment `read`."""
+    day, _, moment = words.clock(read).partition(" ")
+    is_today = words.clock(now).startswith(day)
+    return f"offline copy of {'' if is_today else f'{day} '}{moment[:5]}"
+
+
+def position(line: int | None, at: int, size: int) -> str:
+    """Return where in a log the screen is.
+
+    Args:
+        line: number of the last line on the screen; None where lines cannot be counted,
+            since the log is not read from its beginning.
+        at: bytes up to the end of that line.
+        size: bytes of the log.
+    """
+    share = "" if at >= size else f", {100 * at // max(size, 1)} %"
+    where = f"{words.size(at)} of {words.size(size)}" if at < size else words.size(size)
+    return f"line {line:,} ({where}{share})" if line is not None else where + share

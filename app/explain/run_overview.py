@@ -1,0 +1,214 @@
+"""The first things to know of a run: how far it is, how well it does, what to do next. Pure.
+
+The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain.proof.binding_proof import Verdict
+from lumitui.app.explain.run_facts import Row, Totals
+from lumitui.app.explain.waiting import waited
+from lumitui.app.history.listing.state_filter import WENT_WRONG
+from lumitui.app.history.run import Run
+from lumitui.app.job.stop_lead import short_lead
+from lumitui.remote.site import walltime
+from lumitui.remote.site.states import State
+
+NEXT = {
+    State.UNKNOWN: "Refresh. As soon as the site answers, it is known what became of the job.",
+    State.REFUSED: "Change what the reason names, then send it again. Nothing was billed.",
+    State.NOT_SENT: "Send it again. Nothing was billed.",
+    State.RUNNING: "Follow its log.",
+    State.DONE: "Fetch its results, or send it again on another number of nodes.",
+    State.FAILED: "Ask why it failed, change that, then send it again.",
+    State.CANCELLED: "Send it again if you still need it.",
+    State.TIMEOUT: "Send it again to continue from its last checkpoint, or give it more time.",
+    State.OUT_OF_MEMORY: "Send it again on more nodes, or with a smaller batch on each rank.",
+    State.NODE_FAILED: "Send it again: a node failed, not your program.",
+    State.PREEMPTED: "Send it again: a job that comes first took its nodes.",
+}
+"""What to do with a run in each state; nothing where there is only waiting."""
+CONTINUE = "Send it again to continue from its last checkpoint."
+CONTINUE_CANCELLED = (
+    "If you still need it, send it again from its last checkpoint: what it trained is saved."
+)
+EXPLAINED = "Change what caused it, then send it again."
+UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
+
+HANGS = "Wait if it may go on by itself; or cancel it, and send it again without that node."
+
+MOST_DEPTH = 8
+"""Generations that are indented further; a chain of a hundred would leave the screen."""
+
+
+class Comparison(Protocol):
+    """A run beside its parent, as far as its words need it."""
+
+    @property
+    def speed_up(self) -> float | None:
+        """Its throughput over the parent's."""
+        ...
+
+    @property
+    def efficiency(self) -> float | None:
+        """Percent."""
+        ...
+
+
+def story(run: Run, now: float) -> str:
+    """Return how long the run waited, ran and may run, in one line; '' before it was sent."""
+    if run.job_id is None:
+        return ""
+    queue = f"{words.length(waited(run, now))} in the queue"
+    if run.attempts and (run.state.is_final or run.between_attempts):
+        return _chain_story(run, now)
+    if run.started is None:
+        return f"ended after {queue}" if run.state.is_final else queue
+    ran = f"{words.length(run.elapsed(now))} of at most {_limit(run)}"
+    again = f", {chain_words.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
+    ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
+    verb = "ran" if run.state.is_final else "runs for"
+    if run.state is State.UNKNOWN:
+        verb = "was seen running for"  # nobody saw its end
+    old = words.as_of(run, now)
+    if old:
+        verb = "was seen running for"
+    return f"{verb} {ran}{again}, after {queue}{ended}{f'; {old}' if old else ''}"
+
+
+def _chain_story(run: Run, now: float) -> str:
+    """Return how long all attempts of a chain ran that has ended, or waits for the next one."""
+    attempts = words.count(len(run.attempts), "attempt")
+    most = f"{run.brief.chain} x {_limit(run)}"
+    ran = f"ran {words.length(run.ran(now))} in {attempts} of at most {most}"
+    if not run.state.is_final:
+        return f"{ran}; {words.length(waited(run, now))} in the queue again"
+    return ran + (f"; ended {words.length(now - run.ended)} ago" if run.ended else "")
+
+
+def _limit(run: Run) -> str:
+    return words.length(walltime.seconds_of(run.brief.time))
+
+
+def _reason(run: Run) -> str:
+    """Return why it failed in a few words, once that is known; before, what the scheduler says."""
+    if run.cause and run.state in WENT_WRONG and not words.chain_end(run):
+        return run.cause
+    return words.reason(run)
+
+
+def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
+    """Return what to do next; '' where a person can only wait.
+
+    `explained`: why it failed stands beside it.
+    """
+    if words.heard(run, now):
+        return f"Wait for {run.site}: how the job is now is known when the site answers again."
+    if run.hang:
+        return HANGS
+    if proof and proof.kind == "differs" and not run.state.is_final:
+        return UNPROVED
+    if run.state is State.CANCELLED and chain_words.may_go_on(run):
+        return CONTINUE_CANCELLED
+    if run.state is State.FAILED and chain_words.may_go_on(run):
+        return CONTINUE
+    if explained and run.state is State.FAILED:
+        return EXPLAINED
+    return NEXT.get(run.state, "")
+
+
+def speed(run: Run, totals: Totals | None) -> str:
+    """Return the throughput, with the size it was measured at."""
+    if totals is None or not totals.samples_per_s:
+        return ""
+    ranks = totals.world_size or run.layout.world_size
+    return f"{words.number(totals.samples_per_s)} samples/s on {words.count(ranks, 'rank')}"
+
+
+def against(comparison: Comparison | None, parent: Run | None, run: Run) -> str:
+    """Return how well the run scales from its parent; '' where that is not known."""
+    if comparison is None or parent is None or comparison.efficiency is None:
+        return ""
+    nodes = f"{parent.layout.nodes} to {words.count(run.layout.nodes, 'node')}"
+    faster = words.number(_rounded(comparison.speed_up))
+    noise = ", which is noise above 100 %" if comparison.efficiency >= 100.5 else ""
+    shared = f"{comparison.efficiency:.0f} % of {parent.id}{noise}"
+    return f"{shared}: {faster} x its throughput, {nodes}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.3g}")
+
+
+def loss(totals: Totals | None) -> str:
+    """Return the last loss and the steps until then; '' before there is one."""
+    if totals is None or totals.last_loss is None:
+        return ""
+    return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
+
+
+def _saves(run: Run, totals: Totals | None) -> str:
+    """Return that a running job's saves are too slow for its lead; '' where they are not."""
+    slowest = totals.slowest_save if totals else None
+    if run.state is not State.RUNNING or not slowest or slowest < 1:
+        return ""
+    return short_lead(run.spec, slowest)
+
+
+RELATIVE_TITLES = ("run", "state", "nodes", "samples/s", "speed-up", "efficiency")
+"""Above the cells of `relative`; the last two are against the parent."""
+
+
+def relative(
+    run: Run, depth: int, totals: Totals, beside_parent: Comparison | None
+) -> tuple[str, ...]:
+    """Return the cells of one run of a lineage, as many as there are titles."""
+    speed_up = beside_parent.speed_up if beside_parent else None
+    efficiency = beside_parent.efficiency if beside_parent else None
+    return (
+        f"{'  ' * min(depth, MOST_DEPTH)}{run.id}",
+        str(run.state),
+        str(run.layout.nodes),
+        words.number(_rounded(totals.samples_per_s)),
+        "-" if speed_up is None else f"{words.number(_rounded(speed_up))} x",
+        "-" if efficiency is None else f"{efficiency:.0f} %",
+    )
+
+
+def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
+    """Return the overview with what the run's grid says, before what comes next."""
+    found = [("grid", " ".join(advice))] if advice else []
+    last = [row for row in rows if row[0] == "next"]
+    return [*(row for row in rows if row[0] != "next"), *found, *last]
+
+
+def rows(
+    run: Run,
+    now: float,
+    proof: Verdict | None,
+    totals: Totals | None,
+    comparison: tuple[Run, Comparison] | None,
+    *,
+    explained: bool = False,
+) -> list[Row]:
+    """Return the overview as labels and words; what is not known is left out.
+
+    `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
+    it. `explained`: why it failed stands beside the rows.
+    """
+    parent, beside = comparison or (None, None)
+    found = (
+        ("timing", story(run, now)),
+        ("proof", f"{proof.kind}: {proof.sentence}" if proof else ""),
+        ("throughput", speed(run, totals)),
+        ("efficiency", against(beside, parent, run)),
+        ("loss", loss(totals)),
+        ("saves", _saves(run, totals)),
+        ("billed", words.billed(run, now)),
+        ("reason", "" if run.state is State.QUEUED else _reason(run)),
+        ("next", next_step(run, proof, now, explained=explained or bool(run.cause))),
+    )
+    return [(label, text) for label, text in found if text]

@@ -1,0 +1,79 @@
+"""Cancelling the job of a run, which may not be known yet, or not any more."""
+
+import copy
+
+from lumitui.app.follow.refresh import Warn, Watcher, refresh, settle_run
+from lumitui.app.follow.transitions import watch_of
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.scheduler_protocol import BY_YOU
+from lumitui.remote.site.errors import (
+    InputError,
+    LinkError,
+    LinkLost,
+    LumiError,
+    OutcomeUnknown,
+    RefusedError,
+)
+
+
+def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:
+    """Cancel a run's job and return the run as it is then: nothing more of it starts.
+
+    `warn` is called where the queue does not have the job any more, so that nothing is cancelled,
+    and where the site cannot be polled afterwards.
+
+    Raises:
+        InputError: it has ended, or is still being sent.
+        OutcomeUnknown: the job may go on, or start again; or nobody knows how it ended.
+        RefusedError, LinkError: the scheduler would not, or cannot be reached.
+    """
+    if run.state.is_final:
+        raise InputError(f"{run.id} has ended: {run.state}.", "There is nothing to cancel.")
+    open_end, absent = None, ""
+    try:
+        connection = watcher.connection(run.site)
+        if run.job_id is None:
+            settle_run(watcher, run, connection)
+            run = watcher.history.get(run.id)
+            if run.state.is_final:
+                return run
+            if run.submitted is None:
+                raise InputError(
+                    f"{run.id} is being sent and has no job yet, so nothing was cancelled.",
+                    "End the send where it runs, or cancel again in a minute.",
+                )
+        # Its id may be another job's by now; the request itself checks that.
+        absent = connection.scheduler.cancel([watch_of(run)]).get(run.id, "")
+    except OutcomeUnknown as error:
+        open_end = _named(error, run)
+    except (LinkError, RefusedError) as error:
+        raise _named(error, run) from error
+    if absent:
+        warn(absent)
+    else:
+        watcher.history.update(run.id, reason=BY_YOU)
+    for words in refresh(watcher, run.site).warnings:
+        warn(words)
+    run = watcher.history.get(run.id)
+    if open_end is not None and not run.state.is_final:
+        raise open_end
+    if absent and not run.state.is_final:
+        why = f" ({run.reason})" if run.reason else ""
+        raise OutcomeUnknown(f"How {run.id} ended is not known{why}.", absent)
+    return run
+
+
+def _named(error: LumiError, run: Run) -> LumiError:
+    """Return an error of the same kind that says which cancel it is, and what became of the job."""
+    named = copy.copy(error)
+    again = ": cancel it again later"
+    if isinstance(error, OutcomeUnknown):
+        fate, again = f"{run.id} is cancelled, not yet confirmed", ""
+    elif isinstance(error, LinkLost):
+        fate = f"Whether {run.id} is cancelled is not known"
+    else:
+        fate = f"{run.id} is not cancelled"
+    named.message = f"{fate}: {error.message}"
+    named.hint = f"Its job may still run{again}. {error.hint}".strip()
+    named.args = (named.message,)
+    return named

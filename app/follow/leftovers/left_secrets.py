@@ -1,0 +1,100 @@
+"""The secrets that ended runs have left on their sites, removed over the next connection.
+
+A job removes its own when it ends well. One that failed or was killed does not: its site may put
+it into the queue again. When the history knows that a run has ended, nobody needs them any more,
+since a resubmission brings its own.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.remote.site.answer_fields import last_words, lines
+from lumitui.remote.site.errors import HistoryError, InputError, LinkError
+from lumitui.remote.site.run_folder import POLL_SECONDS, SECRETS
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Transport
+
+_MOST = 100  # runs whose secrets one request removes
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep cost, and what it could not do."""
+
+    requests: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeftSecrets:
+    """The runs that may have secrets on their sites: one empty file for each, in a folder here."""
+
+    folder: Path
+
+    def expect(self, run: Run) -> None:
+        """Note that `run` is about to be sent; without secrets there is nothing to note.
+
+        Raises:
+            HistoryError: the note cannot be written.
+        """
+        if not run.spec.secrets:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.folder / run.id).touch(mode=0o600)
+        except OSError as error:
+            raise HistoryError(
+                f"That {run.id} has secrets cannot be noted: {error.strerror}.",
+                f"Check the rights of {self.folder} and the space on the disk.",
+            ) from error
+
+    @purpose("tidy")
+    def sweep(self, history: History, site: str, transport: Transport) -> Swept:
+        """Remove the secrets of the runs at `site` that have ended.
+
+        It costs one request when there are any, and none otherwise. When the link is lost, or the
+        answer does not say that all was done, the next sweep tries again.
+        """
+        ended = self._ended(history, site)[:_MOST]
+        if not ended:
+            return Swept()
+        files = " ".join(quote(f"{run.folder}/{SECRETS}") for run in ended)
+        remove = 'rm -f -- "$f" 2>/dev/null || printf "%s\\n" "$f"'
+        script = f"for f in {files}; do {remove}; done; echo done"
+        try:
+            result = transport.run(script, timeout=POLL_SECONDS)
+            *stayed, last = list(lines(result.out)) or [""]
+        except LinkError as error:
+            words = f"The secrets of {ended[0].id} are still at {site}: {error.message}"
+            return Swept(1, (words,))
+        if result.code or last != "done":
+            said = last_words(result.err, result.out, default=f"exit status {result.code}")
+            words = f"The secrets of {ended[0].id} may still be at {site}; it answers: {said}."
+            return Swept(1, (words,))
+        for run in ended:
+            self._forget(run.id)
+        warnings = (
+            f"{run.id}: {run.folder}/{SECRETS} cannot be removed; remove it yourself."
+            for run in ended
+            if f"{run.folder}/{SECRETS}" in stayed
+        )
+        return Swept(1, tuple(warnings))
+
+    def _ended(self, history: History, site: str) -> list[Run]:
+        found = []
+        for path in sorted(self.folder.glob("*")):
+            try:
+                run = history.get(path.name)
+            except InputError:
+                continue  # it is about to begin, or of a history that was lost
+            if run.id == path.name and run.site == site and run.state.is_final:
+                found.append(run)
+        return found
+
+    def _forget(self, run_id: str) -> None:
+        with contextlib.suppress(OSError):  # then it is removed once more
+            (self.folder / run_id).unlink(missing_ok=True)

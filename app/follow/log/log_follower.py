@@ -1,0 +1,316 @@
+"""A run's log: its end at once, or followed as events until the run has ended."""
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+from lumitui.app.follow.refresh import Watcher, refresh
+from lumitui.app.follow.transitions import nobody_knows
+from lumitui.app.follow.wait import Stop, rest
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler import run_log
+from lumitui.remote.site.errors import AnswerNeeded, LinkError, RefusedError
+from lumitui.remote.site.run_folder import attempt_log
+from lumitui.remote.ssh.prompts import attendance, is_attended
+from lumitui.remote.transport.transport import Transport
+
+FIRST_BYTES = 262_144
+"""Read at once of the log that a screen opens; what is before them stays on the site."""
+TRIES = 8
+"""Cuts in a row without an answer between them before following is given up."""
+SILENCE = 8.0
+"""Seconds without a sign of life after which a reader is told; the site is asked after 5."""
+LAST_WORDS = 1.5
+"""Seconds of silence after an attempt is over before its log counts as whole."""
+
+
+@dataclass(frozen=True)
+class LogBegan:
+    """An attempt's log, from its first byte or from near its end."""
+
+    attempt: int
+    start: int
+    """Offset of the first byte that will come."""
+
+
+@dataclass(frozen=True)
+class LogGrew:
+    """More of the log.
+
+    `data` may be empty as the first answer, and after LogWaits and LogLost: the log is followed.
+    """
+
+    data: bytes
+    end: int
+    """Offset after `data`."""
+
+
+@dataclass(frozen=True)
+class LogWaits:
+    """The link was lost, and a new one needs a person; nothing is sent meanwhile."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class LogHeard:
+    """The site was heard, though the log has not grown. Only where a link can be lost."""
+
+    at: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True)
+class LogLost:
+    """The site does not answer. It is tried again, and what was read stays."""
+
+    since: float
+    """When it was heard last, or asked in vain for the first time; epoch seconds."""
+    words: str
+    """What went wrong; "" while the connection is only silent."""
+
+
+@dataclass(frozen=True)
+class LogEnded:
+    """Nothing more will come."""
+
+    words: str
+
+
+LogEvent = LogBegan | LogGrew | LogHeard | LogLost | LogWaits | LogEnded
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who follows a run's log: what they have of it, and how they learn of the run's end."""
+
+    run: Callable[[], Run]
+    """Returns the run as history has it now."""
+    last: int
+    """Bytes to begin the first log with."""
+    last_of_next: int | None
+    """The same for the log of a later attempt; None: all of it."""
+    attempt: int | None = None
+    """The attempt that the reader has the log of already; None: none."""
+    offset: int = 0
+    """Bytes of that log that the reader has."""
+    refresh: Callable[[], object] = lambda: None
+    """Asks the site about the run; does nothing where others keep history fresh."""
+    pause: float = 1.0
+    """Seconds between two refreshes."""
+    waits: bool = False
+    """Whether a link is waited for however long it is away, also one that only a person can
+    restore; and whether a job that nobody knows may be known again, or counts as ended."""
+    silence: Callable[[], float] = lambda: 0.0
+    """Returns the seconds since the site was heard last, infinity without a connection."""
+
+
+def log_path(run: Run, attempt: int | None = None) -> str:
+    """Return the path of an attempt's log on the site; None is the newest."""
+    return f"{run.folder}/{attempt_log(attempt or run.attempt)}"
+
+
+def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> tuple[int, bytes]:
+    """Return the offset of at most the `last` bytes of a log, and the bytes.
+
+    Raises:
+        RefusedError: there is no such log.
+        LinkError: the site could not be asked.
+    """
+    if _never_logged(run):
+        raise RefusedError(f"{run.id} has no log: it is {run.state}.", "No job could write one.")
+    found = run_log.read_end(transport, log_path(run, attempt), last)
+    if found is None:
+        raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
+    return found
+
+
+def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[LogEvent]:
+    """Yield a run's log from its `last` bytes on; the site is refreshed now and then.
+
+    A later attempt's log is yielded from its first byte.
+
+    Raises:
+        AnswerNeeded: the link was lost, and a new one needs a person.
+        LinkError: the site cannot be reached, or the link was cut again and again.
+    """
+    if ended := _never_logged(run):
+        return iter((ended,))
+    reader = Reader(
+        run=lambda: watcher.history.get(run.id),
+        last=last,
+        last_of_next=None,
+        refresh=lambda: refresh(watcher, run.site, attended=False),
+        pause=watcher.sites.load(run.site).poll_seconds,
+    )
+    return events(watcher.connection(run.site).transport, reader, stop)
+
+
+def show(
+    watcher: Watcher, run: Run, *, attempt: int | None, offset: int, stop: Stop
+) -> Iterator[LogEvent]:
+    """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
+
+    It costs one stream: the state of the run comes from history, which the app's own refreshes
+    keep fresh. A lost link is tried again for as long as the screen is there; one that only a
+    person can restore is waited for without traffic.
+    """
+    if ended := _never_logged(run):
+        return iter((ended,))
+    reader = Reader(
+        run=lambda: watcher.history.get(run.id),
+        last=FIRST_BYTES,
+        last_of_next=FIRST_BYTES,
+        attempt=attempt,
+        offset=offset,
+        waits=True,
+        silence=watcher.connection(run.site).silence,
+    )
+    return events(watcher.connection(run.site).transport, reader, stop)
+
+
+def events(transport: Transport, reader: Reader, stop: Stop) -> Iterator[LogEvent]:
+    """Yield what happens to a run's log until the run has ended, or until `stop()`.
+
+    A cut link is resumed at its byte, with back-off. A requeued run goes on with the log of its
+    next attempt.
+
+    Raises:
+        AnswerNeeded: the link was lost, a new one needs a person, and the reader does not wait.
+        LinkError: the site cannot be reached, or the link was cut again and again, and the reader
+            does not wait.
+    """
+    yield from _Follower(transport, reader, stop).events()
+
+
+def _never_logged(run: Run) -> LogEnded | None:
+    """Return the end of following a run that never had a job; the site is not asked about it."""
+    if run.job_id is None and run.state.is_final:
+        return LogEnded(f"{run.state}: there is no log")
+    return None
+
+
+class _Follower:
+    """One reader's place in a log."""
+
+    def __init__(self, transport: Transport, reader: Reader, stop: Stop) -> None:
+        self._transport, self._reader, self._stop = transport, reader, stop
+        self._attempt, self._offset = reader.attempt, reader.offset
+        self._attended = True  # a person opened the log; what comes later is the clock's
+        self._waits_for = ""
+        self._cuts = 0
+        self._answered = False  # the site, to this reader
+        self._lost: LogLost | None = None
+        self._heard = time.time()
+        self._next_refresh = 0.0
+        self._quiet_since: float | None = None  # silence counts once the attempt is over
+
+    def events(self) -> Iterator[LogEvent]:
+        while not self._stop():
+            run = self._reader.run()
+            if ended := _never_logged(run):
+                yield ended
+                return
+            try:
+                if run.attempt != self._attempt:
+                    yield from self._begin(run)
+                over = yield from self._stream(run)
+            except LinkError as error:
+                yield from self._cut(error)
+                continue
+            now = self._reader.run()
+            if over and now.attempt == self._attempt:
+                yield LogEnded(f"ended: {now.state}")
+                return
+
+    def _begin(self, run: Run) -> Iterator[LogEvent]:
+        """Begin the log of the attempt that `run` is at."""
+        last = self._reader.last if self._attempt is None else self._reader.last_of_next
+        start, data = 0, b""
+        if last is not None:
+            with attendance(self._attended and is_attended()):
+                found = run_log.read_end(self._transport, log_path(run), last)
+            start, data = found or (0, b"")  # no log yet: the stream waits for it
+        self._attempt, self._offset = run.attempt, start + len(data)
+        self._quiet_since, self._waits_for, self._answered = None, "", True
+        yield LogBegan(run.attempt, start)
+        if data:
+            yield LogGrew(data, self._offset)
+
+    def _stream(self, run: Run) -> Generator[LogEvent, None, bool]:
+        """Yield what comes; return whether the attempt is over and all of its log has come."""
+        chunks = run_log.stream(
+            self._transport, log_path(run, self._attempt), self._offset, self._stop
+        )
+        # A connection that the first chunk needs is made now.
+        with attendance(self._attended and is_attended()):
+            chunk = next(chunks, None)
+        first = True  # of a stream: silence counts from its answer on
+        while chunk is not None:
+            self._attended, self._cuts = False, 0
+            silent = self._reader.silence()
+            if not chunk and silent > SILENCE:
+                yield from self._lose(time.time() - silent, "")
+            elif chunk or self._waits_for or self._lost or not self._answered:
+                self._waits_for, self._lost, self._heard = "", None, time.time()
+                self._answered = True
+                self._offset += len(chunk)
+                yield LogGrew(chunk, self._offset)
+            elif silent and time.time() - silent - self._heard > 1.0:
+                self._heard = time.time() - silent
+                yield LogHeard(self._heard)
+            if self._is_whole(time.monotonic(), silent=not (chunk or first)):
+                return True
+            chunk, first = next(chunks, None), False
+        rest(1.0, self._stop)  # it ended by itself: not again at once
+        return False
+
+    def _is_whole(self, now: float, *, silent: bool) -> bool:
+        """Return whether the attempt is over and the log has been silent since."""
+        if self._quiet_since is None:
+            if now >= self._next_refresh:
+                self._next_refresh = now + self._reader.pause
+                self._reader.refresh()
+                run = self._reader.run()
+                # A job that has left the queue writes no more, however it ended; but a later poll
+                # may find it there again, with another attempt.
+                lost = nobody_knows(run) and not self._reader.waits
+                if run.state.is_final or lost or run.attempt != self._attempt:
+                    self._quiet_since = now
+        elif not silent:
+            self._quiet_since = now
+        return self._quiet_since is not None and now - self._quiet_since > LAST_WORDS
+
+    def _cut(self, error: LinkError) -> Iterator[LogEvent]:
+        """Pause after a cut link, as long as it makes sense to try again; else raise `error`."""
+        self._attended = False
+        if isinstance(error, AnswerNeeded):
+            if not self._reader.waits:
+                raise error
+            if str(error) != self._waits_for:
+                self._waits_for = str(error)
+                yield LogWaits(self._waits_for)
+            rest(1.0, self._stop)
+            return
+        self._cuts += 1
+        if not self._reader.waits:
+            if self._cuts > TRIES or self._attempt is None:
+                raise error
+            rest(min(2.0**self._cuts, 60.0), self._stop)
+            return
+        yield from self._lose(self._heard, error.message)
+        away = math.isinf(self._reader.silence())
+
+        def stop() -> bool:
+            """Return whether to rest no longer: another request has made the connection again."""
+            return self._stop() or (away and not math.isinf(self._reader.silence()))
+
+        rest(min(2.0 ** min(self._cuts, 6), 60.0), stop)
+
+    def _lose(self, since: float, words: str) -> Iterator[LogEvent]:
+        """Report that the site does not answer, once for each reason."""
+        lost = LogLost(self._lost.since if self._lost else since, words)
+        if self._lost is None or lost.words not in ("", self._lost.words):
+            self._lost = lost
+            yield lost

@@ -1,0 +1,192 @@
+"""Any part of a run's log, however long it is: from the site, or as it is kept on the laptop."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.follow.log.log_follower import LogBegan, LogEvent, LogGrew, log_path
+from lumitui.app.follow.log.log_store import MOST_OF_RUN, KeptLogs
+from lumitui.app.follow.refresh import Watcher
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler import log_search, run_log
+from lumitui.remote.scheduler.log_search import Match, Sought
+from lumitui.remote.scheduler.run_log import BLOCK, Page
+from lumitui.remote.site.errors import LinkError, RefusedError
+from lumitui.remote.site.safe_text import LogFilter
+
+LAST_BYTES = 4 * BLOCK
+"""Read of the end of a log that is not followed."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and the part of the log in which there is nothing else."""
+
+    matches: Sequence[Match]
+    first: int
+    last: int | None
+    """Behind its last byte; None: to the end of the log."""
+
+
+@dataclass(frozen=True)
+class KeptPage(Page):
+    """A part of a log as it is kept on the laptop: the site cannot be reached."""
+
+    read: float
+    """When the newest of it was read; epoch seconds."""
+
+
+class LogPages:
+    """The logs of all runs, page by page. Threads may share it."""
+
+    def __init__(self, watcher: Watcher, folder: Path) -> None:
+        """Read from the sites of `watcher`; what was read is kept below `folder`."""
+        self._watcher = watcher
+        self.kept = KeptLogs(folder)
+
+    def keeping(
+        self, run_id: str, attempt: int | None, events: Iterable[LogEvent]
+    ) -> Iterator[LogEvent]:
+        """Yield `events` of a followed log, and keep what comes; it begins in `attempt`."""
+        for event in events:
+            if isinstance(event, LogBegan):
+                attempt = event.attempt
+            elif isinstance(event, LogGrew) and attempt is not None:
+                self.kept.keep(run_id, attempt, event.end - len(event.data), event.data)
+            yield event
+
+    def page(self, run_id: str, attempt: int | None, start: int, length: int = BLOCK) -> Page:
+        """Return the bytes of an attempt's log from `start` on, at most `length`; None is newest.
+
+        One request at most, and none for what is kept on the laptop; what lies beyond the end of
+        the log is left out.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log, or it cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._watcher.history.get(run_id)
+        number = attempt or run.attempt
+        kept = self.kept.read(run.id, number, start, length)
+        if len(kept) == length:
+            return Page(start, kept, start + length)
+        transport = self._watcher.connection(run.site).transport
+        try:
+            found = run_log.read_page(transport, log_path(run, attempt), start, length)
+        except LinkError:
+            if kept:
+                return Page(start, kept, start + len(kept))
+            raise
+        if found is None:
+            raise _no_log(run)
+        self.kept.keep(run.id, number, found.start, found.data)
+        data = found.data[start - found.start :][:length]
+        return Page(start, data, found.size)
+
+    def end(self, run_id: str, attempt: int | None, last: int = LAST_BYTES) -> Page:
+        """Return the last bytes of an attempt's log, at most `last`; None is the newest attempt.
+
+        Without a link it is a KeptPage, if anything of the log is kept.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log, or it cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._watcher.history.get(run_id)
+        transport = self._watcher.connection(run.site).transport
+        try:
+            found = run_log.read_end(transport, log_path(run, attempt), last)
+        except LinkError:
+            if (page := self.kept_end(run, attempt, last)) is not None:
+                return page
+            raise
+        if found is None:
+            raise _no_log(run)
+        start, data = found
+        self.kept.keep(run.id, attempt or run.attempt, start, data)
+        return Page(start, data, start + len(data))
+
+    def kept_end(self, run: Run, attempt: int | None, last: int = LAST_BYTES) -> KeptPage | None:
+        """Return the last bytes that are kept of a log, at most `last`; None: none are kept."""
+        found = self.kept.last(run.id, attempt or run.attempt, last)
+        if found is None:
+            return None
+        start, data, read = found
+        return KeptPage(start, data, start + len(data), read)
+
+    def export(self, run_id: str, attempt: int | None, target: Path) -> int:
+        """Write what is kept of a log to `target`, made safe for a terminal; return its bytes.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: nothing of it is kept.
+        """
+        run = self._watcher.history.get(run_id)
+        number, end, written = attempt or run.attempt, 0, 0
+        with target.open("w", encoding="utf-8") as file:
+            safe = LogFilter()
+            for part in sorted(self.kept.parts(run.id, number), key=lambda part: part.start):
+                if part.start > end:
+                    file.write(safe.feed(b"", end=True))
+                    file.write(f"── {part.start - end:,} bytes are not kept on this machine\n")
+                data = part.path.read_bytes()[max(0, end - part.start) :]
+                file.write(safe.feed(data))
+                end, written = max(end, part.start + part.size), written + len(data)
+            file.write(safe.feed(b"", end=True))
+        if not written:
+            raise RefusedError(
+                f"Nothing of the log of {run.id} is kept on this machine.",
+                "Open it while the site can be reached.",
+            )
+        return written
+
+    def find(
+        self, run_id: str, attempt: int | None, sought: Sought, at: int, *, forward: bool
+    ) -> Found:
+        """Return where `sought` is in an attempt's log: the nearest places behind or before `at`.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log, or it cannot be searched.
+            LinkError: the site cannot be reached.
+        """
+        run = self._watcher.history.get(run_id)
+        transport = self._watcher.connection(run.site).transport
+        path = log_path(run, attempt)
+        try:
+            matches = log_search.find(transport, path, sought, at, forward=forward)
+        except LinkError:
+            page = self.kept_end(run, attempt, MOST_OF_RUN)
+            if page is None:
+                raise
+            matches = _find_kept(page, sought, at, forward=forward)
+        if matches is None:
+            raise _no_log(run)
+        return found_of(matches, at, forward=forward)
+
+
+def _no_log(run: Run) -> RefusedError:
+    return RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
+
+
+def _find_kept(page: Page, sought: Sought, at: int, *, forward: bool) -> list[Match]:
+    """Return what log_search.find would, of the part of the log in `page`."""
+    words = sought.words if sought.is_pattern else re.escape(sought.words)
+    pattern = re.compile(words.encode(), re.IGNORECASE if sought.any_case else 0)
+    matches, offset = [], page.start
+    for line in page.data.split(b"\n"):
+        if (offset >= at) == forward and pattern.search(line):
+            matches.append(Match(offset, line[: log_search.WIDTH]))
+        offset += len(line) + 1
+    return matches[: log_search.MOST] if forward else matches[-log_search.MOST :]
+
+
+def found_of(matches: list[Match], at: int, *, forward: bool) -> Found:
+    """Return what is known after a search: more matches than MOST are cut off."""
+    whole = len(matches) < log_search.MOST
+    if forward:
+        return Found(matches, at, None if whole else matches[-1].offset + 1)
+    return Found(matches, 0 if whole else matches[0].offset, at)

@@ -1,0 +1,92 @@
+"""What happened to runs between two readings of the history, and its words. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import chain_words
+from lumitui.app.history.run import Run
+from lumitui.remote.site.states import State
+
+MOST_SINGLE = 3
+"""Events at once that are told one by one; of more only their number is."""
+
+
+class Happened(StrEnum):
+    """What may be told of a run; a settings file names them."""
+
+    STARTED = "started"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a run."""
+
+    run_id: str
+    site: str
+    state: State
+    happened: Happened
+    sentence: str
+
+
+def happened(before: State, now: State) -> Happened | None:
+    """Return what the change from one state to another is to a person; None: nothing to tell."""
+    if before is now or before.is_final:
+        return None
+    if now in (State.DONE, State.CANCELLED):
+        return Happened.ENDED
+    if now.is_final:
+        return Happened.FAILED
+    waited = before in (State.SENDING, State.QUEUED, State.UNKNOWN)
+    return Happened.STARTED if now is State.RUNNING and waited else None
+
+
+def changed(before: Mapping[str, State], now: Mapping[str, State]) -> list[str]:
+    """Return the runs of `before` that may have an event: those with another state, or gone."""
+    return [run_id for run_id, state in before.items() if now.get(run_id) is not state]
+
+
+def event_of(run: Run, before: State) -> Event | None:
+    """Return what happened to `run` since it was `before`; None: nothing to tell."""
+    kind = happened(before, run.state)
+    if kind is None:
+        return None
+    return Event(run.id, run.site, run.state, kind, _sentence(run, kind))
+
+
+def _sentence(run: Run, kind: Happened) -> str:
+    if kind is Happened.STARTED:
+        again = f", {chain_words.attempt(run)}" if run.attempt > 1 else ""
+        return f"{run.id} is running on {run.site}{again}."
+    ran = run.ran(run.ended or 0.0)
+    took = f" after {words.length(ran)}" if run.started or ran else ""
+    if kind is Happened.ENDED:
+        return f"{run.id} is {run.state}{took}."
+    if stopped := words.chain_end(run):
+        return f"{run.id} stopped{took}: {stopped}."
+    why = words.reason(run)
+    return f"{run.id}: {run.state}{took}{f' ({why})' if why else ''}."
+
+
+def counted(states: Iterable[State]) -> str:
+    """Return how many there are of each state, the most frequent first: `2 done, 1 failed`."""
+    return ", ".join(f"{count} {state}" for state, count in Counter(states).most_common())
+
+
+def away(states: Iterable[State]) -> str:
+    """Return what ended while nobody looked; '' when nothing did."""
+    ended = [state for state in states if state.is_final]
+    return f"{len(ended)} ended while you were away: {counted(ended)}" if ended else ""
+
+
+def together(events: list[Event]) -> str:
+    """Return several events in one sentence."""
+    started = [event for event in events if event.happened is Happened.STARTED]
+    ended = [event.state for event in events if event.happened is not Happened.STARTED]
+    parts = [f"{words.count(len(started), 'run')} started"] if started else []
+    parts += [f"{words.count(len(ended), 'run')} ended: {counted(ended)}"] if ended else []
+    return f"{'; '.join(parts)}."

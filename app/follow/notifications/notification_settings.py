@@ -1,0 +1,83 @@
+"""`notify:` of the settings file: where the person wants to be told what happens to runs."""
+
+import ipaddress
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from lumitui.app.follow.notifications.events import Happened
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.reading.yaml_document import read_document
+
+Terminal = Literal["osc9", "osc777", "off"]
+
+
+class Notify(BaseModel):
+    """Where notices go besides the TUI itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    terminal: Terminal = "osc9"
+    """The escape sequence for a terminal that says it is not in front."""
+    desktop: bool = False
+    """notify-send or osascript, unless the terminal says that it is in front."""
+    webhook: str = ""
+    """An address that gets a small JSON object for each event."""
+    events: tuple[Happened, ...] = tuple(Happened)
+    """What is told."""
+
+    @field_validator("webhook")
+    @classmethod
+    def _private(cls, value: str) -> str:
+        if not value:
+            return value
+        # urlsplit drops line ends, and other programs end a host at `\\`.
+        if not value.isascii() or not value.isprintable() or set(value) & set(" \\"):
+            raise ValueError("it has a character that no address has; write https://HOST/PATH")
+        try:
+            parts = urlsplit(value)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            host, parts = None, urlsplit("")
+        if not host or parts.scheme not in ("https", "http"):
+            raise ValueError("it is not an address; write https://HOST/PATH")
+        if "@" in parts.netloc:
+            raise ValueError("it has a name or a password before the host; write https://HOST/PATH")
+        if parts.scheme == "http" and not _is_loopback(host):
+            raise ValueError("only https is allowed, so that nobody on the way can read it")
+        return value
+
+    @property
+    def webhook_host(self) -> str:
+        """The host of the webhook: the rest of the address may be a secret."""
+        return urlsplit(self.webhook).hostname or ""
+
+
+def read_notify(file: Path) -> Notify:
+    """Return `notify:` of a settings file; what it does not say, or no file, has its default.
+
+    Raises:
+        InputError: it cannot be read, or a value is wrong.
+    """
+    if not file.exists():
+        return Notify()
+    document = read_document(file)
+    try:
+        return Notify.model_validate(document.data.get("notify") or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ("notify", *first["loc"])
+        key = ".".join(str(part) for part in place)
+        said = first["msg"].removeprefix("Value error, ")
+        raise InputError(
+            f"{document.where(place)}: {key}: {said}.", "Correct it and start again."
+        ) from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,123 @@
+"""One poll of a site: the request, the rest of the metrics, and what history learns of it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.follow import transitions
+from lumitui.app.follow.sites.clocks import clock_words
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Changes, Run
+from lumitui.remote.connect import Connection
+from lumitui.remote.scheduler.run_files import poll_files
+from lumitui.remote.scheduler.scheduler_protocol import RunFiles, State, Watch
+from lumitui.remote.site.errors import LinkError
+from lumitui.remote.site.run_folder import POLL_SECONDS
+
+MOST_ROUNDS = 16
+"""Requests for the rest of the metrics in one poll: 64 MiB. The next poll brings what is left."""
+_GOING = (State.QUEUED, State.RUNNING)
+
+
+@dataclass(frozen=True)
+class Polled:
+    """What a poll of a site brought."""
+
+    changed: tuple[str, ...]
+    """Ids of runs whose state is another now."""
+    warnings: tuple[str, ...]
+    requests: int
+    others: tuple[str, ...] = ()
+    """The signs of jobs that are no watched run's; see Poll.others."""
+    clock: str = ""
+    """What to say of this machine's clock; "": it is right."""
+    cancelled: tuple[str, ...] = ()
+    """Runs that a cancel has marked, whose jobs go on all the same."""
+
+
+def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> Polled:
+    """Ask a site about `runs`, all of which have jobs, and write what is new to history.
+
+    A run ends in history only when all its metrics are here: afterwards nobody asks for them.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    watches = {run.id: transitions.watch_of(run) for run in runs}
+    began = time.time()
+    poll = connection.scheduler.poll(list(watches.values()))
+    now = time.time()
+    observed = [
+        (run, changes) for run in runs if (changes := transitions.transition(run, poll, now))
+    ]
+    warnings = [poll.warning] if poll.warning else []
+    # Once: the reason of the run says it from then on, and other runs there are not stale for it.
+    if poll.silent and any(
+        changes.get("state") is State.UNKNOWN and changes.get("reason") != run.reason
+        for run, changes in observed
+    ):
+        warnings.append(poll.silent)
+    behind, rounds = _store(watches, poll.files, history), 0
+    deadline = time.monotonic() + POLL_SECONDS
+    warnings += [
+        f"{key}: its metrics.jsonl was rewritten; the points read before are dropped."
+        for key, watch in behind.items()
+        if watch.anew
+    ]
+    try:
+        while behind and rounds < MOST_ROUNDS and time.monotonic() < deadline:
+            rounds += 1
+            files = poll_files(connection.transport, list(behind.values()))
+            behind = _store(behind, files, history)
+    except LinkError as error:
+        warnings.append(str(error))
+    for run, changes in observed:
+        if _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock):
+            _hold_end(changes, "its folder cannot be seen")
+        elif run.id in behind:
+            _hold_end(changes, "its metrics are not complete yet")
+    changed = history.observe(observed)
+    clock = clock_words(poll.clock, began, now)
+    going = (run.id for run, changes in observed if changes.get("state") in _GOING)
+    marked = tuple(key for key in going if key in poll.files and poll.files[key].cancelled)
+    return Polled(tuple(changed), tuple(warnings), 1 + rounds, poll.others, clock, marked)
+
+
+def _hold_end(changes: Changes, why: str) -> None:
+    """Let a run that has ended be polled again before its end is final."""
+    if changes.get("state", State.UNKNOWN).is_final:
+        changes["state"] = State.FINISHING
+        changes["reason"] = f"it has ended; {why}"
+        # The next poll reads the exit file again.
+        changes.pop("exits", None)
+
+
+def _unseen(files: RunFiles, changes: Changes, clock: float | None) -> bool:
+    """Return whether a missing folder may appear again, with the exit file and the metrics."""
+    ended = changes.get("ended") or 0.0
+    return files.missing and not transitions.is_over(ended, clock)
+
+
+def _store(
+    watches: dict[str, Watch], files: Mapping[str, RunFiles], history: History
+) -> dict[str, Watch]:
+    """Write the metrics that came to history; return what to ask about runs that have more."""
+    behind: dict[str, Watch] = {}
+    for key, watch in watches.items():
+        found = files.get(key, RunFiles())
+        start = 0 if watch.anew else watch.metrics_offset
+        end = start + found.metrics_skipped + len(found.metrics)
+        known = max((item.attempt for item in found.exits), default=watch.exits)
+        later = replace(watch, has_binding=True, exits=known)
+        after = found.metrics_after
+        if found.metrics_anew or (
+            found.metrics and after is not None and not history.metrics.continues(key, start, after)
+        ):
+            behind[key] = replace(later, anew=True)
+            continue
+        if end > start:
+            instead = watch.metrics_offset if watch.anew else None
+            history.metrics.add(key, found.metrics.splitlines(), (start, end), instead=instead)
+        if found.more_metrics:
+            behind[key] = replace(later, metrics_offset=end, anew=False)
+    return behind

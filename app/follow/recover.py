@@ -1,0 +1,181 @@
+"""A lost history, rebuilt from the runs' folders on a site."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.explain.words import length
+from lumitui.app.follow.refresh import Watcher, refresh
+from lumitui.app.follow.transitions import watch_of
+from lumitui.app.history.history import History
+from lumitui.app.history.rows.run_record import run_of
+from lumitui.app.history.run import Run
+from lumitui.remote.connect import Connection
+from lumitui.remote.scheduler import run_folders
+from lumitui.remote.scheduler.run_files import poll_files
+from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.run_folder import preparing_seconds
+from lumitui.remote.transport.transport import Transport
+
+MOST_ROUNDS = 1000
+"""Requests for the metrics of 50 runs: 4 GiB. A site may say for ever that there are more."""
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A folder that no run was rebuilt from."""
+
+    folder: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was rebuilt of a site's runs."""
+
+    roots: tuple[str, ...]
+    """The work roots that were searched."""
+    rebuilt: tuple[Run, ...]
+    known: int
+    """How many folders belong to runs that the history has whole; those runs stay as they are."""
+    passed: tuple[PassedOver, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def recover(watcher: Watcher, site_name: str, account: str) -> Recovered:
+    """Rebuild the runs that a site has folders of and the history does not know, or cannot read.
+
+    Without `account` the work roots of all accounts that the person has there are searched. A
+    refresh then brings the states of the rebuilt runs.
+
+    Raises:
+        InputError: there is no such site; or the work root needs an account, and none is known
+            or `account` cannot be one.
+        LinkError: the site cannot be reached.
+        HistoryError: the history cannot be written.
+    """
+    site = watcher.sites.load(site_name)
+    found = rebuild(watcher.connection(site_name), site, account, watcher.history)
+    warnings = refresh(watcher, site_name).warnings if found.rebuilt else ()
+    rebuilt = tuple(watcher.history.get(run.id) for run in found.rebuilt)
+    return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
+
+
+def adopt_sent(connection: Connection, site_name: str, folder: str, history: History) -> Run | None:
+    """Write the run that another laptop has sent to `history`; None: it may still be on its way."""
+    for found in run_folders.read_folders(connection.transport, [folder]):
+        try:
+            run = _run_of(found, site_name)
+        except ValueError:
+            continue
+        history.adopt([run])
+        return history.get(run.id)
+    return None
+
+
+def rebuild(connection: Connection, site: Site, account: str, history: History) -> Recovered:
+    """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
+    transport = connection.transport
+    roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
+    for work in _work_roots(connection, site, account, history):
+        paths = run_folders.list_folders(transport, work)
+        if paths is None:
+            warnings.append(f"There is no folder {work} that can be read.")
+            continue
+        roots.append(work)
+        have = history.whole_ids()
+        new = [path for path in paths if path.rpartition("/")[2] not in have]
+        known += len(paths) - len(new)
+        for page in _pages(new, run_folders.PAGE):
+            runs = []
+            for folder in run_folders.read_folders(transport, page):
+                try:
+                    runs.append(_run_of(folder, site.name))
+                except ValueError as error:
+                    passed.append(PassedOver(folder.path, str(error)))
+            added = history.adopt(runs)
+            _fetch_metrics(transport, added, history)
+            rebuilt += added
+    rebuilt.sort(key=lambda run: run.created)
+    return Recovered(tuple(roots), tuple(rebuilt), known, tuple(passed), tuple(warnings))
+
+
+def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
+    """Bring all metrics of `runs`: a poll brings a piece, and none after the end."""
+    left = [run for run in runs if run.job_id is not None]
+    for _ in range(MOST_ROUNDS):
+        if not left:
+            return
+        watches = [replace(watch_of(run), has_binding=True) for run in left]
+        found = poll_files(transport, watches)
+        more = []
+        for run in left:
+            files = found[run.id]
+            end = run.metrics_offset + files.metrics_skipped + len(files.metrics)
+            if end > run.metrics_offset:
+                span = (run.metrics_offset, end)
+                history.metrics.add(run.id, files.metrics.splitlines(), span)
+            # Not for every answer with news: a job that trains writes a line while it is asked.
+            if files.more_metrics:
+                more.append(replace(run, metrics_offset=end))
+        left = more
+
+
+def _work_roots(
+    connection: Connection, site: Site, account: str, history: History
+) -> Iterator[str]:
+    if "{account}" not in site.work_root:
+        yield connection.work_root(site, account)
+        return
+    pattern = site.account.pattern
+    if account and not re.match(pattern, account):
+        raise InputError(
+            f"{account!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
+        )
+    accounts = [account] if account else _accounts(connection.transport, site, history)
+    if not accounts:
+        raise InputError(
+            f"Runs at {site.name} are kept by account, and the site lists no account of yours.",
+            "Name one: --account PROJECT.",
+        )
+    yield from dict.fromkeys(connection.work_root(site, name) for name in accounts)
+
+
+def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
+    """Return the accounts of the runs that the history still has, and those the site lists."""
+    had = {run.brief.account for run in history.page(limit=1000, site=site.name)}
+    listed = run_folders.list_accounts(transport, site.account.pattern)
+    return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
+
+
+def _run_of(folder: Folder, site: str) -> Run:
+    """Return the run that `folder` belongs to.
+
+    Raises:
+        ValueError: it says why there is none.
+    """
+    if folder.record is None:
+        job = f"; its job was {folder.job_id}" if folder.job_id else ""
+        what = "an older lumitui made it" if folder.composed else "it is not a run's folder"
+        raise ValueError(f"it has no record: {what}{job}")
+    if len(folder.record) >= RECORD_BYTES:
+        raise ValueError(f"its record has more than {RECORD_BYTES} bytes")
+    try:
+        run = run_of(folder.record, folder.path)
+    except ValueError as error:
+        raise ValueError(f"its record cannot be read: {error}") from error
+    if run.site != site:
+        raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
+    # A younger folder may be in the making, by another laptop.
+    making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))
+    young = folder.age is None or folder.age < making
+    if not folder.locked and folder.job_id is None and young:
+        raise ValueError(f"it may be on its way; try again in {length(making)}")
+    return replace(run, job_id=folder.job_id)
+
+
+def _pages(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(paths), size):
+        yield paths[start : start + size]

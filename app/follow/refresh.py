@@ -1,0 +1,232 @@
+"""A refresh: submissions are settled, each site is polled, and what is new goes into history."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumitui.app.follow.leftovers.late_jobs import cancel_late, late_runs, recent_runs
+from lumitui.app.follow.sites.backoff import Backoff
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.launch.send.lock import sender_lock, sweep_locks
+from lumitui.remote.site.errors import (
+    AnswerNeeded,
+    LinkError,
+    LinkLost,
+    LumiError,
+    OutcomeUnknown,
+    RefusedError,
+)
+from lumitui.remote.site.run_folder import attempt_log
+from lumitui.remote.site.sites import Sites
+from lumitui.remote.ssh.prompts import attendance
+
+if TYPE_CHECKING:
+    from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
+    from lumitui.remote.connect import Connection, Connections
+
+Warn = Callable[[str], None]
+"""Called with what kept a site from being asked; the runs there are as they were."""
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a refresh brought."""
+
+    changed: tuple[str, ...]
+    """Ids of runs whose state is another now."""
+    warnings: tuple[str, ...]
+    requests: int
+    """Requests that were made, over all sites."""
+    unanswered: tuple[AnswerNeeded, ...] = ()
+    """Logins that wait for a person; nothing was sent to those sites."""
+    failed: Mapping[str, LumiError] = field(default_factory=dict)
+    """Sites that gave no answer, each with why; their runs are as they were."""
+    polled: frozenset[str] = frozenset()
+    """Sites whose queues were listed."""
+    heard: frozenset[str] = frozenset()
+    """Sites that were asked something and answered."""
+    held: frozenset[str] = frozenset()
+    """Sites with a run that is being sent now, which only its sender asks about."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a look at a submission without a job id came to."""
+
+    changed: tuple[str, ...] = ()
+    """The run's id when its state is another now."""
+    requests: int = 0
+    held: bool = False
+    """Whether its send still goes on, so that it was left alone."""
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """What watching runs needs: the history, the sites, and the connections to them."""
+
+    history: History
+    locks: Path
+    """Where a process says that it is sending a run."""
+    sites: Sites
+    connections: "Connections"
+    left_secrets: "LeftSecrets"
+    """Which runs may have secrets on their sites."""
+    backoff: Backoff = field(default_factory=Backoff)
+    clocks: set[str] = field(default_factory=set)
+    """The sites of which it was said that this machine's clock differs from theirs."""
+
+    def connection(self, site_name: str) -> "Connection":
+        """Return the connection to a site."""
+        return self.connections.get(self.sites.load(site_name))
+
+
+def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
+    """Ask every site with unfinished runs, or the named one, and write what is new to history.
+
+    A site costs one request, and some more where a run has written much since the last poll.
+
+    Sends that were cut short are settled first. A site that cannot be reached is a warning,
+    not an error: its runs stay as they were. Not `attended`, no login asks a question: a site
+    that needs one is a warning too, and jobs that nobody knows any more are asked about ever
+    more rarely.
+    """
+    with attendance(attended):
+        found = _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
+    if not attended:
+        return found
+    with attendance(False):
+        requests = _cancel_recent(watcher, site_name, found.polled)
+    return replace(found, requests=found.requests + requests)
+
+
+def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> Refreshed:
+    changed: list[str] = []
+    warnings: list[str] = []
+    unanswered: list[AnswerNeeded] = []
+    failed: dict[str, LumiError] = {}
+    listed: set[str] = set()
+    heard: set[str] = set()
+    held: set[str] = set()
+    requests = 0
+    sweep_locks(watcher.locks)
+    for name in dict.fromkeys(run.site for run in open_runs):
+        mine = [run for run in open_runs if run.site == name]
+        asking = False
+        try:
+            connection = watcher.connection(name)
+            for run in mine:
+                if run.job_id is None:
+                    asking = True
+                    settled = settle_run(watcher, run, connection)
+                    asking = False
+                    requests += settled.requests
+                    changed += settled.changed
+                    heard |= {name} if settled.requests else set()
+                    held |= {name} if settled.held else set()
+            with_jobs = [run for run in mine if run.job_id is not None]
+            due = watcher.backoff.due(with_jobs, time.time(), attended=attended)
+            if due:
+                from lumitui.app.follow.poll import poll_site  # late: without such runs it is quick
+
+                asking = True
+                polled = poll_site(due, connection, watcher.history)
+                asking = False
+                requests += polled.requests
+                changed += polled.changed
+                requests += _keep_log_figures(watcher, connection, polled.changed)
+                warnings += [f"{name}: {words}" for words in polled.warnings]
+                if polled.clock and name not in watcher.clocks:
+                    watcher.clocks.add(name)
+                    warnings.append(f"{name}: {polled.clock}")
+                listed.add(name)
+                heard.add(name)
+                marked = map(watcher.history.get, polled.cancelled)
+                for run in (*marked, *late_runs(watcher.history, name, polled.others)):
+                    asking = True
+                    cancel_late(run, connection.scheduler)
+                    asking = False
+                    requests += 1
+            swept = watcher.left_secrets.sweep(watcher.history, name, connection.transport)
+            requests, warnings = requests + swept.requests, [*warnings, *swept.warnings]
+        except LumiError as error:
+            warnings.append(f"{name}: {error}")
+            failed[name] = error
+            requests += int(asking and _was_sent(error))
+            if isinstance(error, AnswerNeeded):
+                unanswered.append(error)
+    return Refreshed(
+        tuple(changed),
+        tuple(warnings),
+        requests,
+        tuple(unanswered),
+        failed,
+        frozenset(listed),
+        frozenset(heard - set(failed)),
+        frozenset(held),
+    )
+
+
+def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Sequence[str]) -> int:
+    """Keep what `metrics:` finds in the logs of runs that have ended; return the requests.
+
+    Each log is read once, so that grids, scaling and comparisons ask no site.
+    """
+    from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
+    from lumitui.remote.scheduler import run_log
+
+    requests = 0
+    for run in map(watcher.history.get, changed):
+        if run.state.is_final and run.spec.metrics and not run.metrics_offset:
+            path = f"{run.folder}/{attempt_log(run.attempt)}"
+            end = partial(run_log.read_end, connection.transport, path)
+            keep_log_figures(watcher.history, run, log_figures_of(run, end))
+            requests += 1
+    return requests
+
+
+def _was_sent(error: LumiError) -> bool:
+    """Return whether a request that failed left the laptop: without a link none does."""
+    return isinstance(error, LinkLost) or not isinstance(error, LinkError)
+
+
+def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[str]) -> int:
+    """Cancel late jobs of runs that were given up a short while ago, at sites not yet `listed`.
+
+    A site that cannot be asked is passed over: a late job ends at its claim.
+
+    Returns:
+        How many requests it took.
+    """
+    requests = 0
+    for run in recent_runs(watcher.history, site_name):
+        if run.site in listed:
+            continue
+        with contextlib.suppress(LumiError):
+            scheduler = watcher.connection(run.site).scheduler
+            cancel_late(run, scheduler)
+            requests += 1
+    return requests
+
+
+def settle_run(watcher: Watcher, run: Run, connection: "Connection") -> Settled:
+    """Settle a submission without a job id. A send that is still going on is left alone."""
+    from lumitui.app.launch.send.submission.settle import asks_the_site, record, settle
+
+    with sender_lock(watcher.locks, run.id) as free:
+        if not free:
+            return Settled(held=True)
+        # What was read before the lock may have been settled meanwhile.
+        run = watcher.history.get(run.id)
+        if run.job_id is not None or run.state.is_final:
+            return Settled()
+        asks = asks_the_site(run)
+        answer = settle(run, connection.scheduler)
+        # The history keeps the outcome all the same; a refresh is no place to raise it.
+        with contextlib.suppress(RefusedError, OutcomeUnknown):
+            record(run, answer, watcher.history)
+    return Settled((run.id,) if answer.state is not run.state else (), int(asks))

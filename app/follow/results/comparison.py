@@ -1,0 +1,225 @@
+"""Two to four runs beside each other: what differs in job file, script, code and metrics."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.follow.results.job_rows import differing_rows, value_words
+from lumitui.app.follow.results.summary import Curve, curve, summarize
+from lumitui.app.history.history import History
+from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.run import Run
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.run_folder import CODE
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.transfer.snapshots.sums import read_sums
+from lumitui.remote.transport.transport import Transport
+
+MOST_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One thing in which runs differ."""
+
+    what: str
+    values: tuple[str, ...]
+    """One for each run; `-` where there is none."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between runs, as history has them."""
+
+    runs: tuple[Run, ...]
+    fields: tuple[Contrast, ...]
+    """Of the job file."""
+    code: tuple[Contrast, ...]
+    metrics: tuple[Contrast, ...]
+    """Of all runs, also where they are the same; empty where none has any."""
+    scripts: tuple[tuple[str, ...], ...]
+    """For each run but the first, the lines of a unified diff from the first one's script."""
+    losses: tuple[Curve, ...]
+    """One for each run."""
+    speeds: tuple[Curve, ...]
+    """Samples a second, one for each run."""
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One file of the code that is not the same in two runs."""
+
+    path: str
+    what: Literal["added", "removed", "changed"]
+
+
+@dataclass(frozen=True)
+class CodeChange:
+    """The files in which one run's code differs from the first one's."""
+
+    run: str
+    files: tuple[FileChange, ...] = ()
+    unknown: str = ""
+    """Why the files are not known; empty where they are."""
+
+
+class Comparisons:
+    """Compares runs of a history."""
+
+    def __init__(self, history: History, transport: Callable[[Run], Transport]) -> None:
+        """Read from `history`; `transport` gives the connection to a run's site."""
+        self._history = history
+        self._transport = transport
+
+    def of(self, run_ids: Sequence[str]) -> Comparison:
+        """Return what differs between the runs; no site is asked.
+
+        Raises:
+            InputError: no such run, or not two to four of them.
+        """
+        if not 2 <= len(run_ids) <= MOST_RUNS:
+            raise InputError(
+                f"{len(run_ids)} runs cannot be compared.", f"Mark two to {MOST_RUNS} runs."
+            )
+        runs = tuple(self._history.get(run_id) for run_id in run_ids)
+        points = [self._history.metrics.of(run.id) for run in runs]
+        return Comparison(
+            runs,
+            contrasted_fields(runs),
+            _code(runs),
+            _metrics(points, runs),
+            tuple(_script(runs[0], other) for other in runs[1:]),
+            tuple(curve(some) for some in points),
+            tuple(curve(some, of="samples_per_s") for some in points),
+        )
+
+    def code(self, run_ids: Sequence[str]) -> tuple[CodeChange, ...]:
+        """Return in which files the code of each run differs from the first one's.
+
+        A site is asked for the lists of files that the history does not have, once.
+
+        Raises:
+            InputError: no such run.
+        """
+        runs = [self._history.get(run_id) for run_id in run_ids]
+        known: dict[tuple[str, str, str | None], dict[str, str]] = {}
+        troubles: dict[tuple[str, str], str] = {}
+        for run in runs:
+            place = (run.site, run.root)
+            if run.snapshot and (*place, run.snapshot) not in known:
+                wanted = {one.snapshot for one in runs if (one.site, one.root) == place}
+                try:
+                    for snapshot, files in self._files(run, wanted).items():
+                        known[*place, snapshot] = files
+                except LumiError as error:
+                    troubles[place] = str(error)
+        return tuple(_changed(runs[0], run, known, troubles) for run in runs[1:])
+
+    def _files(self, run: Run, wanted: set[str | None]) -> dict[str, dict[str, str]]:
+        """Return the files of the `wanted` snapshots of the folder that `run` is in."""
+        found: dict[str, dict[str, str]] = {}
+        text = self._history.snapshots.manifest(run.site, run.root)
+        if text is not None:
+            manifest = Manifest.parse(text)
+            found[manifest.id] = {one.path: one.sha256 for one in manifest.files}
+        missing = sorted(one for one in wanted if one and one not in found)
+        if missing:
+            found |= read_sums(self._transport(run), f"{run.root}/{CODE}", missing)
+        return found
+
+
+def _changed(
+    first: Run,
+    run: Run,
+    known: dict[tuple[str, str, str | None], dict[str, str]],
+    troubles: dict[tuple[str, str], str],
+) -> CodeChange:
+    if run.snapshot and run.snapshot == first.snapshot:
+        return CodeChange(run.id)  # a snapshot's id names exactly its files
+    for one in (first, run):
+        if (one.site, one.root, one.snapshot) not in known:
+            why = troubles.get((one.site, one.root)) or "its list of files is not on the site"
+            why = why if one.snapshot else "none was sent"
+            return CodeChange(run.id, unknown=f"The code of {one.id} is not known: {why}.")
+    return CodeChange(
+        run.id,
+        tuple(
+            changes(
+                known[first.site, first.root, first.snapshot],
+                known[run.site, run.root, run.snapshot],
+            )
+        ),
+    )
+
+
+def changes(old: dict[str, str], new: dict[str, str]) -> list[FileChange]:
+    """Return the files that differ between two lists of hashes by path, sorted by path."""
+    found = []
+    for path in sorted({*old, *new}):
+        if path not in old:
+            found.append(FileChange(path, "added"))
+        elif path not in new:
+            found.append(FileChange(path, "removed"))
+        elif old[path] != new[path]:
+            found.append(FileChange(path, "changed"))
+    return found
+
+
+def contrasted_fields(runs: Sequence[Run]) -> tuple[Contrast, ...]:
+    """Return the keys in which the job files of runs differ."""
+    return tuple(Contrast(*row) for row in differing_rows([run.spec for run in runs]))
+
+
+def _code(runs: Sequence[Run]) -> tuple[Contrast, ...]:
+    return _contrasts(
+        [
+            ("commit", [run.provenance.commit for run in runs]),
+            ("branch", [run.provenance.branch for run in runs]),
+            ("uncommitted changes", [run.provenance.dirty for run in runs]),
+            ("snapshot", [run.snapshot for run in runs]),
+        ]
+    )
+
+
+def _contrasts(rows: Sequence[tuple[str, Sequence[object]]]) -> tuple[Contrast, ...]:
+    return tuple(
+        Contrast(what, tuple(map(value_words, values)))
+        for what, values in rows
+        if any(value != values[0] for value in values)
+    )
+
+
+def _metrics(points: Sequence[Sequence[MetricPoint]], runs: Sequence[Run]) -> tuple[Contrast, ...]:
+    sums = [summarize(some) for some in points]
+    if not any(total.steps for total in sums):
+        return ()
+    names = dict.fromkeys(name for run in runs for name in run.spec.metrics)
+    own = [(name, [_last(some, name) for some in points]) for name in names]
+    rows: list[tuple[str, list[float | None]]] = [
+        ("steps", [total.steps for total in sums]),
+        ("loss", [total.last_loss for total in sums]),
+        ("samples/s", [total.samples_per_s for total in sums]),
+        ("test accuracy", [total.test_accuracy for total in sums]),
+        ("seconds", [total.seconds for total in sums]),
+        *(row for row in own if any(value is not None for value in row[1])),
+    ]
+    return tuple(Contrast(what, tuple(map(_figure, values))) for what, values in rows)
+
+
+def _last(points: Sequence[MetricPoint], name: str) -> float | None:
+    """Return the last number that the job file's own metric `name` has."""
+    values = (point.extra.get(name) for point in reversed(points))
+    return next((value for value in values if isinstance(value, float)), None)
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    # %g would write 57800 as 5.78e+04.
+    return f"{value:,.0f}" if 9999.5 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _script(one: Run, two: Run) -> tuple[str, ...]:
+    old, new = one.script.splitlines(), two.script.splitlines()
+    return tuple(difflib.unified_diff(old, new, one.id, two.id, lineterm="", n=1))

@@ -1,0 +1,87 @@
+"""The keys in which job files differ, one row each, in the words of the job file. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lumitui.app.job.fields.mapping_fields import Scale
+from lumitui.app.job.spec import JobSpec
+
+ABSENT = "-"
+"""The value of a key that a job file does not have."""
+ARGUMENTS = "args"
+
+
+def differing_rows(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return each key in which job files differ with its value in each of them, in their order.
+
+    A key below another is named with a dot (`scale.lr.rule`), an argument of the program by
+    itself (`--lr`).
+    """
+    return [*_differing([_values(spec) for spec in specs]), *_arguments(specs)]
+
+
+def value_words(value: object) -> str:
+    """Return a value of a job file as a person writes it; `-` for none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " ".join(map(_word, value)) or ABSENT
+    return ABSENT if value is None or value == "" else str(value)
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    return text if text and not any(letter.isspace() for letter in text) else f'"{text}"'
+
+
+def _differing(
+    files: Sequence[Mapping[str, str]],
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for key in dict.fromkeys(key for values in files for key in values):
+        words = tuple(values.get(key, ABSENT) for values in files)
+        if len(set(words)) > 1:
+            yield key, words
+
+
+def _values(spec: JobSpec) -> dict[str, str]:
+    """Return the words of all keys but the arguments."""
+    data = spec.model_dump(mode="json", exclude={ARGUMENTS})
+    # Without `scale:` a run is scaled by its defaults: that is no difference.
+    data["scale"] = (spec.scale or Scale()).model_dump(mode="json")
+    return dict(_flat(data, ""))
+
+
+def _flat(data: Mapping[str, object], above: str) -> Iterator[tuple[str, str]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value_words(value)
+
+
+def _arguments(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return a row for each argument that differs; one for all, where only their order does."""
+    rows = list(_differing([_options(spec.args) for spec in specs]))
+    whole = [{ARGUMENTS: value_words(spec.args)} for spec in specs]
+    return rows or list(_differing(whole))
+
+
+def _options(args: Sequence[str]) -> dict[str, str]:
+    """Return the values of each option by its name; what stands before all options is `args`."""
+    found: dict[str, list[str]] = {}
+    name = ARGUMENTS
+    for word in args:
+        if word.startswith("-") and not _is_number(word):
+            name, given, value = word.partition("=")
+            found.setdefault(name, []).extend([value] if given else [])
+        else:
+            found.setdefault(name, []).append(word)
+    # An option without a value is given, and that is all there is to say.
+    return {name: value_words(values) if values else "given" for name, values in found.items()}
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

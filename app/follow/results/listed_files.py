@@ -1,0 +1,94 @@
+"""The files of a run's folder: listed on the site, previewed, named for a fetch."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transfer.results.listing import list_files
+from lumitui.remote.transport.transport import Transport
+
+PREVIEW_BYTES = 32768
+"""Most bytes of a file that are shown."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file below a run's folder."""
+
+    name: str
+    """Its path below the folder."""
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class FileList:
+    """The files of a run's folder, by name."""
+
+    files: tuple[RemoteFile, ...]
+    left: tuple[str, ...]
+    """What could not be listed, each as one sentence."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The beginning of one file."""
+
+    name: str
+    text: str
+    """Text from a site: make it safe where it is drawn. Empty for what is no text."""
+    cut: bool
+    """Whether the file goes on."""
+    binary: bool
+
+
+class RunFiles:
+    """Lists and previews the files of runs; each call is one request to the run's site."""
+
+    def __init__(self, history: History, transport: Callable[[Run], Transport]) -> None:
+        """Read runs from `history`; `transport` gives the connection to a run's site."""
+        self._history = history
+        self._transport = transport
+
+    def list(self, run_id: str) -> FileList:
+        """Return the files below the run's folder.
+
+        Raises:
+            InputError: no such run, or it has more than 50,000 files.
+            RefusedError: its folder is gone, or cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._history.get(run_id)
+        found = list_files(self._transport(run), run.folder, ("*",), lambda: False)
+        files = tuple(RemoteFile(name, size) for name, size in sorted(found.files.items()))
+        left = [f"{item.name}: {item.why}" for item in found.left.values()]
+        return FileList(files, (*left, *found.troubles))
+
+    def preview(self, run_id: str, name: str) -> Preview:
+        """Return the beginning of the file `name`, which `list` gave.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: the file cannot be read any more.
+            LinkError: the site cannot be reached.
+        """
+        run = self._history.get(run_id)
+        script = f"cd {quote(run.folder)} && head -c {PREVIEW_BYTES + 1} {quote(f'./{name}')}"
+        result = self._transport(run).run(script)
+        if result.code:
+            raise RefusedError(
+                f"{name} cannot be read on {run.site}.", "Press r to list the files again."
+            )
+        data = result.out[:PREVIEW_BYTES]
+        binary = b"\0" in data
+        text = "" if binary else data.decode("utf-8", "replace")
+        return Preview(name, text, len(result.out) > PREVIEW_BYTES, binary)
+
+
+def pattern_of(name: str) -> str:
+    """Return the pattern that fetches the file `name`; a special character fits any one."""
+    return re.sub(r"[*?\[]", "?", name)

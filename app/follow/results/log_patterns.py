@@ -1,0 +1,123 @@
+"""The `metrics:` patterns of a job file, searched in a log for a bounded time.
+
+A person writes these regular expressions, and one like `(a|aa)+$` would take years on a line of
+sixty characters. Python's `re` cannot be stopped and holds the interpreter's lock; `regex` stops
+at a time limit and lets other threads run meanwhile.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import regex
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.remote.site.errors import InputError, LumiError
+
+SECONDS = 3.0
+"""The time for all patterns of a job on one piece of its log; usually it is milliseconds."""
+LOG_BYTES = 262_144
+"""How much of the end of a log is searched."""
+_LOG_LINE = 2000
+"""Characters of a line that are searched."""
+_SPEEDS = ("images_per_s", "examples_per_s", "sequences_per_s")
+"""Names that people give to `samples_per_s`."""
+
+
+@dataclass(frozen=True)
+class LogFigures:
+    """What the job file's `metrics:` found at the end of the log."""
+
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    warning: str = ""
+    """Why the log could not be searched."""
+
+
+def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) -> LogFigures:
+    """Search the end of a run's log for the patterns of its job file's `metrics:`.
+
+    `read` returns the offset of the log's last bytes, as many as it is asked for, and the bytes;
+    it is called at most once.
+    """
+    if not run.spec.metrics or not run.log_sizes:
+        return LogFigures()
+    try:
+        found = read(LOG_BYTES)
+        log = found[1].decode("utf-8", "replace") if found else ""
+        return LogFigures(series_of(log, run.spec.metrics))
+    except LumiError as error:
+        return LogFigures(warning=f"`metrics:` cannot be read from the log: {error}")
+
+
+def keep_log_figures(history: History, run: Run, found: LogFigures) -> None:
+    """Keep what was found in the log of a run that has ended, unless it wrote metrics.jsonl."""
+    lines = lines_of(found.series)
+    if lines and run.state.is_final:
+        # The offset makes sure that of two processes one adds them.
+        history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
+
+
+def series_of(
+    text: str, patterns: Mapping[str, str], *, seconds: float = SECONDS
+) -> dict[str, list[float]]:
+    """Return the numbers that each pattern's one group finds in `text`, at most one in each line.
+
+    A match that is not a number is left out. A pattern that is no regular expression gives an
+    empty series; the job file refuses it.
+
+    Raises:
+        InputError: a pattern takes too long; the message names it.
+    """
+    deadline = time.monotonic() + seconds
+    found: dict[str, list[float]] = {}
+    for name, pattern in patterns.items():
+        try:
+            found[name] = list(_numbers(text, pattern, deadline))
+        except TimeoutError as error:
+            raise InputError(
+                f"The pattern {name} under `metrics:` takes more than {seconds:g} s on the log.",
+                "Write it without choices inside repeats, such as (a|aa)+.",
+            ) from error
+    return found
+
+
+def lines_of(series: Mapping[str, Sequence[float]]) -> list[bytes]:
+    """Return what the patterns found as lines of metrics.jsonl, one for each step that was logged.
+
+    The last matches of all patterns belong together: the log's beginning may be missing. Without
+    a pattern named `step` the steps are counted.
+    """
+    count = max(map(len, series.values()), default=0)
+    steps: list[dict[str, float]] = [{"step": index} for index in range(count)]
+    for name, values in series.items():
+        key = "samples_per_s" if name in _SPEEDS else name
+        for step, value in zip(steps[count - len(values) :], values, strict=True):
+            step[key] = value
+    return [json.dumps(step).encode() for step in steps]
+
+
+def _numbers(text: str, pattern: str, deadline: float) -> Iterator[float]:
+    try:
+        compiled = regex.compile(pattern)
+    except (regex.error, OverflowError, RecursionError):
+        return
+    if not compiled.groups:
+        return
+    for line in text.splitlines():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        match = compiled.search(line[:_LOG_LINE], timeout=left, concurrent=True)
+        if match and (number := _parsed(match[1])) is not None:
+            yield number
+
+
+def _parsed(text: str | None) -> float | None:
+    try:
+        number = float((text or "").replace(",", ""))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

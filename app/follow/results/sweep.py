@@ -1,0 +1,227 @@
+"""The runs of a grid beside each other: seconds of an epoch, the wait for data, and what follows.
+
+The numbers come from the steps after each training's first epoch, in which caches fill and kernels
+are compiled; of a training with one epoch, from those after its warm-up. Pure, but for `Sweeps`.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from lumitui.app.follow.results.summary import summarize
+from lumitui.app.history.history import History
+from lumitui.app.history.listing.series_runs import Series
+from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metrics.speeds import WARM_UP_STEPS
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
+
+ENOUGH = 0.05
+"""Workers that make an epoch shorter by less than this share are not worth their cores: repeated
+runs differ by as much."""
+STARVED = 0.2
+"""A larger share of a step's time spent waiting for data is named."""
+_TITLES = ("setting", "s/epoch", "samples/s", "waits for data", "loss")
+_OVER = frozenset(state.value for state in State if state.is_final)
+_WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the steps of a training say; None where they don't."""
+
+    epoch_s: float | None = None
+    """Seconds of the steps of an epoch."""
+    waiting: float | None = None
+    """The share of the time of these steps in which they waited for data, 0 to 1."""
+    samples_per_s: float | None = None
+    loss: float | None = None
+    """The last one."""
+    others: Mapping[str, float] = field(default_factory=dict)
+    """What else the steps say: the last value of each."""
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One run of a grid."""
+
+    setting: str
+    """What it has of its own: `--workers=4`."""
+    run: str | None = None
+    state: str = "not sent"
+    pace: Pace = Pace()
+    others: tuple[float | None, ...] = ()
+    """The last values of the grid's own metrics, in its order."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row of a table below the grid's titles."""
+        pace = self.pace
+        waits = "-" if pace.waiting is None else f"{100 * pace.waiting:.0f} %"
+        numbers = (pace.epoch_s, pace.samples_per_s, pace.loss, *self.others)
+        epoch, speed, *losses = ("-" if each is None else f"{each:.4g}" for each in numbers)
+        return self.setting, epoch, speed, waits, *losses, self.state, self.run or "-"
+
+    @property
+    def workers(self) -> int | None:
+        """Its number of workers, where that is all that sets it apart from the others."""
+        return workers_in(self.setting)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of a grid, in its order."""
+
+    series: str
+    rows: tuple[SweepRow, ...]
+    advice: tuple[str, ...]
+    """What follows from the figures, in sentences."""
+    metrics: tuple[str, ...] = ()
+    """Names under `metrics:` that are columns of their own."""
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each cell of a row is."""
+        return (*_TITLES, *self.metrics, "state", "run")
+
+
+class Sweeps:
+    """Reads the grids of a history."""
+
+    def __init__(self, history: History) -> None:
+        """Read from `history`."""
+        self._history = history
+
+    def of(self, run_id: str) -> Sweep:
+        """Return the grid that a run was sent with; no site is asked.
+
+        Raises:
+            InputError: no such run, or it was sent by itself.
+        """
+        run = self._history.get(run_id)
+        series = self._history.series.of_run(run.id)
+        if series is None or series.kind != "grid":
+            raise InputError(
+                f"{run.id} is not one of the runs of a grid.",
+                "A job file with `grid:` becomes a run for each of its values: `lumitui new "
+                "--example loader-workers` writes one.",
+            )
+        found = self._history.finder.with_ids([one.run for one in series.members if one.run])
+        states = {name: run.state.value for name, run in found.items()}
+        names = dict.fromkeys(name for run in found.values() for name in run.spec.metrics)
+        return sweep(
+            series, states, lambda name: pace_of(self._history.metrics.of(name)), tuple(names)
+        )
+
+
+def workers_in(setting: str) -> int | None:
+    """Return the number of workers of a grid's setting; None: it is about something else."""
+    found = _WORKERS.match(setting)
+    return int(found[1] or found[2]) if found else None
+
+
+def sweep(
+    series: Series,
+    states: Mapping[str, str],
+    pace: Callable[[str], Pace],
+    metrics: Sequence[str] = (),
+) -> Sweep:
+    """Return the rows of a grid and what follows from them.
+
+    Args:
+        series: the grid.
+        states: the state of each of its runs that is in the history, by its id.
+        pace: gives what a run has measured.
+        metrics: the names under `metrics:` in the job file.
+    """
+    paces = {one.run: pace(one.run) for one in series.members if one.run and one.run in states}
+    own = tuple(name for name in metrics if any(name in each.others for each in paces.values()))
+    rows = tuple(
+        SweepRow(
+            one.words,
+            one.run,
+            states[one.run],
+            paces[one.run],
+            tuple(paces[one.run].others.get(name) for name in own),
+        )
+        if one.run and one.run in states
+        else SweepRow(one.words, others=(None,) * len(own))
+        for one in series.members
+    )
+    return Sweep(series.id, rows, tuple(_advice(rows)), own)
+
+
+def pace_of(points: Sequence[MetricPoint]) -> Pace:
+    """Return what the steps of a training's last attempt say."""
+    starts = [at for at, point in enumerate(points) if point.event == "start"]
+    mine = points[starts[-1] if starts else 0 :]
+    start = mine[0] if starts else MetricPoint(event="start")
+    batch, loss = start.global_batch, summarize(points).last_loss
+    steps = [point for point in mine if point.event == "step" and point.samples_per_s]
+    later = [point for point in steps if (point.epoch or 0) > (steps[0].epoch or 0)]
+    counted = later or steps[WARM_UP_STEPS:] or steps
+    others = {
+        name: value
+        for point in mine
+        if point.event == "step"
+        for name, value in point.extra.items()
+        if isinstance(value, float)
+    }
+    if not counted:
+        return Pace(loss=loss, others=others)
+    if not batch:  # another program than a bundled trainer
+        speed = median(point.samples_per_s or 0.0 for point in counted)
+        return Pace(samples_per_s=speed, loss=loss, others=others)
+    seconds = [batch / (point.samples_per_s or math.inf) for point in counted]
+    mean = math.fsum(seconds) / len(seconds)
+    samples = start.extra.get("train_samples")
+    whole = samples // batch if isinstance(samples, float) else None
+    waits = [point.extra.get("data_s") for point in counted]
+    told = [pair for pair in zip(waits, seconds, strict=True) if isinstance(pair[0], float)]
+    waited = math.fsum(wait for wait, _ in told if isinstance(wait, float))
+    share = waited / math.fsum(spent for _, spent in told) if told else None
+    return Pace(whole * mean if whole else None, share, batch / mean, loss, others)
+
+
+def _advice(rows: Sequence[SweepRow]) -> list[str]:
+    """Return which number of workers to take, where the grid is about that."""
+    known = [row for row in rows if row.pace.samples_per_s is not None]
+    said = []
+    silent = [row for row in rows if row.pace == Pace()]
+    if ended := sum(row.run is not None and row.state in _OVER for row in silent):
+        said.append(
+            f"{ended} of {len(rows)} runs ended without figures. If the program prints them, "
+            "`metrics:` in the job file can find them."
+        )
+    if len(silent) > ended:
+        said.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
+    if len(known) < 2 or any(row.workers is None for row in rows):
+        return said
+    ordered = sorted(known, key=lambda row: row.workers or 0)
+    fastest = max(ordered, key=_speed)
+    best = next(row for row in ordered if _speed(row) >= (1 - ENOUGH) * _speed(fastest))
+    said.append(_choice(best, ordered))
+    waiting = best.pace.waiting
+    if waiting is not None and waiting >= STARVED:
+        said.append(
+            f"With it a step still waits for data in {100 * waiting:.0f} % of its time: pack "
+            "the samples into shards (`python trainers/pack.py`), or put them on the node's disk."
+        )
+    return said
+
+
+def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:
+    least, most = ordered[0], ordered[-1]
+    if best is least:
+        return f"Take {best.setting}: more make an epoch less than {100 * ENOUGH:.0f} % shorter."
+    gain = _speed(best) / _speed(least)
+    first = f"Take {best.setting}: {gain:.1f} times as fast as {least.setting}"
+    if best is most:
+        return f"{first}. It is the most that was tried: try more, as far as a rank has cores."
+    return f"{first}; more make an epoch less than {100 * ENOUGH:.0f} % shorter."
+
+
+def _speed(row: SweepRow) -> float:
+    return row.pace.samples_per_s or 0.0

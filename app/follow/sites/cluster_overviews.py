@@ -1,0 +1,130 @@
+"""The sites as they are now: nodes, queue, reservations, budget; asked when a person wants it."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.history.history import History
+from lumitui.remote.connect import Connection
+from lumitui.remote.scheduler.cluster_overview import Overview
+from lumitui.remote.scheduler.step_gpus import Gpu
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import Sites
+from lumitui.remote.site.states import State
+from lumitui.remote.ssh.prompts import attendance
+from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, budget_rows
+
+Keep = Callable[[str, tuple[BudgetRow, ...], float], None]
+"""Keeps what the accounts of a site had left at a moment."""
+FRESH_SECONDS = 60.0
+"""How long an answer counts as fresh while it is on the screen."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An overview, and when the site gave it."""
+
+    overview: Overview
+    at: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True)
+class RunGpus:
+    """The GPUs of a run's job at one moment."""
+
+    gpus: tuple[Gpu, ...]
+    idle_watts: float
+    """Below it a GPU is idle."""
+    at: float
+    """Epoch seconds."""
+
+
+class Clusters:
+    """What sites said of themselves; the last answer of each is kept. Threads may share it."""
+
+    def __init__(
+        self,
+        history: History,
+        sites: Sites,
+        connection: Callable[[str], Connection],
+        keep: Keep = lambda site, rows, at: None,
+    ) -> None:
+        """Ask over what `connection` returns for a site's name; nothing is asked yet.
+
+        `keep` gets what accounts have left, where the profile says how that is read.
+        """
+        self._keep = keep
+        self._history, self._sites, self._connection = history, sites, connection
+        self._last: dict[str, Answered] = {}
+        self._lock = threading.Lock()
+
+    def last(self, site_name: str) -> Answered | None:
+        """Return the last answer of a site; it is not asked."""
+        return self._last.get(site_name)
+
+    def is_due(self, site_name: str, now: float) -> bool:
+        """Return whether the last answer of a site is older than what is shown should be."""
+        last = self._last.get(site_name)
+        return last is None or not 0 <= now - last.at < FRESH_SECONDS
+
+    def ask(self, site_name: str, *, attended: bool = True) -> Answered:
+        """Ask a site in one request; a part that it cannot give has a sentence instead.
+
+        Raises:
+            InputError: no such site.
+            LinkError: it cannot be reached; not `attended`, no login asks a question.
+        """
+        site = self._sites.load(site_name)
+        connection = self._connection(site_name)
+        with attendance(attended):
+            overview = connection.scheduler.overview(site.commands.get("balance", ""))
+        answered = Answered(overview, time.time())
+        with self._lock:
+            self._last[site_name] = answered
+        if site.budget is not None:
+            rows = budget_rows("\n".join(overview.budget), site.budget)
+            self._keep(site_name, rows, answered.at)
+        return answered
+
+    def gpus(self, run_id: str) -> RunGpus:
+        """Return what the GPUs of a running job do now; it costs one step of the job.
+
+        Raises:
+            InputError: no such run, it is not running, or the profile has no `gpu_readings`.
+            RefusedError: they cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._history.get(run_id)
+        if run.state is not State.RUNNING or run.job_id is None:
+            raise InputError(f"{run.id} is not running.", "Its GPUs can be read while it runs.")
+        readings = self._sites.load(run.site).gpu_readings
+        if readings is None:
+            raise InputError(
+                f"The profile of {run.site} does not say how GPUs are read.",
+                "Add `gpu_readings:` to your own profile; `lumitui schema site` shows it.",
+            )
+        with attendance(False):
+            scheduler = self._connection(run.site).scheduler
+            gpus = scheduler.gpus(run.job_id, run.layout.nodes, readings)
+        return RunGpus(gpus, readings.idle_watts, time.time())
+
+    def sites(self) -> list[str]:
+        """Return the sites to ask: those with runs, the latest first, or else one's own profiles.
+
+        A profile that only came with the program may be of a site where the person is nobody.
+        """
+        used = dict.fromkeys(run.site for run in self._history.page(limit=200))
+        known = self._sites.names()
+        return [name for name in used if name in known] or self._sites.own() or self._here(known)
+
+    def _here(self, known: list[str]) -> list[str]:
+        """Return the sites that need no login; all that are `known` if there are none."""
+        return [name for name in known if self._needs_none(name)] or known
+
+    def _needs_none(self, name: str) -> bool:
+        try:
+            return self._sites.load(name).scheduler == "process"
+        except InputError:
+            return False  # the screen Sites says what is wrong with it

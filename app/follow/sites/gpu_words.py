@@ -1,0 +1,60 @@
+"""The GPUs of a running job in rows and sentences, the same for both interfaces. Pure."""
+
+from collections.abc import Sequence
+
+from lumitui.app.explain.words import count, number, size
+from lumitui.remote.scheduler.step_gpus import Gpu
+
+MOST_NAMED = 8
+"""Idle GPUs that are named; of the rest their number is said."""
+TITLES = ("Node", "GPU", "Power", "Memory", "Use", "")
+
+
+def is_idle(gpu: Gpu, idle_watts: float) -> bool:
+    """Return whether a GPU does nothing: by its power, which shows work better than its use.
+
+    The second die of a board has no figure of its own power, so that its use decides.
+    """
+    return gpu.use == 0 if gpu.watts is None else gpu.watts < idle_watts
+
+
+def summary(gpus: Sequence[Gpu], idle_watts: float) -> list[str]:
+    """Return what a person should know first: the sum, and the idle GPUs by name."""
+    idle = [gpu for gpu in gpus if is_idle(gpu, idle_watts)]
+    nodes = len({gpu.node for gpu in gpus})
+    watts = sum(gpu.watts or 0.0 for gpu in gpus)
+    power = f", {number(watts, ' W')} together" if watts else ""
+    sentences = [f"{count(len(gpus), 'GPU')} on {count(nodes, 'node')}{power}."]
+    if not idle:
+        return [*sentences, "None is idle."]
+    sentences += [f"GPU {gpu.index} on {gpu.node} {_does(gpu)}: idle." for gpu in idle[:MOST_NAMED]]
+    if more := len(idle) - MOST_NAMED:
+        sentences += [f"{count(more, 'more GPU')} {'are' if more > 1 else 'is'} idle."] * (more > 0)
+    return sentences
+
+
+def _does(gpu: Gpu) -> str:
+    return "is not used" if gpu.watts is None else f"draws {number(gpu.watts, ' W')}"
+
+
+def rows(gpus: Sequence[Gpu], idle_watts: float) -> list[tuple[str, ...]]:
+    """Return a row for each GPU below `TITLES`, the idle ones first."""
+    ordered = sorted(gpus, key=lambda gpu: not is_idle(gpu, idle_watts))
+    return [
+        (
+            gpu.node,
+            str(gpu.index),
+            # What the first die says is for both.
+            "with the other die" if gpu.watts is None else number(gpu.watts, " W"),
+            _memory(gpu),
+            number(gpu.use, " %"),
+            "idle" if is_idle(gpu, idle_watts) else "",
+        )
+        for gpu in ordered
+    ]
+
+
+def _memory(gpu: Gpu) -> str:
+    if gpu.used is None:
+        return "-"
+    return size(round(gpu.used)) + (f" of {size(round(gpu.total))}" if gpu.total else "")

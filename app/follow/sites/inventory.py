@@ -1,0 +1,115 @@
+"""What is staged on a site: listed, and removed when no unfinished run needs it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lumitui.app.follow.sites.unfinished import going_of
+from lumitui.app.history.history import History
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import STAGE
+from lumitui.remote.site.sites import Sites
+from lumitui.remote.transfer.staging.staging_upkeep import (
+    NOTHING_LOOSE,
+    Loose,
+    StagedItem,
+    Stock,
+    remove,
+    stock,
+)
+
+if TYPE_CHECKING:
+    from lumitui.remote.connect import Connection
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What a removal took, or would take."""
+
+    folder: str
+    ids: tuple[str, ...]
+    bytes: int
+    items: tuple[StagedItem, ...] = ()
+    """What these ids are."""
+    kept: tuple[StagedItem, ...] = ()
+    """What unfinished runs need; it stays."""
+    loose: Loose = NOTHING_LOOSE
+    """What went of sends that did not end."""
+
+
+class Stocks:
+    """The stores of staged files on sites."""
+
+    def __init__(
+        self, history: History, sites: Sites, connection: Callable[[str], "Connection"]
+    ) -> None:
+        """Ask sites over `connection`."""
+        self._history, self._sites, self._connection = history, sites, connection
+
+    def list(self, site_name: str, account: str = "") -> tuple[Stock, ...]:
+        """Return what is staged on a site, for each account that runs there used, or for one.
+
+        Raises:
+            InputError: no such site, or the history has no run there and `account` is missing.
+            LinkError: the site cannot be reached.
+        """
+        connection = self._connection(site_name)
+        going = partial(going_of, self._history, site_name, connection)
+        return tuple(
+            stock(connection.transport, folder, going)
+            for folder in self._folders(site_name, connection, account)
+        )
+
+    def remove(
+        self, site_name: str, wanted: Sequence[str] | None, account: str = "", *, dry: bool = False
+    ) -> tuple[Removed, ...]:
+        """Remove items by name or id; None: all that no unfinished run needs. `dry` only counts.
+
+        Raises:
+            InputError: an item is not there, or an unfinished run needs it.
+            RefusedError: the site could not remove it.
+            LinkError: the site cannot be reached.
+        """
+        transport = self._connection(site_name).transport
+        stocks = self.list(site_name, account)
+        known = {key for each in stocks for item in each.items for key in (item.id, item.name)}
+        for word in wanted or ():
+            if word not in known:
+                raise InputError(
+                    f"Nothing on {site_name} is staged as {word}.",
+                    f"`lumitui stage {site_name}` lists names and ids.",
+                )
+        done = []
+        for each in stocks:
+            chosen = [
+                item for item in each.items if wanted is None or {item.id, item.name} & set(wanted)
+            ]
+            used = [item for item in chosen if item.in_use]
+            if used and wanted is not None:
+                raise InputError(
+                    f"{used[0].name} ({used[0].id}) is needed by an unfinished run: "
+                    f"{', '.join(used[0].used_by)}.",
+                    "Wait until it has ended, or cancel it; `lumitui status` asks the site anew.",
+                )
+            free = [item for item in chosen if not item.in_use]
+            ids = tuple(item.id for item in free)
+            ids, loose = remove(transport, each.folder, ids, sweep=wanted is None, dry=dry)
+            gone = tuple(item for item in free if item.id in ids)
+            total = sum(item.bytes for item in gone)
+            done.append(Removed(each.folder, ids, total, gone, tuple(used), loose))
+        return tuple(done)
+
+    def _folders(self, site_name: str, connection: "Connection", account: str) -> Iterator[str]:
+        site = self._sites.load(site_name)
+        if account or "{account}" not in site.work_root:
+            yield f"{connection.work_root(site, account)}/{STAGE}"
+            return
+        roots = self._history.snapshots.in_use(site_name)
+        works = dict.fromkeys(root.rpartition("/")[0] for root in roots)
+        if not works:
+            raise InputError(
+                f"What is staged at {site_name} is kept by account, and no run there is known.",
+                "Name one: --account PROJECT.",
+            )
+        yield from (f"{work}/{STAGE}" for work in works)

@@ -1,0 +1,127 @@
+"""A cluster's overview as rows and sentences, the same for both interfaces. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain.words import clock, count, recent_clock, short_length
+from lumitui.remote.scheduler.cluster_overview import Overview
+
+PARTS = (
+    ("nodes", "Partitions"),
+    ("queue", "My queue"),
+    ("reservations", "Reservations"),
+    ("budget", "Budget"),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an overview: a heading, rows under titles, or a sentence instead."""
+
+    heading: str
+    titles: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    right: frozenset[int] = frozenset()
+    """Columns that end at the right."""
+    narrow: tuple[int, ...] = ()
+    """The columns to show where there is no room for all; (): all."""
+    sentence: str = ""
+    """What to say where there are no rows."""
+    fault: bool = False
+    """Whether the sentence says that the part could not be had."""
+
+
+def age_words(answered: float | None, tried: float | None, now: float, *, asking: bool) -> str:
+    """Return how old the answer of a site is, and how the last attempt went, if it failed.
+
+    `answered` and `tried` are when it answered and when it was asked last, in epoch seconds.
+    """
+    if asking:
+        return "asking …"
+    age = "" if answered is None else f"{short_length(now - answered)} ago"
+    if tried is None or (answered is not None and answered >= tried):
+        return age or "not asked"
+    return f"{age}{', ' if age else ''}asked {short_length(now - tried)} ago, no answer"
+
+
+def nothing_yet(site: str, *, asking: bool) -> str:
+    """Return what to say of a site that has told nothing yet."""
+    if asking:
+        return f"Asking {site} for its nodes, your queue, reservations and budget …"
+    return "It has told nothing yet. Press r to ask again."
+
+
+def parts_of(overview: Overview, now: float) -> list[Part]:
+    """Return all parts, in the order in which they are shown."""
+    made = (_nodes(overview), _queue(overview, now), _reservations(overview), _budget(overview))
+    return [
+        Part(heading, sentence=overview.faults[kind], fault=True)
+        if kind in overview.faults
+        else part
+        for (kind, heading), part in zip(PARTS, made, strict=True)
+    ]
+
+
+def _nodes(overview: Overview) -> Part:
+    titles = ("Partition", "Idle", "Mixed", "Alloc", "Other", "Down", "All", "Limit", "Nodes/job")
+    rows = [
+        (
+            found.partition + ("" if found.available == "up" else f" ({found.available})"),
+            *(
+                f"{number:,}" if number else "-"
+                for number in (found.idle, found.mixed, found.allocated, found.other, found.down)
+            ),
+            f"{found.total:,}",
+            found.max_time,
+            found.job_nodes.replace("infinite", "any"),
+        )
+        for found in overview.partitions
+    ]
+    right = frozenset(range(1, 7))
+    none = "The site lists no partition."
+    return Part("Partitions", titles, rows, right, narrow=(0, 1, 6, 7), sentence=none)
+
+
+def _queue(overview: Overview, now: float) -> Part:
+    titles = ("Job", "State", "Partition", "Nodes", "Time", "Start", "Reason", "Name")
+    rows = [
+        (
+            job.job_id,
+            job.state.lower(),
+            job.partition,
+            str(job.nodes),
+            f"{job.elapsed}/{job.limit}",
+            recent_clock(job.start, now)[:5] if job.start else "-",
+            "" if job.reason == "None" else job.reason,
+            job.name,
+        )
+        for job in overview.queue
+    ]
+    running = sum(job.state == "RUNNING" for job in overview.queue)
+    counts = f": {count(len(rows), 'job')}, {running} running" if rows else ""
+    none = "You have no job there."
+    heading = f"My queue{counts}"
+    return Part(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
+
+
+def _reservations(overview: Overview) -> Part:
+    titles = ("Reservation", "State", "Start", "End", "Nodes", "Partition")
+    rows = [
+        (
+            found.name,
+            found.state.lower(),
+            clock(found.start)[:16] or "-",
+            clock(found.end)[:16] or "-",
+            f"{found.nodes:,}",
+            found.partition,
+        )
+        for found in overview.reservations
+    ]
+    none = "There are none."
+    return Part("Reservations", titles, rows, frozenset({4}), narrow=(0, 2), sentence=none)
+
+
+def _budget(overview: Overview) -> Part:
+    rows = [(line,) for line in overview.budget]
+    none = "The profile names no command for it (`commands: balance:`)."
+    return Part("Budget", ("",), rows, sentence=none)

@@ -1,0 +1,221 @@
+"""What a poll of a site changes for each run: the scheduler's word and the run's files. Pure.
+
+The scheduler's word decides. squeue's NODE_FAIL and PREEMPTED are an end at once: where
+Slurm runs the job again it writes such a state to accounting and makes the job PENDING in the
+same step, under the lock that squeue waits for (seen with 22.05, test_true_ends.py).
+"""
+
+import time
+
+from lumitui.app.history.attempts import merged
+from lumitui.app.history.run import Changes, Run
+from lumitui.remote.scheduler.scheduler_protocol import (
+    BY_YOU,
+    ExitFile,
+    JobStatus,
+    Poll,
+    RunFiles,
+    State,
+    Watch,
+)
+
+ACCOUNTING_SECONDS = 600.0
+"""How long accounting is waited for when the queue has forgotten a job that a signal ended: it
+may have been the time limit, memory or a cancel. slurmctld keeps what slurmdbd cannot take yet."""
+_NOBODY = "accounting does not know it"
+"""The reason of a run says it, and `nobody_knows` finds it there: histories have it already."""
+_UNBEGUN = "before it started"
+STALE_SECONDS = 5.0
+"""An exit file so much older than the job's start is an earlier attempt's; clocks of nodes
+differ by less, and a requeued job waits for longer (AuthInfo=cred_expire, 120 s by default)."""
+
+
+HANG_SECONDS = 180.0
+"""What was said of a hang longer ago is old: it is said anew every few seconds while it lasts."""
+
+
+def watch_of(run: Run) -> Watch:
+    """Return what to ask about a run that has a job."""
+    return Watch(
+        run=run.id,
+        folder=run.folder,
+        job_id=run.job_id or "",
+        token=run.token,
+        metrics_offset=run.metrics_offset,
+        has_binding=run.binding is not None,
+        attempt=run.attempt,
+        exits=run.exits,
+        attempts_read=run.attempts_read,
+    )
+
+
+def nobody_knows(run: Run) -> bool:
+    """Whether neither the queue nor accounting, which was asked, knew the job at the last poll."""
+    return run.state is State.UNKNOWN and run.job_id is not None and _NOBODY in run.reason
+
+
+def is_over(ended: float | None, clock: float | None) -> bool:
+    """Whether accounting has been waited for long enough since `ended`, by the site's `clock`."""
+    return ended is not None and clock is not None and clock - ended > ACCOUNTING_SECONDS
+
+
+def transition(run: Run, poll: Poll, now: float) -> Changes:
+    """Return what the answer to a poll changes for `run`; {} when it says nothing about it."""
+    changes: Changes = {}
+    files = poll.files.get(run.id, RunFiles())
+    attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
+    if files.log_sizes:
+        changes["log_sizes"] = dict(files.log_sizes)
+    if files.attempts:
+        changes["attempts"] = merged(run.attempts, files.attempts)
+        changes["attempts_read"] = run.attempts_read + len(files.attempts)
+    if attempt != run.attempt:
+        changes["attempt"] = attempt
+    if files.binding is not None or attempt > run.attempt:
+        # A later attempt may be on other nodes: the proof of the one before says nothing about it.
+        changes["binding"] = files.binding
+    if files.claim:
+        # The submit command made two jobs, and this one trains: the one that was known ends at its
+        # first line. The next poll asks about the job that has the claim.
+        return changes | {"job_id": files.claim}
+    job = poll.jobs.get(run.id)
+    exit_file = _exit_file(run, files, attempt, job)
+    # The newest one is read again until it has decided how the run ended.
+    known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
+    if job is not None and (job.state.is_final or run.id not in poll.gone):
+        changes |= _from_job(run, job, exit_file)
+        if changes["reason"] == _UNBEGUN and (begun := _attempts_begun(run, files)):
+            changes["reason"] = f"before attempt {begun + 1} started"
+        if changes["state"] is State.RUNNING and (hang := _hang(files, poll.clock)):
+            changes["reason"] = hang
+    elif run.id in poll.gone:
+        changes |= _vanished(run, job, exit_file, poll, files)
+    state = changes.get("state")
+    if state is not None and state is not State.UNKNOWN:
+        changes["updated"] = now
+    if state is not None and state.is_final and exit_file is not None:
+        known = exit_file.attempt
+    if known != run.exits:
+        changes["exits"] = known
+    return changes
+
+
+def _attempts_begun(run: Run, files: RunFiles) -> int:
+    """Return how many attempts left a trace of their own; 0: none is known to have begun."""
+    known = merged(run.attempts, files.attempts)
+    ended = (item.attempt for item in files.exits)
+    return max(
+        run.exits, *ended, *(item.number for item in known), *files.log_sizes, *run.log_sizes, 0
+    )
+
+
+def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -> ExitFile | None:
+    """Return the exit file of this very attempt: a requeued one may have left its own."""
+    for item in files.exits:
+        started = job.started if job is not None and job.state.is_final else None
+        stale = started is not None and item.ended < started - STALE_SECONDS
+        if item.attempt == attempt and item.job_id in ("", run.job_id) and not stale:
+            return item
+    return None
+
+
+def _hang(files: RunFiles, clock: float | None) -> str:
+    """Return the sentence about a rank that does not move; '' where nothing hangs any more."""
+    if files.hang is None:
+        return ""
+    said = files.hang.said
+    old = clock is not None and said is not None and clock - said > HANG_SECONDS
+    return "" if old else files.hang.sentence
+
+
+def _from_job(run: Run, job: JobStatus, exit_file: ExitFile | None) -> Changes:
+    """Return what the scheduler's word for the job changes; an exit file adds the details."""
+    state, reason = job.state, job.reason
+    waits = state is State.QUEUED
+    never_ran = state.is_final and not job.nodes
+    if state is State.CANCELLED and never_ran:
+        # The queue keeps why it waited, like Priority, which says nothing about its end.
+        reason = _UNBEGUN
+    elif run.reason == BY_YOU and (state is State.CANCELLED or not state.is_final):
+        # squeue does not say who cancelled it.
+        reason = BY_YOU
+    elif state is State.FAILED and exit_file is not None and exit_file.oom:
+        # A step that ran out of memory does not make its job OUT_OF_MEMORY.
+        state, reason = State.OUT_OF_MEMORY, f"srun: task {exit_file.rank} ran out of memory"
+    changes: Changes = {
+        "state": state,
+        "word": job.word,
+        "reason": reason,
+        "nodes_used": "" if waits or never_ran else job.nodes or run.nodes_used,
+        "started": None if waits or never_ran else job.started,
+        "ended": None,
+        "expected_start": job.started if waits else None,
+        "expected_end": None if state.is_final else job.ended,
+        "rc": None,
+        "failed_rank": None,
+    }
+    if job.submitted is not None:
+        changes["submitted"] = job.submitted
+    if state.is_final:
+        # Cancelled while it waited to run again: the exit file is that of the attempt before.
+        unbegun = state is State.CANCELLED and never_ran
+        changes |= _end(state, None if unbegun else exit_file)
+        changes["ended"] = job.ended or changes.get("ended")
+    if state is State.FAILED and exit_file is None:
+        code = job.exit_code.partition(":")[0]
+        right = code.isascii() and code.isdecimal() and len(code) < 10 and int(code)
+        changes["rc"] = int(code) if right else None
+    return changes
+
+
+def _end(state: State, exit_file: ExitFile | None) -> Changes:
+    """Return what an exit file says about a run's end."""
+    if exit_file is None:
+        return {"rc": 0 if state is State.DONE else None}
+    if state is State.DONE:
+        return {"rc": 0, "ended": exit_file.ended}
+    return {"rc": exit_file.rc, "failed_rank": exit_file.rank, "ended": exit_file.ended}
+
+
+def _vanished(
+    run: Run,
+    job: JobStatus | None,
+    exit_file: ExitFile | None,
+    poll: Poll,
+    files: RunFiles,
+) -> Changes:
+    """Return what changes for a run whose job the queue does not have any more.
+
+    Accounting does not have it either, or is late (`job`), or cannot be asked.
+    """
+    if poll.silent:
+        said = f"accounting cannot be queried ({poll.silent.splitlines()[0]})"
+    elif job is not None:
+        said = f"accounting still says {job.word}"
+    else:
+        said = _NOBODY
+    changes: Changes = {}
+    if job is not None and job.word == "REQUEUED" and is_over(job.ended, poll.clock):
+        # Cancelled before its last attempt had quite ended: no other row follows (22.05).
+        reason = "it left the queue while it waited to run again"
+        return {"state": State.CANCELLED, "word": job.word, "reason": reason, "ended": job.ended}
+    if job is not None and job.started is not None and job.state is not State.QUEUED:
+        changes = {"started": job.started, "nodes_used": job.nodes or run.nodes_used}
+    if exit_file is not None:
+        if exit_file.rc < 128 or is_over(exit_file.ended, poll.clock):
+            state = State.DONE if exit_file.rc == 0 else State.FAILED
+            if exit_file.oom:
+                state = State.OUT_OF_MEMORY
+            return changes | {
+                "state": state,
+                "word": "",
+                "started": changes.get("started") or run.started or exit_file.started,
+                "reason": f"from the exit file: {said}",
+                **_end(state, exit_file),
+            }
+        said += f"; a signal ended the program (exit code {exit_file.rc})"
+    if files.missing:
+        said += "; its folder no longer exists"
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.updated or run.created))
+    reason = f"unknown since {since}: the job left the queue; {said}"
+    return changes | {"state": State.UNKNOWN, "reason": reason}

@@ -1,0 +1,73 @@
+"""Filters as conditions of SQL. They read the index of the list wherever it has what they ask."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from lumitui.app.history.listing.filter_syntax import (
+    In,
+    Made,
+    Shape,
+    Sites,
+    Size,
+    States,
+    Tag,
+    Term,
+    Word,
+)
+from lumitui.app.history.listing.sql_like import Condition, Value, containing, like
+from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG, states_like
+
+LayoutsOf = Callable[[Size | Shape], Collection[int]]
+"""Returns the numbers of the kept layouts that have a size."""
+CAUSED = WENT_WRONG | GROUPS["waiting"] | GROUPS["unknown"]
+"""Only runs in these states have a cause that a word may be found in: of the others, which are
+most of a history, the index says enough."""
+_PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
+
+
+def condition_of(term: Term, layouts: LayoutsOf, now: float) -> Condition:
+    """Return the condition of a term; `now` is what its ages count from."""
+    condition, values = _test(term, layouts, now)
+    return (f"NOT ({condition})" if term.negated else f"({condition})"), values
+
+
+def _test(term: Term, layouts: LayoutsOf, now: float) -> Condition:
+    match term.test:
+        case Word(text):
+            return _word(text)
+        case In(part, texts):
+            # The words first: the index has them, and most runs end there.
+            each = f"{like('r.words')} AND {like(_PARTS[part])}"
+            values = [pattern for text in texts for pattern in [containing(text)] * 2]
+            return " OR ".join(f"({each})" for _ in texts), values
+        case States(states):
+            return _one_of("r.state", sorted(state.value for state in states))
+        case Sites(names):
+            return _one_of("r.site COLLATE NOCASE", names)
+        case Size() as size:
+            return _one_of("coalesce(r.layout, -1)", sorted(layouts(size)))
+        case Shape(text) as shape:
+            named, patterns = _word(text)
+            shaped, numbers = _one_of("coalesce(r.layout, -1)", sorted(layouts(shape)))
+            return f"{named} OR {shaped}", [*patterns, *numbers]
+        case Made(since, _, _) as made:
+            return f"r.created {'>=' if since else '<'} ?", [made.at(now)]
+        case Tag(names):
+            # The note is the end of the words, and nothing before it can hold a `#`.
+            each = like("r.words || ' '")
+            tags = [f"%{containing(f' #{name} ')[1:-1]}%" for name in names]
+            return " OR ".join(each for _ in names), tags
+
+
+def _word(text: str) -> Condition:
+    pattern = containing(text)
+    caused, states = _one_of("r.state", sorted(state.value for state in CAUSED))
+    condition = f"{like('r.words')} OR ({caused} AND {like('r.reason')})"
+    values: list[Value] = [pattern, *states, pattern]
+    if meant := states_like(text):
+        also, words = _one_of("r.state", sorted(state.value for state in meant))
+        return f"{condition} OR {also}", [*values, *words]
+    return condition, values
+
+
+def _one_of(expression: str, values: Sequence[Value]) -> Condition:
+    return f"{expression} IN ({', '.join('?' for _ in values)})", values

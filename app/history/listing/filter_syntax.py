@@ -1,0 +1,326 @@
+"""The language of filters: `failed`, `state:!done site:lumi nodes>=4 !vit age<2d #best`. Pure.
+
+All terms of a filter count. A word is looked for in id, name, job id, note, cause and state; `2x8`
+also in the column NxGPU. `!` turns a term around, commas separate alternatives, quotes keep blanks
+together and make anything a word.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.history.listing.state_filter import states_named
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.states import State
+
+
+class FilterError(InputError):
+    """A filter that means nothing; it says where."""
+
+    def __init__(self, message: str, hint: str, begin: int, end: int) -> None:
+        """The characters from `begin` to `end` of the filter are wrong."""
+        super().__init__(message, hint)
+        self.begin = begin
+        self.end = end
+
+
+@dataclass(frozen=True)
+class Word:
+    """Text in id, name, job id, note, cause or state."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class In:
+    """Text in one part of a run: `name`, `job` or `note`."""
+
+    part: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class States:
+    """One of these states."""
+
+    states: frozenset[State]
+
+
+@dataclass(frozen=True)
+class Sites:
+    """One of these sites, by its whole name."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A number of nodes or GPUs of the whole job in one of these ranges, ends included."""
+
+    of: str
+    """`nodes` or `gpus`."""
+    ranges: tuple[tuple[float, float], ...]
+
+    def holds(self, number: int) -> bool:
+        """Return whether `number` is in a range."""
+        return any(low <= number <= high for low, high in self.ranges)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Nodes and what each has, as the column NxGPU shows them; or the same as text."""
+
+    text: str
+    nodes: int
+    each: int
+    ranks: bool
+    """Whether `each` counts the ranks of a node without GPUs."""
+
+    def holds(self, nodes: float, gpus: float, ranks: float) -> bool:
+        """Return whether a layout looks like that."""
+        if self.ranks:
+            return (nodes, gpus, ranks) == (self.nodes, 0, self.each)
+        return (nodes, gpus) == (self.nodes, self.each)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Made since a moment, or until then."""
+
+    since: bool
+    moment: float
+    """Epoch seconds; of an `age`: seconds before now."""
+    age: bool
+
+    def at(self, now: float) -> float:
+        """Return the moment in epoch seconds."""
+        return now - self.moment if self.age else self.moment
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One of these tags in the note."""
+
+    names: tuple[str, ...]
+
+
+Test = Word | In | States | Sites | Size | Shape | Made | Tag
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of a filter."""
+
+    typed: str
+    """As it was typed."""
+    negated: bool
+    test: Test
+
+
+def parse(text: str) -> tuple[Term, ...]:
+    """Return the terms of a filter.
+
+    Raises:
+        FilterError: one of them means nothing.
+    """
+    terms, error = parse_typed(text)
+    if error is not None:
+        raise error
+    return terms
+
+
+def parse_typed(text: str) -> tuple[tuple[Term, ...], FilterError | None]:
+    """Return the terms of a filter that is being typed, and what is wrong with the first bad one.
+
+    The others count meanwhile.
+    """
+    terms: list[Term] = []
+    first: FilterError | None = None
+    for begin, end in _split(text):
+        try:
+            terms.append(_term(text, begin, end))
+        except FilterError as error:
+            first = first or error
+    return tuple(terms), first
+
+
+def _split(text: str) -> list[tuple[int, int]]:
+    """Return where each term begins and ends: blanks separate them, but not within quotes."""
+    spans, at = [], 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        begin, quoted = at, False
+        while at < len(text) and (quoted or not text[at].isspace()):
+            quoted ^= text[at] == '"'
+            at += 1
+        spans.append((begin, at))
+    return spans
+
+
+def _term(text: str, begin: int, end: int) -> Term:
+    typed = text[begin:end]
+    if typed.count('"') % 2:
+        raise FilterError(
+            "A quote is not closed.", 'End it with a ".', begin + typed.rindex('"'), end
+        )
+    rest, negated = _turned(typed)
+    match = _KEY.match(rest)
+    read = _KEYS.get(match[1].casefold()) if match else None
+    if match is None or (read is None and match[2] == "="):
+        return Term(typed, negated, _bare(rest, begin, end))
+    key, sign = match[1], match[2]
+    if read is None:
+        raise FilterError(
+            *_no_filter(key, sign),
+            begin,
+            begin + len(typed) - len(rest) + match.end(),
+        )
+    # `nodes>=4` is `nodes:>=4`, and `state=failed` is `state:failed`.
+    value = rest[match.end() if sign in ":=" else match.end(1) :]
+    value, turned = _turned(value)
+    values = tuple(part for part in value.replace('"', "").split(",") if part.strip())
+    if not values:
+        raise FilterError(f"{key}: needs a value.", f"Type one such as {_SHOWN[key.casefold()]}.",
+                          begin, end)  # fmt: skip
+    try:
+        return Term(typed, negated != turned, read(key.casefold(), values))
+    except InputError as error:
+        raise FilterError(error.message, error.hint, end - len(value), end) from error
+
+
+def _no_filter(key: str, sign: str) -> tuple[str, str]:
+    """Return what is wrong with a key that there is not, and what to do."""
+    if sign != ":":
+        ordered = "Only nodes, gpus and age take < and >"
+        return f"No filter knows {key}.", f'{ordered}; quote text: "{key}{sign}…".'
+    names = ", ".join(f"{name}:" for name in _KEYS)
+    return f"There is no filter {key}:.", f'Quote text: "{key}:…", or use {names}.'
+
+
+def _turned(text: str) -> tuple[str, bool]:
+    rest = text.lstrip("!")
+    return rest, (len(text) - len(rest)) % 2 == 1
+
+
+_KEY = re.compile(r"([A-Za-z]+)(:|<=|>=|<|>|=)")
+_SHAPE = re.compile(r"(\d{1,5})[xX](\d{1,5})(r?)")
+
+
+def _bare(rest: str, begin: int, end: int) -> Test:
+    if shape := _SHAPE.fullmatch(rest):
+        return Shape(rest, int(shape[1]), int(shape[2]), bool(shape[3]))
+    word = rest.replace('"', "")
+    if not word:
+        raise FilterError("A word is missing.", "Type what to look for after the `!`.", begin, end)
+    if word.startswith("#") and len(word) > 1:
+        return Tag((word[1:],))
+    return Word(word)
+
+
+def _states(key: str, values: tuple[str, ...]) -> Test:
+    found: set[State] = set()
+    for value in values:
+        named = states_named(value)
+        if not named:
+            raise InputError(
+                f"There is no state {value!r}.",
+                "Use running, queued, done, failed, cancelled, timeout, oom, unknown, or a group: "
+                "waiting, unfinished, ended.",
+            )
+        found |= named
+    return States(frozenset(found))
+
+
+_RANGE = re.compile(r"(<=|>=|<|>|=)?(\d{1,9})|(\d{1,9})(?:-|\.\.)(\d{1,9})")
+
+
+def _size(key: str, values: tuple[str, ...]) -> Test:
+    return Size(key, tuple(_range(key, value.strip()) for value in values))
+
+
+def _range(key: str, value: str) -> tuple[float, float]:
+    match = _RANGE.fullmatch(value)
+    if match is None:
+        raise InputError(
+            f"{value!r} is no number of {key}.", f"Type {key}:4, {key}:>=4 or {key}:2-8."
+        )
+    if match[3]:
+        return int(match[3]), int(match[4])
+    number = int(match[2])
+    match match[1]:
+        case ">":
+            return number + 1, float("inf")
+        case ">=":
+            return number, float("inf")
+        case "<":
+            return 0, number - 1
+        case "<=":
+            return 0, number
+        case _:
+            return number, number
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_AGE = re.compile(r"(\d{1,6})(s|m|min|h|d|w)")
+
+
+def _made(key: str, values: tuple[str, ...]) -> Test:
+    value = values[0].strip()
+    if len(values) == 1 and (age := _AGE.fullmatch(value)):
+        return Made(key == "since", int(age[1]) * _UNITS[age[2]], age=True)
+    try:
+        if len(values) == 1:
+            return Made(key == "since", time.mktime(time.strptime(value, "%Y-%m-%d")), age=False)
+    except (ValueError, OverflowError):
+        pass
+    raise InputError(
+        f"{','.join(values)!r} is no time.", f"Type {key}:2d, {key}:12h or {key}:2026-11-20."
+    )
+
+
+def _age(key: str, values: tuple[str, ...]) -> Test:
+    value = values[0].strip()
+    age = _AGE.fullmatch(value.lstrip("<>="))
+    if len(values) > 1 or age is None or value.startswith("="):
+        raise InputError(f"{','.join(values)!r} is no age.", "Type age<2d, age<30m or age>12h.")
+    return Made(not value.startswith(">"), int(age[1]) * _UNITS[age[2]], age=True)
+
+
+def _tags(key: str, values: tuple[str, ...]) -> Test:
+    return Tag(tuple(value.strip().removeprefix("#") for value in values))
+
+
+_KEYS: dict[str, Callable[[str, tuple[str, ...]], Test]] = {
+    "state": _states,
+    "site": lambda key, values: Sites(values),
+    "nodes": _size,
+    "gpus": _size,
+    "since": _made,
+    "until": _made,
+    "age": _age,
+    "tag": _tags,
+    "name": In,
+    "job": In,
+    "note": In,
+}
+_SHOWN = {
+    "state": "state:failed",
+    "site": "site:lumi",
+    "nodes": "nodes>=4",
+    "gpus": "gpus:8-64",
+    "since": "since:2d",
+    "until": "until:2026-11-20",
+    "age": "age<2d",
+    "tag": "tag:best",
+    "name": "name:vit",
+    "job": "job:8123",
+    "note": "note:baseline",
+}
+"""An example of each key."""
+EXAMPLES = " ".join(
+    ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "!vit", "#best")
+)
+"""What an empty field shows."""

@@ -1,0 +1,146 @@
+"""Runs that are sent together, as a grid or on several sizes: what there is to send, and what was.
+
+The members are written before the first is sent, and which run one becomes before that run is:
+a process that is killed leaves behind what the next one needs to know.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.history.file.sqlite_file import Database
+from lumitui.remote.site.errors import InputError
+
+Kind = Literal["grid", "ladder"]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One run of a series, sent or not."""
+
+    place: int
+    """From 1 on, in the order in which they are sent."""
+    words: str
+    """What it has of its own: `--lr=1e-3`, `4 nodes`."""
+    plan: str
+    """What it is made from, as JSON."""
+    run: str | None = None
+    """The run that it became last, or was about to become; None: it was never begun."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs that are sent after one yes."""
+
+    id: str
+    kind: Kind
+    site: str
+    source: str
+    """The job file of a grid, the parent of a ladder; "": neither."""
+    created: float
+    members: tuple[Member, ...]
+
+
+class KnownSeries:
+    """The series of one history."""
+
+    def __init__(self, file: Database) -> None:
+        """Read and write them in `file`."""
+        self._file = file
+
+    def begin(self, series: Series) -> None:
+        """Write a series of which nothing was sent yet.
+
+        Raises:
+            HistoryError: it could not be written, so that nothing may be sent.
+        """
+        with self._file.transaction() as db:
+            values = (series.id, series.kind, series.site, series.source, series.created)
+            db.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?, 1)", values)
+            db.executemany(
+                "INSERT INTO series_members VALUES (?, ?, ?, ?)",
+                [(series.id, one.place, one.words, one.plan) for one in series.members],
+            )
+
+    def claim(self, series_id: str, place: int, run_id: str) -> None:
+        """Write that a member is about to become a run; it is on the disk when this returns.
+
+        Raises:
+            HistoryError: it could not be written, so that it may not be sent.
+        """
+        with self._file.transaction() as db:
+            db.execute("INSERT INTO series_runs VALUES (?, ?, ?)", (run_id, series_id, place))
+
+    def tried(self, series_id: str, place: int) -> list[str]:
+        """Return the runs that a member became or was about to become, the first one first.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows(
+            "SELECT run FROM series_runs WHERE series = ? AND place = ? ORDER BY rowid",
+            (series_id, place),
+        )
+        return [str(row[0]) for row in rows]
+
+    def close(self, series_id: str) -> None:
+        """Offer the rest of a series no more.
+
+        Raises:
+            HistoryError: it could not be written.
+        """
+        with self._file.transaction() as db:
+            db.execute("UPDATE series SET offered = 0 WHERE id = ?", (series_id,))
+
+    def offered(self) -> list[Series]:
+        """Return the series that may have members to send, the newest first.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows("SELECT id FROM series WHERE offered ORDER BY created DESC, id")
+        return [self.get(str(row[0])) for row in rows]
+
+    def newest_of(self, source: str) -> Series | None:
+        """Return the newest series of a job file or of a parent; None: it has none.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows(
+            "SELECT id FROM series WHERE source = ? ORDER BY created DESC, id LIMIT 1", (source,)
+        )
+        return self.get(str(rows[0][0])) if rows else None
+
+    def of_run(self, run_id: str) -> Series | None:
+        """Return the series that a run was sent with; None: it was sent by itself.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows("SELECT series FROM series_runs WHERE run = ?", (run_id,))
+        return self.get(str(rows[0][0])) if rows else None
+
+    def get(self, series_id: str) -> Series:
+        """Return a series.
+
+        Raises:
+            InputError: there is none of that name.
+            HistoryError: the file cannot be read.
+        """
+        rows = self._file.rows(
+            "SELECT id, kind, site, source, created FROM series WHERE id = ?", (series_id,)
+        )
+        if not rows:
+            raise InputError(f"There is no series {series_id!r}.", "Check the list of runs.")
+        name, kind, site, source, created = rows[0]
+        return Series(name, kind, site, source, created, tuple(self._members(series_id)))
+
+    def _members(self, series_id: str) -> Sequence[Member]:
+        rows = self._file.rows(
+            "SELECT m.place, m.words, m.plan, (SELECT r.run FROM series_runs r"
+            " WHERE r.series = m.series AND r.place = m.place ORDER BY r.rowid DESC LIMIT 1)"
+            " FROM series_members m WHERE m.series = ? ORDER BY m.place",
+            (series_id,),
+        )
+        return [Member(int(row[0]), str(row[1]), str(row[2]), row[3]) for row in rows]

@@ -1,0 +1,61 @@
+"""The words of a filter for states: a state's own, and those for several states at once. Pure."""
+
+from collections.abc import Mapping
+
+from lumitui.remote.site.states import State
+
+GROUPS: Mapping[str, frozenset[State]] = {
+    "running": frozenset({State.RUNNING, State.FINISHING}),
+    "waiting": frozenset({State.QUEUED, State.SENDING}),
+    "failed": frozenset(
+        {
+            State.FAILED,
+            State.TIMEOUT,
+            State.OUT_OF_MEMORY,
+            State.NODE_FAILED,
+            State.PREEMPTED,
+        }
+    ),
+    "refused": frozenset({State.REFUSED}),
+    "not sent": frozenset({State.NOT_SENT}),
+    "unknown": frozenset({State.UNKNOWN}),
+    "unfinished": frozenset(state for state in State if not state.is_final),
+    "ended": frozenset(state for state in State if state.is_final),
+}
+"""Several states under one word; the bar at the top counts the first six."""
+COUNTED = ("running", "waiting", "failed", "refused", "not sent", "unknown")
+"""The groups that the bar at the top counts."""
+WENT_WRONG = GROUPS["failed"] | GROUPS["refused"] | GROUPS["not sent"]
+"""The states of a run that ended, or never began, in a way that a person should read of."""
+_SHORT = {"oom": State.OUT_OF_MEMORY, "pending": State.QUEUED, "completed": State.DONE}
+"""What people who know Slurm type."""
+_LEAST = 3
+"""Letters from which on a part of a word counts."""
+
+
+def states_named(word: str) -> frozenset[State]:
+    """Return the states that `word` names: a group, a state, or how one begins; empty: none."""
+    name = _plain(word)
+    if name in GROUPS:
+        return GROUPS[name]
+    if name in _SHORT:
+        return frozenset({_SHORT[name]})
+    return frozenset(
+        state
+        for state in State
+        if name == state.value or (len(name) >= _LEAST and state.value.startswith(name))
+    )
+
+
+def states_like(word: str) -> frozenset[State]:
+    """Return the states that a word of a search may mean: `fail`, `memory`; empty: none."""
+    name = _plain(word)
+    if len(name) < _LEAST:
+        return frozenset()
+    groups = (states for group, states in GROUPS.items() if group.startswith(name))
+    words = {state for state in State if any(w.startswith(name) for w in state.value.split())}
+    return frozenset(words | states_named(name)).union(*groups)
+
+
+def _plain(word: str) -> str:
+    return word.casefold().replace("-", " ").replace("_", " ").strip()

@@ -1,0 +1,94 @@
+"""The parts of a job file that are mappings themselves: container, scale, what is staged."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm
+
+StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
+"""The name of something staged, as a part of a variable's name."""
+
+
+def _only_path(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class Part(BaseModel):
+    """The base of every part of a job file: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ContainerChoice(Part):
+    """Which container the ranks run in; `none: true` for none."""
+
+    generation: Line | None = None
+    """A generation of the site's profile, which has its modules and its call: `container:
+    {generation: lumi-multitorch}`. Left out: the site's first."""
+    image: Line | None = None
+    """An image other than the generation's, by its whole path on the site or as staged:
+    `container: {image: /scratch/project_462000000/torch.sif}`."""
+    binds: tuple[Line, ...] = ()
+    """What else the container sees, as `SRC[:DST[:OPTIONS]]`: `container: {binds:
+    [/scratch/data:/data:ro]}`."""
+    venv: Line | None = None
+    """A squashed Python environment (`.sqsh`) on the cluster, mounted over the image's own:
+    `container: {venv: /scratch/project_462000000/extra.sqsh}`."""
+    none: bool = False
+    """Whether the ranks run in no container, with the site's modules: `container: {none:
+    true}`."""
+
+
+class DeepSpeedChoice(Part):
+    """DeepSpeed's configuration."""
+
+    config: Inside
+    """A file of the project, read as HJSON; the run gets a copy with the batch recomputed:
+    `deepspeed: {config: ds_config.json}`."""
+
+
+class BatchRule(Part):
+    """How the batch changes with the number of ranks."""
+
+    arg: Line | None = None
+    """The argument with the samples per rank and step: `scale: {batch: {arg: --batch-size}}`. Left
+    out: the trainer's, or DeepSpeed's."""
+    keep: Literal["per_gpu", "global"] = "global"
+    """What stays when the number of ranks changes: the samples of each rank and step (`per_gpu`),
+    or of all ranks (`global`): `scale: {batch: {keep: per_gpu}}`."""
+
+
+class LearningRateRule(Part):
+    """How the learning rate changes with the global batch."""
+
+    arg: Line | None = None
+    """The argument with the learning rate: `scale: {lr: {arg: --lr}}`. Left out: the trainer's, or
+    DeepSpeed's."""
+    rule: Literal["none", "linear", "sqrt"] = "none"
+    """How the rate follows the global batch: not at all (`none`), in proportion (`linear`), or as
+    its square root (`sqrt`): `scale: {lr: {rule: linear}}`."""
+
+
+class Scale(Part):
+    """What a resubmission on more nodes changes; without it global batch and learning rate stay."""
+
+    batch: BatchRule = BatchRule()
+    """What becomes of the samples per rank: `scale: {batch: {keep: global}}`."""
+    lr: LearningRateRule = LearningRateRule()
+    """What becomes of the learning rate: `scale: {lr: {rule: sqrt}}`."""
+
+
+class StagedPath(Part):
+    """Data, a model or an image that the site gets once, and all runs there share."""
+
+    path: Line
+    """A file or folder on this machine, relative to the project; `~` is the home. Of a container's
+    definition (`*.def`) the image is sent, which is built here: `stage: {DATA: {path:
+    ~/mnist}}`."""
+    link: Inside | None = None
+    """Where it appears below the code, too: `stage: {DATA: {path: ~/mnist, link: data/mnist}}`."""
+
+
+StagedShort = Annotated[StagedPath, BeforeValidator(_only_path), ShortForm()]
+"""`stage:` as a person writes it: a path, or keys."""

@@ -1,0 +1,56 @@
+"""Requirements as pip reads them: a file's lines, and which of them cannot be shared. Pure."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from lumitui.remote.site.errors import InputError
+
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_INCLUDED = re.compile(r"(?:-r|--requirement)(?:\s+|=)?(?P<name>\S.*)$")
+_OPTION = re.compile(r"--(extra-)?index-url[ =]|--find-links[ =]https?:|--(pre|prefer-binary)$")
+_PATHS = re.compile(
+    r"\.{1,2}$|\.{0,2}/|file:|-e\b|--editable\b|.*@\s*file:|[^:]*\.(whl|tar\.gz|zip)$"
+)
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Yield the requirements and options of a requirements file, without comments."""
+    for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
+        if found := _COMMENT.sub("", line).strip():
+            yield found
+
+
+def included(line: str) -> str | None:
+    """Return the file that a line includes (`-r FILE`); None: it includes none."""
+    match = _INCLUDED.match(line)
+    return match["name"].strip() if match else None
+
+
+def beside(name: str, other: str) -> str:
+    """Return where a file is that the file `name` of the project includes as `other`."""
+    return str(PurePosixPath(name).parent / other)
+
+
+def check_requirement(line: str) -> None:
+    """Raise InputError when `line` cannot be part of an environment that runs share."""
+    if _PASSWORD.search(line):
+        raise InputError(
+            "A requirement has a password in its address, which would go into the script.",
+            "Keep such packages as wheels in a folder of the project: `venv: {wheels: …}`.",
+            field="venv",
+        )
+    if _PATHS.match(line):
+        raise InputError(
+            f"The requirement {line!r} is a path, which means nothing on the site.",
+            "Leave out the project itself: its code is sent with each run. Put other packages as "
+            "wheels into a folder, `venv: {wheels: FOLDER}`, and name them here.",
+            field="venv",
+        )
+    if line.startswith("-") and not _OPTION.match(line):
+        raise InputError(
+            f"The line {line!r} of the requirements is not understood.",
+            "Of pip's options, --index-url, --extra-index-url and --pre may be there.",
+            field="venv",
+        )

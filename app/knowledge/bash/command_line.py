@@ -1,0 +1,340 @@
+"""A command line taken apart from outside to inside: srun, container, launcher, program."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from lumitui.app.knowledge.bash.container_calls import (
+    CONTAINERS,
+    PYTHON,
+    WRAPPER,
+    binds_of,
+    is_image,
+    is_program,
+    name_of,
+    of_srun,
+    word_of,
+)
+from lumitui.app.knowledge.bash.options import program_options
+from lumitui.app.knowledge.bash.options.getopt import parse
+from lumitui.app.knowledge.bash.options.slurm_options import SRUN
+from lumitui.app.knowledge.bash.words.expand import Argument
+from lumitui.app.knowledge.bash.words.origins import Pieces
+from lumitui.app.knowledge.model.command_words import Options, Shell, Word
+from lumitui.app.knowledge.model.job import Trouble
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.model.steps import ContainerCall, Launcher, Step
+
+_MODULES: dict[str, Launcher] = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "torch.distributed.elastic.run": "torchrun",
+    "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
+    "deepspeed": "deepspeed",
+    "accelerate.commands.launch": "accelerate",
+}
+_TABLES = {
+    "torchrun": program_options.TORCHRUN,
+    "deepspeed": program_options.DEEPSPEED,
+    "accelerate": program_options.ACCELERATE,
+}
+_ENTERING = {"exec", "run", "shell", "start"}
+_MPI = re.compile(r"(mpirun|mpiexec|orterun|prun)(\.|$)")  # mpiexec.hydra, mpirun.openmpi
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+@dataclass
+class Line:
+    """A command line, read as far as one shell wrote it."""
+
+    step: Step
+    rest: list[Argument]
+    """The innermost program that this shell names, and its arguments."""
+    shell: Shell
+    """The one in which a shell would run that is started here."""
+    program: list[Argument] = field(default_factory=list)
+    """That program as a person would call it: with `python` or `torchrun` in front."""
+    text: Argument | None = None
+    """What `bash -c` gets to read."""
+    stdin: bool = False
+    """Whether a shell reads its standard input."""
+    sets: list[tuple[str, Pieces, Position]] = field(default_factory=list)
+    """What `env A=1` or a container's `--env` sets."""
+    troubles: list[Trouble] = field(default_factory=list)
+    launches: bool = False
+    """Whether something in it starts ranks, enters a container or runs Python."""
+    clean: bool = False
+    """Whether the program gets no variables of the shell."""
+
+
+def read_line(
+    arguments: Sequence[Argument], step: Step, shell: Shell, is_script: Callable[[str], bool]
+) -> Line:
+    """Take a command line apart; `step` has what stands outside of it.
+
+    `is_script` says whether a word names a file of the job whose text is known.
+    """
+    line = Line(step, list(arguments), shell)
+    for _ in range(40):
+        if not line.rest:
+            break
+        line.program = line.rest
+        if not _one_layer(line, is_script):
+            break
+    return line
+
+
+def starts_others(name: str) -> bool:
+    """Return whether this is known to be a program that starts another one, or Python."""
+    known = name in CONTAINERS or name in program_options.WRAPPERS or name == "srun"
+    return known or is_program(name) or bool(WRAPPER.match(name) or _MPI.match(name))
+
+
+def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
+    """Take off the outermost program that starts another one; False: there is none."""
+    first = line.rest[0]
+    name = name_of(first)
+    if _ASSIGNMENT.match(first.text) and len(line.rest) > 1 and line.launches:
+        return False
+    if name == "srun":
+        return _srun(line)
+    if name in CONTAINERS or WRAPPER.match(name):
+        return _container(line, name)
+    if _MPI.match(name):
+        return _mpirun(line)
+    if name in program_options.WRAPPERS:
+        return _wrapper(line, program_options.WRAPPERS[name])
+    if name in program_options.SHELLS:
+        return _shell(line, is_script)
+    if name == "torchrun" or name == "deepspeed":
+        return _launcher(line, "torchrun" if name == "torchrun" else "deepspeed", 1)
+    if name == "accelerate":
+        return _accelerate(line)
+    if PYTHON.match(name):
+        return _python(line)
+    return False if is_script(first.text) else _other(line)
+
+
+def _srun(line: Line) -> bool:
+    parsed = parse(line.rest, SRUN, 1)
+    line.launches = True
+    line.shell = "task" if line.shell == "batch" else line.shell
+    container = of_srun(parsed.options)
+    line.step = replace(line.step, srun=parsed.options, container=container or line.step.container)
+    for strange in parsed.strange:
+        words = "has no value" if strange.missing_value else "is no option of srun"
+        line.troubles.append(
+            Trouble("unknown-srun-option", f"`{strange.text}` {words}.", strange.at)
+        )
+    line.rest = line.rest[parsed.rest :]
+    group = parsed.options.value("het-group", "pack-group")
+    if group is not None and group != "0":  # its component's request is not read
+        line.step = replace(line.step, trains=False)
+    if parsed.options.has("multi-prog") or any(item.text == ":" for item in line.rest):
+        what = "--multi-prog" if parsed.options.has("multi-prog") else "several components (`:`)"
+        message = f"The step has {what}, which is not read."
+        line.troubles.append(Trouble("not-understood", message, line.step.at))
+        line.step = replace(line.step, trains=False)
+        line.rest = []
+    return True
+
+
+def _container(line: Line, name: str) -> bool:
+    podman = name in ("podman-hpc", "podman", "shifter", "docker")
+    table = program_options.PODMAN if podman else program_options.SINGULARITY
+    outer = parse(line.rest, table, 1)
+    at = outer.rest
+    verb = ""
+    if name != "shifter":
+        verb = line.rest[at].text if at < len(line.rest) else ""
+        if verb not in _ENTERING:
+            return False
+        at += 1
+    inner = parse(line.rest, table, at)
+    options = Options(outer.options.all + inner.options.all)
+    image = None
+    given = options.get("image")
+    if given is not None and given.value:
+        image = word_of(given.value, given.at)
+    rest = line.rest[inner.rest :]
+    if rest and given is None and is_image(rest, own=name not in CONTAINERS):
+        image, rest = rest[0].word, rest[1:]
+    if rest and rest[0].text == "--":
+        rest = rest[1:]
+    line.launches = True
+    line.shell = "container"
+    line.step = replace(
+        line.step,
+        container=ContainerCall(
+            name, verb, image, options, binds_of(options, "bind", "volume"), line.rest[0].at
+        ),
+    )
+    line.clean = line.clean or options.has("cleanenv", "containall")
+    for option in options.all:
+        if option.name == "env" and option.value:
+            for part in option.value.split(","):
+                key, _, value = part.partition("=")
+                line.sets.append((key, _pieces_of(value, line.rest[0]), option.at))
+    line.rest = rest
+    return bool(rest)
+
+
+def _pieces_of(text: str, near: Argument) -> Pieces:
+    if not near.pieces:
+        return ()
+    kind = "unknown" if "$" in text else "literal"
+    return (replace(near.pieces[0], text=text, kind=kind, inert=False),)  # type: ignore[arg-type]
+
+
+def _mpirun(line: Line) -> bool:
+    parsed = parse(line.rest, program_options.MPIRUN, 1)
+    options = Options(tuple(
+        replace(item, name={"c": "np", "n": "np", "H": "host", "N": "npernode", "ppn": "npernode"}
+                .get(item.name, item.name)) for item in parsed.options.all
+    ))  # fmt: skip
+    line.launches = True
+    line.shell = "task" if line.shell == "batch" else line.shell
+    line.step = replace(
+        line.step, launcher="mpirun", launcher_options=options, mpirun=name_of(line.rest[0])
+    )
+    line.rest = line.rest[parsed.rest :]
+    return bool(line.rest)
+
+
+def _wrapper(line: Line, wrapper: program_options.Wrapper) -> bool:
+    start = 1
+    if wrapper.verbs:
+        if len(line.rest) < 2 or line.rest[1].text not in wrapper.verbs:
+            return False
+        start = 2
+    parsed = parse(line.rest, wrapper.table, start)
+    rest = line.rest[parsed.rest + wrapper.operands :]
+    if wrapper.assignments:
+        while rest and _ASSIGNMENT.match(rest[0].text):
+            key, _, _value = rest[0].text.partition("=")
+            line.sets.append((key, _after(rest[0].pieces, len(key) + 1), rest[0].at))
+            rest = rest[1:]
+        line.clean = line.clean or parsed.options.has("ignore-environment")
+    if not rest:
+        return False
+    if wrapper.adds and rest[-1].pieces:
+        last = rest[-1]
+        more = replace(last.pieces[-1], text="$1", kind="unknown", inert=False)
+        rest = [*rest, Argument(Word("$1", last.at, value=None), (more,))]
+        line.step = replace(line.step, repeated=True)
+    line.rest = rest
+    return True
+
+
+def _after(pieces: Pieces, count: int) -> Pieces:
+    """Return pieces without their first characters."""
+    found = []
+    for piece in pieces:
+        if count >= len(piece.text):
+            count -= len(piece.text)
+        else:
+            text = piece.text[count:]
+            found.append(replace(piece, text=text, start=piece.start + count))
+            count = 0
+    return tuple(found)
+
+
+def _shell(line: Line, is_script: Callable[[str], bool]) -> bool:
+    parsed = parse(line.rest, program_options.SHELL, 1)
+    rest = line.rest[parsed.rest :]
+    if parsed.options.has("c"):
+        if rest:
+            line.text, line.rest = rest[0], rest
+        return False
+    if not rest or parsed.options.has("s"):
+        line.stdin = True
+        return False
+    if is_script(rest[0].text):
+        line.rest = rest
+        return False
+    line.rest = rest
+    return _other(line)
+
+
+def _launcher(line: Line, launcher: Launcher, start: int) -> bool:
+    parsed = parse(line.rest, _TABLES[launcher], start)
+    line.launches = True
+    line.step = replace(line.step, launcher=launcher, launcher_options=parsed.options)
+    line.rest = line.rest[parsed.rest :]
+    if parsed.options.has("no-python"):
+        return bool(line.rest)
+    if line.rest:
+        _set_program(line, python=True)
+    return False
+
+
+def _accelerate(line: Line) -> bool:
+    parsed = parse(line.rest, program_options.ACCELERATE, 1)
+    if parsed.rest >= len(line.rest) or line.rest[parsed.rest].text != "launch":
+        line.step = replace(line.step, trains=False)
+        return False
+    return _launcher(line, "accelerate", parsed.rest + 1)
+
+
+def _python(line: Line) -> bool:
+    words = line.rest
+    line.launches = True
+    index = 1
+    while index < len(words) and words[index].text.startswith("-"):
+        text = words[index].text
+        letter = next((each for each in text[1:] if each in "cmWX"), "") if text[:2] != "--" else ""
+        if letter == "m":
+            glued = text.partition("m")[2]
+            return _module(line, index if glued else index + 1, glued)
+        if letter == "c":
+            line.step = replace(line.step, python=True, trains=False)
+            line.rest = words[index + 1 :]
+            return False
+        index += 2 if letter in ("W", "X") and text.endswith(letter) and letter else 1
+    line.rest = words[index:]
+    if line.rest:
+        _set_program(line, python=True)
+    else:
+        line.step = replace(line.step, python=True, trains=False, program=words[0].word)
+    return False
+
+
+def _module(line: Line, index: int, glued: str) -> bool:
+    if index >= len(line.rest):
+        line.step = replace(line.step, python=True, trains=False)
+        return False
+    name = glued or line.rest[index].text
+    if name in _MODULES:
+        return _launcher(line, _MODULES[name], index + 1)
+    line.rest = line.rest[index:]
+    _set_program(line, python=True)
+    if name.split(".")[0] in {"pip", "venv", "ensurepip", "json", "site", "zipfile", "http"}:
+        line.step = replace(line.step, trains=False)
+    return False
+
+
+def _set_program(line: Line, *, python: bool) -> None:
+    line.step = replace(
+        line.step,
+        program=line.rest[0].word,
+        python=python,
+        arguments=tuple(each.word for each in line.rest[1:]),
+    )
+
+
+def _other(line: Line) -> bool:
+    """A program that starts nothing known, or a script that starts what follows it."""
+    first, name = line.rest[0], name_of(line.rest[0])
+    scriptlike = "/" in first.text or name.endswith(".sh") or first.text.startswith("$")
+    if scriptlike:
+        for number, each in enumerate(line.rest[1:6], 1):
+            following = name_of(each)
+            if is_program(following) or following in CONTAINERS or following == "accelerate":
+                line.rest = line.rest[number:]
+                return True
+    _set_program(line, python=name.endswith(".py"))
+    unknown = name.startswith("$") and line.step.container is None
+    if name in program_options.IDLE or unknown or name in ("", ":", "[", "[["):
+        line.step = replace(line.step, trains=False)
+    return False

@@ -1,0 +1,159 @@
+"""What each rank of a job has, from its request and the line that starts it."""
+
+from typing import Literal
+
+from lumitui.app.knowledge.bash.request.resource_options import count_of, gpus_of, nodes_of
+from lumitui.app.knowledge.model.command_words import NO_OPTIONS, Options, Variable
+from lumitui.app.knowledge.model.job import UNKNOWN_RANK, Rank
+from lumitui.app.knowledge.model.resources import Resources
+from lumitui.app.knowledge.model.steps import Step
+
+_VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+_COUNTS = {
+    "torchrun": "nproc-per-node",
+    "deepspeed": "num-gpus",
+}
+_ASKED = ("$SLURM_NTASKS", "${SLURM_NTASKS}", "$SLURM_NPROCS")
+_NODES = ("$SLURM_NNODES", "${SLURM_NNODES}", "$SLURM_JOB_NUM_NODES", "${SLURM_JOB_NUM_NODES}")
+_PER_NODE = ("$SLURM_NTASKS_PER_NODE", "${SLURM_NTASKS_PER_NODE}")
+_GPUS = ("$SLURM_GPUS_ON_NODE", "${SLURM_GPUS_ON_NODE}", "$SLURM_GPUS_PER_NODE",
+         "${SLURM_GPUS_PER_NODE}", "gpu", "auto")  # fmt: skip
+
+
+def rank_of(
+    step: Step | None, asked: Resources, options: Options, variables: tuple[Variable, ...],
+    *, inherits: bool | None = None,
+) -> Rank:  # fmt: skip
+    """Return what a rank of `step` has; `options` are sbatch's.
+
+    `inherits`: whether srun takes `--cpus-per-task` from sbatch; None: not known.
+    """
+    if step is None:
+        return UNKNOWN_RANK
+    nodes = _nodes(step, asked)
+    tasks_per_node, tasks = _tasks(step, asked, nodes)
+    starts = _started(step, asked)
+    if step.launcher in ("torchrun", "deepspeed", "accelerate"):
+        per_node = None if starts is None or tasks_per_node is None else starts * tasks_per_node
+        if step.launcher == "accelerate":
+            per_node = starts // nodes if starts and nodes and starts % nodes == 0 else None
+        world = None if per_node is None or nodes is None else per_node * nodes
+    elif step.launcher == "mpirun":
+        world = _number(step.launcher_options.value("np"), _ASKED, asked.tasks) or asked.tasks
+        per_node = world // nodes if world and nodes and world % nodes == 0 else None
+    else:
+        per_node, world = tasks_per_node, tasks
+    shares = {"plain": 1, "mpirun": 1, "accelerate": per_node}.get(step.launcher, starts)
+    return Rank(
+        per_node=per_node,
+        world_size=world,
+        cores=_cores(step, asked, variables, shares, inherits),
+        visible_gpus=_visible(step, asked, options, variables),
+    )
+
+
+def _nodes(step: Step, asked: Resources) -> int | None:
+    if step.srun is None:
+        several = step.launcher in ("mpirun", "accelerate", "deepspeed")
+        return (asked.nodes or 1) if several else 1
+    own = step.srun.value("nodes")
+    if own is None or own in _NODES:
+        return asked.nodes or 1
+    return nodes_of(own)
+
+
+def _tasks(step: Step, asked: Resources, nodes: int | None) -> tuple[int | None, int | None]:
+    """Return the tasks that Slurm starts on each node and in all; one each where none is asked."""
+    srun = step.srun
+    if srun is None:
+        return 1, nodes
+    total = _number(srun.value("ntasks"), _ASKED, asked.tasks, nodes=asked.nodes)
+    each = _number(srun.value("ntasks-per-node"), _PER_NODE, asked.tasks_per_node)
+    if (srun.has("ntasks") and total is None) or (srun.has("ntasks-per-node") and each is None):
+        return None, None
+    if total is None and each is not None and nodes:
+        total = each * nodes
+    if total is None and srun.has("nodes") and nodes and asked.nodes not in (None, nodes):
+        each = asked.tasks_per_node
+        total = each * nodes if each else None
+    elif total is None:
+        total = asked.tasks or nodes
+    if total is None or nodes is None:
+        return None, total
+    return -(-total // nodes), total
+
+
+def _number(
+    text: str | None, names: tuple[str, ...], value: int | None, *, nodes: int | None = None
+) -> int | None:
+    if text is None:
+        return None
+    if text.isdecimal():
+        return int(text)
+    if text in _NODES:
+        return nodes
+    return value if text in names else None
+
+
+def _started(step: Step, asked: Resources) -> int | None:
+    """Return the processes that a launcher starts in each task."""
+    options = step.launcher_options
+    if step.launcher == "accelerate":
+        return options.number("num-processes")
+    name = _COUNTS.get(step.launcher)
+    if name is None:
+        return 1
+    if not options.has(name):
+        return 1 if step.launcher == "torchrun" else asked.gpus_per_node
+    return _number(options.value(name), _GPUS, asked.gpus_per_node)
+
+
+def _cores(
+    step: Step,
+    asked: Resources,
+    variables: tuple[Variable, ...],
+    shares: int | None,
+    inherits: bool | None,
+) -> int | None:
+    """Return the cores of a rank: those of its task, shared by what a launcher starts there."""
+    if not shares:
+        return None
+    if step.srun is None:
+        if step.launcher == "mpirun":
+            return asked.cpus_per_task
+        tasks, cores = asked.tasks_per_node or 1, asked.cpus_per_task
+        return None if cores is None else max(1, tasks * cores // shares)
+    own = step.srun.value("cpus-per-task")
+    if own is not None:
+        cores = _number(
+            own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), asked.cpus_per_task
+        )
+    elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
+        # Since 22.05 srun does not take sbatch's `--cpus-per-task`; some sites changed that back.
+        # With masks a task has their cores, whatever srun was told.
+        alone = inherits is False and not step.srun.has("cpu-bind")
+        return 1 if alone and asked.cpus_per_task else None
+    else:
+        cores = asked.cpus_per_task
+    return None if cores is None else max(1, cores // shares)
+
+
+def _visible(
+    step: Step, asked: Resources, options: Options, variables: tuple[Variable, ...]
+) -> Literal["one", "all", "none"] | None:
+    srun = step.srun or NO_OPTIONS
+    if step.srun is not None and step.launcher == "plain":
+        if any(v.name in _VISIBLE and "SLURM_LOCALID" in v.value for v in variables):
+            return "one"
+        bind = srun.value("gpu-bind") or options.value("gpu-bind") or ""
+        if bind.startswith(("single:1", "per_task:1", "map_gpu", "closest", "mask_gpu")):
+            return "one" if not bind.startswith(("closest", "mask_gpu")) else None
+        each = srun.value("gpus-per-task") or options.value("gpus-per-task")
+        if each is not None and bind != "none":
+            return "one" if (count_of(each) or ("", 0))[1] == 1 else None
+    if any(v.name in _VISIBLE for v in variables):
+        return None
+    count, _, total = gpus_of(srun, asked.nodes, asked.tasks_per_node)
+    if count or total or asked.gpus_per_node or asked.gpus_total:
+        return "all"
+    return None

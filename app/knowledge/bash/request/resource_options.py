@@ -1,0 +1,121 @@
+"""What a job asks of Slurm, from its options: sbatch(1)."""
+
+import re
+
+from lumitui.app.knowledge.any_site import is_known
+from lumitui.app.knowledge.model.command_words import Options
+from lumitui.app.knowledge.model.resources import Resources
+from lumitui.remote.site import walltime
+from lumitui.remote.site.profile import Site
+
+_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)B?$", re.IGNORECASE)
+_GPU = re.compile(
+    r"(?:gres[:/])?gpu(?::(?P<type>[A-Za-z][^:,=]*))?(?:[:=](?P<count>\d+))?(?:\(.*\))?$"
+)
+_COUNT = re.compile(r"(?:(?P<type>[A-Za-z][^:,]*):)?(?P<count>\d+)$")
+
+
+def resources_of(options: Options, site: Site) -> Resources:
+    """Return the request of a job with these options at `site`."""
+    partition = options.value("partition")
+    facts = site.partitions.get(partition or "")
+    nodes = nodes_of(options.value("nodes"))
+    tasks, per_node = _tasks(options, nodes)
+    cpus = options.number("cpus-per-task")
+    gpus, kind, total = gpus_of(options, nodes, per_node)
+    whole = options.has("exclusive") and options.value("exclusive") not in ("user", "mcs", "topo")
+    return Resources(
+        partition=partition,
+        account=options.value("account"),
+        qos=options.value("qos"),
+        seconds=_seconds(options.value("time")),
+        nodes=nodes,
+        tasks=tasks,
+        tasks_per_node=per_node,
+        cpus_per_task=cpus,
+        gpus_per_node=gpus,
+        gpu_type=kind,
+        gpus_total=total,
+        memory_gib=_memory(options, per_node, cpus, gpus, site),
+        exclusive=whole or (facts is not None and facts.allocation == "node"),
+        array=options.value("array") or "",
+    )
+
+
+def nodes_of(text: str | None) -> int | None:
+    """Return the nodes of `4`, `2-8` (at least) or `1,2,4`; None: not asked, or not read."""
+    match = re.fullmatch(r"(\d{1,7})([kK]?)(?:[-,:].*)?", (text or "").strip())
+    return int(match[1]) * (1024 if match[2] else 1) if match else None
+
+
+def _tasks(options: Options, nodes: int | None) -> tuple[int | None, int | None]:
+    """Return the tasks in all and on each node."""
+    tasks = options.number("ntasks")
+    per_node = options.number("ntasks-per-node")
+    if tasks is None and per_node is not None:
+        # Without `--nodes` Slurm gives one.
+        tasks = per_node * (nodes or 1)
+    if per_node is None and tasks is not None and (nodes or tasks == 1):
+        per_node = -(-tasks // (nodes or 1))
+    elif per_node is not None and nodes and options.has("ntasks") and tasks is not None:
+        # With both, `--ntasks-per-node` is the most that a node gets.
+        per_node = min(per_node, -(-tasks // nodes)) or per_node
+    return tasks, per_node
+
+
+def gpus_of(
+    options: Options, nodes: int | None, per_node: int | None
+) -> tuple[int | None, str, bool]:
+    """Return the GPUs on each node, their type, and whether they were asked for in all."""
+    if (text := options.value("gpus-per-node")) is not None and (found := count_of(text)):
+        return found[1], found[0], False
+    for part in (options.value("gres") or "").split(","):
+        if match := _GPU.match(part.strip()):
+            return int(match["count"] or 1), match["type"] or "", False
+    if (text := options.value("gpus")) is not None and (found := count_of(text)):
+        # A job of one task has one node, whether it says so or not.
+        spread = nodes or (1 if options.number("ntasks") in (None, 1) else None)
+        each = found[1] // spread if spread and found[1] % spread == 0 else None
+        return each, found[0], True
+    if (text := options.value("gpus-per-task")) is not None and (found := count_of(text)):
+        return (found[1] * per_node if per_node else None), found[0], False
+    for part in (options.value("tres-per-task") or "").split(","):
+        if (match := _GPU.match(part.strip())) and per_node:
+            return int(match["count"] or 1) * per_node, match["type"] or "", False
+    return None, "", False
+
+
+def count_of(text: str) -> tuple[str, int] | None:
+    """Return type and number of `8`, `a100:4` or `a100:2,v100:1` (the first type's name)."""
+    found = [_COUNT.match(part.strip()) for part in text.split(",")]
+    if not found or any(match is None for match in found):
+        return None
+    matches = [match for match in found if match is not None]
+    return matches[0]["type"] or "", sum(int(match["count"]) for match in matches)
+
+
+def _seconds(text: str | None) -> int | None:
+    try:
+        return walltime.seconds_of(text) or None if text else None
+    except ValueError:
+        return None
+
+
+def memory_gib(text: str | None) -> float | None:
+    """Return the GiB of `480G`, `1T` or `16000` (MiB); None: none of these."""
+    match = _MEMORY.match((text or "").strip())
+    return float(match[1]) * _MIB[(match[2] or "M").upper()] / 1024 if match else None
+
+
+def _memory(
+    options: Options, per_node: int | None, cpus: int | None, gpus: int | None, site: Site
+) -> float | None:
+    """Return the GiB on each node."""
+    if (each := memory_gib(options.value("mem"))) is not None:
+        return each or (float(site.node.memory_gib) if is_known(site) else None)
+    if (each := memory_gib(options.value("mem-per-gpu"))) is not None:
+        return each * gpus if gpus else None
+    if (each := memory_gib(options.value("mem-per-cpu"))) is not None:
+        return each * (cpus or 1) * per_node if per_node else None
+    return None

@@ -1,0 +1,325 @@
+"""What the words of a command line become: quotes, variables, arithmetic, and words divided."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tree_sitter import Node
+
+from lumitui.app.knowledge.bash.words.arithmetic import evaluate
+from lumitui.app.knowledge.bash.words.operators import changed
+from lumitui.app.knowledge.bash.words.origins import Piece, Pieces, known, plain, span, unsplit
+from lumitui.app.knowledge.bash.words.parsed_text import Tree
+from lumitui.app.knowledge.bash.words.scope import Scope, Value
+from lumitui.app.knowledge.bash.words.splitting import MOST, divided, listed, splitting
+from lumitui.app.knowledge.model.command_words import Shell, Word
+from lumitui.app.knowledge.model.source_position import Position
+
+_DEEPEST = 40
+"""Expansions within expansions; what stands deeper is not known."""
+_PARAMETER = re.compile(
+    r"\$\{(?P<sign>[!#]?)(?P<name>\w+|[@*])(?P<index>\[[^]]*\])?(?P<operator>[^}].*)?\}", re.DOTALL
+)
+_NAMES = {"word", "number", "variable_name", "regex", "extglob_pattern", "test_operator"}
+_EXPANSIONS = {
+    "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion",
+    "process_substitution",
+}  # fmt: skip
+_ESCAPED_IN_QUOTES = '$`"\\\n'
+_ANSI = {
+    "n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b",
+    "e": "\33", "E": "\33", "f": "\f", "v": "\v", "?": "?",
+}  # fmt: skip
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:x(?P<hex>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})|u(?P<short>[0-9A-Fa-f]{1,4})"
+    r"|U(?P<long>[0-9A-Fa-f]{1,8})|c(?P<control>.)|(?P<one>.))",
+    re.DOTALL,
+)
+"""What bash reads in `$'…'`."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A word of a command, and what it is made of."""
+
+    word: Word
+    pieces: Pieces
+
+    @property
+    def text(self) -> str:
+        """Its value, with what is not known as it is written."""
+        return plain(self.pieces)
+
+    @property
+    def at(self) -> Position:
+        """Where it stands."""
+        return self.word.at
+
+
+class Expander:
+    """Expands the words of one tree in one scope, as `shell` does."""
+
+    def __init__(self, tree: Tree, scope: Scope, shell: Shell) -> None:
+        """Read words of `tree`; `scope` has what the variables hold at this place."""
+        self.tree, self.scope, self.shell = tree, scope, shell
+
+    def arguments(self, node: Node) -> list[Argument]:
+        """Return the words that a word of a command becomes: none, one or more."""
+        pieces = self._pieces(node, quoted=False, depth=0)
+        groups = divided(pieces)[:MOST]
+        if not groups and node.type in ("string", "raw_string", "ansi_c_string"):
+            groups = [()]
+        if len(groups) == 1 and not any(piece.kind == "break" for piece in pieces):
+            return [self._argument(groups[0], self.tree.position(node), self._unquoted(node), node)]
+        return [self._argument(group, span(group), plain(group), node) for group in groups]
+
+    def value(self, node: Node | None) -> Pieces:
+        """Return what a variable gets that is set to this word."""
+        return unsplit(self._pieces(node, quoted=False, depth=0)) if node else ()
+
+    def items(self, node: Node) -> tuple[Pieces, ...]:
+        """Return the items of an array, `(a "b c")`."""
+        return tuple(
+            unsplit(argument.pieces)
+            for child in node.named_children
+            if child.type != "comment"
+            for argument in self.arguments(child)
+        )[:MOST]
+
+    def heredoc(self, node: Node) -> Pieces:
+        """Return the text of a heredoc whose delimiter has no quotes."""
+        start, end = self.tree.span(node)
+        return unsplit(self._within(node, start, end, depth=0))
+
+    def _argument(self, pieces: Pieces, at: Position, text: str, node: Node) -> Argument:
+        unknown = [piece for piece in pieces if piece.kind == "unknown"]
+        inert = any(piece.inert and "$" in piece.text for piece in pieces)
+        expanded: Shell = unknown[0].shell if unknown else "never" if inert else self.shell
+        held = unsplit(pieces)
+        return Argument(Word(text, at, quotes_of(node), expanded, known(held)), held)
+
+    # A node, as its pieces.
+
+    def _pieces(self, node: Node, *, quoted: bool, depth: int) -> Pieces:
+        start, end = self.tree.span(node)
+        kind = node.type
+        if depth > _DEEPEST:
+            return (self.tree.source.unknown(start, end, self.shell),)
+        if kind in _EXPANSIONS:
+            return self._expansion(node, quoted=quoted, depth=depth + 1)
+        if kind == "raw_string":
+            return self.tree.source.cut(start + 1, end - 1, inert=True)
+        if kind == "string":
+            return self._within(node, start + 1, end - 1, depth=depth + 1)
+        if kind == "ansi_c_string":
+            return tuple(
+                replace(piece, text=_ANSI_ESCAPE.sub(_ansi, piece.text))
+                for piece in self.tree.source.cut(start + 2, end - 1, inert=True)
+            )
+        if kind in ("command_name", "translated_string", "concatenation"):
+            found: list[Piece] = []
+            for child in node.children if kind != "translated_string" else node.named_children:
+                found += self._pieces(child, quoted=quoted, depth=depth + 1)
+            return tuple(found)
+        return self._bare(start, end)
+
+    def _bare(self, start: int, end: int) -> Pieces:
+        """A word without quotes: a backslash keeps the next character as it is."""
+        text = self.tree.source.text
+        home = re.match(r"~(?=/|$)", text[start:end])
+        if home and not (start and text[start - 1] in "=:\"'}") and not self._outside(start):
+            rest = self._bare(start + 1, end) if end > start + 1 else ()
+            return (self.tree.source.unknown(start, start + 1, self.shell), *rest)
+        return self._escaped(start, end, None)
+
+    def _outside(self, start: int) -> bool:
+        return self.tree.source.made_outside(start)
+
+    def _escaped(self, start: int, end: int, only: str | None) -> Pieces:
+        """Cut a stretch; a backslash before one of `only` (None: any character) goes."""
+        source, text = self.tree.source, self.tree.source.text
+        found: list[Piece] = []
+        at = start
+        while (slash := text.find("\\", at, end)) >= 0 and slash + 1 < end:
+            following = text[slash + 1]
+            if only is not None and following not in only:
+                found += source.cut(at, slash + 2)
+            else:
+                found += source.cut(at, slash)
+                if following != "\n":
+                    found += source.cut(slash + 1, slash + 2, inert=True)
+            at = slash + 2
+        return (*found, *source.cut(at, end))
+
+    def _within(self, node: Node, start: int, end: int, depth: int) -> Pieces:
+        """Text in double quotes or a heredoc: expansions among literal text."""
+        found: list[Piece] = []
+        at = start
+        for child in node.named_children:
+            if child.type in _EXPANSIONS:
+                low, high = self._extent(child)
+                if low < at:
+                    continue
+                found += self._escaped(at, low, _ESCAPED_IN_QUOTES)
+                found += self._expansion(child, quoted=True, depth=depth + 1)
+                at = high
+        return (*found, *self._escaped(at, end, _ESCAPED_IN_QUOTES))
+
+    # Expansions.
+
+    def _extent(self, node: Node) -> tuple[int, int]:
+        """Return where an expansion stands: the grammar may count a blank before its `$` to it."""
+        start, end = self.tree.span(node)
+        text = self.tree.source.text
+        while start < end and text[start].isspace():
+            start += 1
+        return start, end
+
+    def _expansion(self, node: Node, *, quoted: bool, depth: int) -> Pieces:
+        start, end = self._extent(node)
+        unknown = (self.tree.source.unknown(start, end, self.shell),)
+        if depth > _DEEPEST or self._outside(start):
+            return unknown
+        text = self.tree.source.text[start:end]
+        if node.type == "simple_expansion":
+            return self._variable(text[1:], "", unknown, quoted=quoted)
+        if node.type == "arithmetic_expansion":
+            return self._number(text, unknown)
+        match = _PARAMETER.fullmatch(text) if node.type == "expansion" else None
+        if match is None or match["sign"] == "!":
+            return unknown
+        value = self._variable(match["name"], match["index"] or "", unknown, quoted=quoted)
+        if match["sign"] == "#":
+            return self._length(match["name"], match["index"] or "", value, unknown)
+        if not match["operator"]:
+            return value
+        return self._operated(node, match, value, unknown, quoted=quoted, depth=depth)
+
+    def _variable(self, name: str, index: str, unknown: Pieces, *, quoted: bool) -> Pieces:
+        if name.isdecimal() or name in "@*":
+            return self._positional(name, unknown, quoted=quoted)
+        held = self.scope.values.get(name)
+        if held is None:
+            return unknown
+        if index in ("[@]", "[*]"):
+            items = held.items if held.items is not None else (held.pieces or unknown,)
+            return listed(items, quoted=quoted and index == "[@]")
+        pieces = held.pieces
+        if held.items is not None:
+            number = index.strip("[]") or "0"
+            known_place = number.isdecimal() and int(number) < len(held.items)
+            pieces = held.items[int(number)] if known_place else None
+        if pieces is None or _opaque(pieces):
+            return unknown
+        return pieces if quoted else splitting(pieces)
+
+    def _positional(self, name: str, unknown: Pieces, *, quoted: bool) -> Pieces:
+        held = self.scope.positional
+        if held is None:
+            return unknown
+        if name in "@*":
+            return listed(held, quoted=quoted)
+        number = int(name) if len(name) < 6 else 0
+        if number == 0 or number > len(held):
+            return unknown if number == 0 else ()
+        return held[number - 1] if quoted else splitting(held[number - 1])
+
+    def _number(self, text: str, unknown: Pieces) -> Pieces:
+        names = {
+            name: found
+            for name, value in self.scope.values.items()
+            if value.pieces is not None and (found := known(value.pieces)) is not None
+        }
+        result = evaluate(re.sub(r"^\$?\(\(|\)\)$|^\$\[|\]$", "", text), names)
+        if result is None:
+            return unknown
+        return (replace(unknown[0], text=str(result), kind="literal"),)
+
+    def _length(self, name: str, index: str, value: Pieces, unknown: Pieces) -> Pieces:
+        held = self.scope.values.get(name)
+        if index and held is not None and held.items is not None:
+            count: int | None = len(held.items)
+        elif name in "@*":
+            count = None if self.scope.positional is None else len(self.scope.positional)
+        else:
+            text = known(value)
+            count = None if text is None else len(text)
+        if count is None:
+            return unknown
+        return (replace(unknown[0], text=str(count), kind="literal"),)
+
+    def _operated(
+        self,
+        node: Node,
+        match: re.Match[str],
+        value: Pieces,
+        unknown: Pieces,
+        *,
+        quoted: bool,
+        depth: int,
+    ) -> Pieces:
+        """`${X:-default}` and the other operators on a value."""
+        operator = match["operator"]
+        head = re.match(r":?[-=+?]", operator)
+        if head:
+            start, end = self._extent(node)
+            operand = self._within(node, start + match.start("operator") + len(head[0]), end - 1,
+                                   depth=depth + 1)  # fmt: skip
+            operand = tuple(piece for piece in operand if piece.text not in ('"', "'"))
+            held = self.scope.values.get(match["name"])
+            return _defaulted(head[0][-1], match["name"], held, value, operand, unknown, quoted)
+        text = known(value)
+        result = None if text is None else changed(text, operator)
+        if result is None:
+            return unknown
+        return (replace(unknown[0], text=result, kind="literal" if quoted else "split"),)
+
+    def _unquoted(self, node: Node) -> str:
+        """A word as it is written, without its quotes and backslashes."""
+        return plain(Expander(self.tree, Scope(), self.shell)._pieces(node, quoted=True, depth=0))
+
+
+def _defaulted(
+    operator: str, name: str, held: Value | None, value: Pieces, operand: Pieces,
+    unknown: Pieces, quoted: bool,
+) -> Pieces:  # fmt: skip
+    given = operand if quoted else splitting(unsplit(operand))
+    if operator == "?":
+        return value
+    if held is None:
+        # Slurm sets its own; another variable that the script never sets is rarely set outside.
+        from_slurm = name.startswith(("SLURM", "SBATCH")) or name.isdecimal()
+        return unknown if from_slurm or operator == "+" else given
+    empty = held.pieces == () or (held.pieces is not None and not plain(held.pieces))
+    if operator == "+":
+        return () if empty else given
+    return given if empty else value
+
+
+def _ansi(match: re.Match[str]) -> str:
+    if match["one"]:
+        return _ANSI.get(match["one"], match[0])
+    if match["control"]:
+        return chr(ord(match["control"]) & 0x1F)
+    digits, base = (match["octal"], 8) if match["octal"] else (match[0][2:], 16)
+    number = int(digits, base) & (0xFF if match["octal"] else -1)
+    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else match[0]
+
+
+def _opaque(pieces: Pieces) -> bool:
+    """Whether a value is one command's output and no more: its variable says more than it."""
+    return len(pieces) == 1 and pieces[0].kind == "unknown" and pieces[0].text[:2] in ("$(", "`")
+
+
+def quotes_of(node: Node | None) -> Literal["", "'", '"', "mixed"]:
+    """Return how a whole word is quoted."""
+    if node is None:
+        return ""
+    if node.type in ("raw_string", "ansi_c_string"):
+        return "'"
+    if node.type in ("string", "translated_string"):
+        return '"'
+    if node.type == "command_name" and node.children:
+        return quotes_of(node.children[0])
+    inner = {child.type for child in node.children}
+    return "mixed" if inner & {"string", "raw_string", "ansi_c_string"} else ""

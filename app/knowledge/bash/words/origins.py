@@ -1,0 +1,142 @@
+"""Where each character of a text comes from, through quotes, variables and `bash -c`.
+
+A value is a tuple of pieces. Each piece knows the file and the offset of its first character, so
+that a word inside `bash -c "$CMD"` is found where `CMD` was written.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lumitui.app.knowledge.model.command_words import Shell
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+
+
+class File:
+    """A text as a person wrote it, in lines and columns."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        """Keep `text`, which stands in the file `name` ("": the script itself)."""
+        self.text, self.name = text, name
+        self._starts = [0]
+        for line in text.split("\n")[:-1]:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def position(self, start: int, end: int) -> Position:
+        """Return the place of the characters from `start` to before `end`."""
+        line, column = self._place(start)
+        end_line, end_column = self._place(max(start, end))
+        return Position(line, column, end_line, end_column, self.name)
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+
+Kind = Literal["literal", "split", "unknown", "break"]
+"""`literal`: known, and stays one word. `split`: known, from a variable without quotes: white
+space divides it. `unknown`: an expansion as it is written. `break`: a word ends here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a value whose characters follow each other in one file."""
+
+    text: str
+    file: File
+    start: int
+    kind: Kind = "literal"
+    shell: Shell = "batch"
+    """Of an unknown piece: the shell that expands it."""
+    inert: bool = False
+    """A literal one that no shell looks at for variables: from quotes or behind a backslash."""
+
+
+Pieces = tuple[Piece, ...]
+
+
+def plain(pieces: Iterable[Piece]) -> str:
+    """Return the text of pieces; unknown ones as they are written."""
+    return "".join(piece.text for piece in pieces)
+
+
+def known(pieces: Iterable[Piece]) -> str | None:
+    """Return the text of pieces; None: one of them is not known."""
+    held = tuple(pieces)
+    return None if any(piece.kind == "unknown" for piece in held) else plain(held)
+
+
+class Source:
+    """A text to parse: a file, or what a shell within the script gets to read."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        """Keep `pieces`, whose texts together are the text."""
+        self.pieces = tuple(piece for piece in pieces if piece.text)
+        self.text = plain(self.pieces)
+        self._starts, at = [], 0
+        for piece in self.pieces:
+            self._starts.append(at)
+            at += len(piece.text)
+
+    @classmethod
+    def of(cls, file: File) -> "Source":
+        """Return the source that a file is."""
+        return cls((Piece(file.text, file, 0),))
+
+    def cut(self, start: int, end: int, *, inert: bool = False) -> Pieces:
+        """Return the pieces of the characters from `start` to before `end`, as literal ones."""
+        found = []
+        index = bisect_right(self._starts, start) - 1
+        while 0 <= index < len(self.pieces) and self._starts[index] < end:
+            piece, at = self.pieces[index], self._starts[index]
+            low, high = max(0, start - at), min(len(piece.text), end - at)
+            if low < high:
+                found.append(
+                    Piece(piece.text[low:high], piece.file, piece.start + low, inert=inert)
+                )
+            index += 1
+        return tuple(found)
+
+    def unknown(self, start: int, end: int, shell: Shell) -> Piece:
+        """Return the expansion from `start` to before `end` as one piece that `shell` expands.
+
+        An expansion that an outer shell has made already stays that shell's.
+        """
+        index = max(0, bisect_right(self._starts, start) - 1)
+        if not self.pieces:
+            return Piece("", File(""), 0, "unknown", shell)
+        piece = self.pieces[index]
+        outer = piece.shell if piece.kind == "unknown" else shell
+        offset = piece.start + start - self._starts[index]
+        return Piece(self.text[start:end], piece.file, offset, "unknown", outer)
+
+    def made_outside(self, start: int) -> bool:
+        """Return whether an outer shell has put in what stands at `start`."""
+        index = bisect_right(self._starts, start) - 1
+        return 0 <= index < len(self.pieces) and self.pieces[index].kind == "unknown"
+
+    def position(self, start: int, end: int) -> Position:
+        """Return where the characters from `start` to before `end` were written."""
+        return span(self.cut(start, end)) if self.pieces else NOWHERE
+
+
+def span(pieces: Pieces) -> Position:
+    """Return the place from the first piece to the last, as far as both stand in one file."""
+    held = [piece for piece in pieces if piece.text]
+    if not held:
+        return NOWHERE
+    first, last = held[0], held[-1]
+    end = last.start + len(last.text)
+    if last.file is not first.file or end <= first.start:
+        end = first.start + len(first.text)
+    return first.file.position(first.start, end)
+
+
+def unsplit(pieces: Pieces) -> Pieces:
+    """Return pieces as a variable keeps them: white space in it divides nothing."""
+    return tuple(
+        replace(piece, kind="literal") if piece.kind == "split" else piece
+        for piece in pieces
+        if piece.kind != "break"
+    )

@@ -1,0 +1,161 @@
+"""What a script has besides one line of it: every statement, whatever it is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tree_sitter import Node
+
+from lumitui.app.knowledge.bash.syntax_tree import flat
+from lumitui.app.knowledge.bash.words.origins import File, Source
+from lumitui.app.knowledge.bash.words.parsed_text import Tree
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+
+Kind = Literal[
+    "function", "condition", "loop", "piped in", "piped out", "redirection", "background",
+    "command", "setting", "unsetting", "negation",
+]  # fmt: skip
+_KINDS: dict[str, Kind] = {
+    "function_definition": "function", "if_statement": "condition", "case_statement": "condition",
+    "for_statement": "loop", "while_statement": "loop", "c_style_for_statement": "loop",
+}  # fmt: skip
+_SETTINGS = {"variable_assignment", "variable_assignments", "declaration_command"}
+_REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
+_BLOCKS = {
+    "program", "list", "compound_statement", "do_group", "subshell", "else_clause", "elif_clause",
+    "negated_command", "case_item", *_KINDS,
+}  # fmt: skip
+_ENDS = {"exit", "return"}
+_DEEPEST = 60
+
+
+@dataclass(frozen=True)
+class Part:
+    """A statement, or what the shell does around the line."""
+
+    kind: Kind
+    text: str
+    """As written. Of a function, a condition or a loop with the line in it: its first line."""
+    names: tuple[str, ...] = ()
+    """Of a setting: the variables that it sets. Of a command: the programs that it starts."""
+    at: Position = NOWHERE
+    whole: bool = True
+    """Whether this is all of it: not of a block that has the line in it."""
+
+
+def around(text: str, at: Position) -> Iterator[Part]:
+    """Yield every statement of a script but the one at `at`, and what the shell does with that.
+
+    A statement within another is its part, unless the one at `at` stands there, too.
+    """
+    clean = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
+    yield from _Reader(Tree(Source.of(File(clean))), at).parts()
+
+
+@dataclass
+class _Reader:
+    tree: Tree
+    at: Position
+
+    def parts(self) -> Iterator[Part]:
+        yield from self._of(self.tree.root, 0)
+
+    def _of(self, node: Node, depth: int) -> Iterator[Part]:
+        if not node.is_named or node.type == "comment" or depth > _DEEPEST:
+            return
+        if not self._holds(node) and (node.type not in ("program", "list") or self._chooses(node)):
+            yield self._whole(node)
+        elif node.type in _BLOCKS:
+            yield from self._block(node, depth)
+        elif node.type == "pipeline":
+            yield from self._pipe(node, depth)
+        elif node.type == "redirected_statement":
+            body = node.child_by_field_name("body")
+            for child in node.children:
+                if child.type in _REDIRECTS:
+                    yield Part("redirection", self.tree.text(child).strip())
+            if body is not None:
+                yield from self._of(body, depth + 1)
+        elif node.type == "command":
+            for child in node.children:
+                if child.type in _REDIRECTS:
+                    yield Part("redirection", self.tree.text(child).strip())
+        else:
+            yield from self._statements(node, depth)
+
+    def _block(self, node: Node, depth: int) -> Iterator[Part]:
+        if node.type == "negated_command":
+            yield Part("negation", "!")
+        if node.type in _KINDS:
+            at = self.tree.position(node)
+            yield Part(_KINDS[node.type], self._head(node), at=at, whole=False)
+        yield from self._statements(node, depth)
+
+    def _statements(self, node: Node, depth: int) -> Iterator[Part]:
+        if node.type in ("function_definition", "for_statement", "c_style_for_statement"):
+            body = node.child_by_field_name("body")
+            children = [body] if body is not None else []
+        elif node.type == "case_item":
+            value = node.child_by_field_name("value")
+            children = [child for child in node.children if child != value]
+        else:
+            tests = node.children_by_field_name("condition") if node.type in _KINDS else []
+            children = [child for child in node.children if child not in tests]
+            children += [child for child in tests if self._holds(child)]
+        for number, child in enumerate(children):
+            yield from self._of(child, depth + 1)
+            following = children[number + 1].type if number + 1 < len(children) else ""
+            if following == "&" and self._holds(child):
+                yield Part("background", "&")
+
+    def _pipe(self, node: Node, depth: int) -> Iterator[Part]:
+        kind: Kind = "piped in"
+        for part in node.named_children:
+            if self._holds(part):
+                kind = "piped out"
+                yield from self._of(part, depth + 1)
+            else:
+                yield replace(self._whole(part), kind=kind)
+
+    def _whole(self, node: Node) -> Part:
+        text, at = self.tree.text(node).strip(), self.tree.position(node)
+        if node.type in _SETTINGS:
+            return Part("setting", text, tuple(self._set_by(node)), at)
+        if node.type == "unset_command":
+            return Part("unsetting", text, tuple(map(self.tree.text, node.named_children)), at)
+        kind = "condition" if node.type == "list" else _KINDS.get(node.type, "command")
+        return Part(kind, text, tuple(self._programs(node)), at)
+
+    def _chooses(self, node: Node) -> bool:
+        """Whether a list sets a variable or ends after a test: `[ -f x ] && A=1`, `… || exit`."""
+        return node.type == "list" and any(
+            child.type in _SETTINGS or not _ENDS.isdisjoint(self._programs(child))
+            for child in flat(node)[1:]
+            if child.is_named
+        )
+
+    def _set_by(self, node: Node) -> Iterator[str]:
+        for child in [node] if node.type == "variable_assignment" else node.named_children:
+            if child.type == "variable_assignment":
+                name = child.child_by_field_name("name")
+                yield self.tree.text(name).partition("[")[0] if name is not None else ""
+            elif child.type == "variable_name":
+                yield self.tree.text(child)
+
+    def _programs(self, node: Node) -> Iterator[str]:
+        waiting = [node]
+        while waiting:
+            each = waiting.pop()
+            if each.type == "command_name":
+                yield self.tree.text(each).strip("\"'").rsplit("/", 1)[-1]
+            if each.type not in ("command_substitution", "process_substitution"):
+                waiting.extend(reversed(each.named_children))
+
+    def _head(self, node: Node) -> str:
+        return self.tree.text(node).split("\n")[0].strip()
+
+    def _holds(self, node: Node) -> bool:
+        """Whether a statement has the line in it."""
+        own = self.tree.position(node)
+        start = (self.at.line, self.at.column)
+        return (own.line, own.column) <= start < (own.end_line, own.end_column)

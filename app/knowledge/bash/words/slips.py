@@ -1,0 +1,179 @@
+"""Slips of a person in bash, seen in its tree: open heredocs, brackets, early ends."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from tree_sitter import Node
+
+from lumitui.app.knowledge.bash.words.parsed_text import Tree
+from lumitui.app.knowledge.model.job import Trouble
+from lumitui.app.knowledge.model.source_position import Position
+
+_MOST_NODES = 100_000
+_MOST_BRACKETS = 300
+_LARGE = 65_536
+"""Characters of a text with errors in which no bracket is looked up: each takes long there."""
+_MOST = 20
+"""Slips of one script that are said."""
+_TEXTS = frozenset({
+    "raw_string", "string", "heredoc_body", "comment", "ansi_c_string", "regex", "case_item",
+    "array", "subscript",
+})  # fmt: skip
+"""Within these a bracket is a letter as any other."""
+_GLUED = re.compile(
+    r"(?:^|[;&|(!]|\b(?:if|elif|while|until|then|do|else))[ \t]*(\[\[?)(?=[$\"'])"
+    r"(?!\S*\]\+?=|[\"']\S*\))",
+    re.MULTILINE,
+)
+"""Not `["a"]=1` of an array, nor `["a"]*)` of a case."""
+_KEYWORD = re.compile(r"^[ \t]*(if|elif|while|until)(\[\[?)(?=[ \t])", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Heredoc:
+    word: str
+    tabs: bool
+    """Whether tabs may stand before its end: `<<-`."""
+    line: int
+    """The 0-based line on which it begins."""
+    offset: int
+    """Where its `<<` stands."""
+
+
+def slips_of(tree: Tree) -> Iterator[Trouble]:
+    """Yield what bash reads otherwise than it was meant, up to where the script ends."""
+    end = early_end(tree)
+    for each in islice(chain(_open_heredocs(tree), _brackets(tree)), _MOST):
+        if end is None or each.at < end:  # below may be another language: `exec julia "$0"`
+            yield each
+
+
+def _nodes(tree: Tree, kind: str, *, not_in: tuple[str, ...] = ()) -> Iterator[Node]:
+    """Yield the nodes of a type in the order of the text."""
+    waiting, count = [tree.root], 0
+    while waiting and count < _MOST_NODES:
+        node = waiting.pop()
+        count += 1
+        if node.type == kind:
+            yield node
+        if node.type not in not_in:
+            waiting.extend(reversed(node.children))
+
+
+# Heredocs.
+
+
+def _open_heredocs(tree: Tree) -> Iterator[Trouble]:
+    text = tree.source.text
+    if "<<" not in text:
+        return
+    lines = text.split("\n")
+    behind = 0
+    for each in _heredocs(tree):
+        start = max(behind, _last_line(lines, each.line) + 1)
+        end = next((n for n in range(start, len(lines)) if _ends(lines[n], each)), None)
+        if end is None:
+            yield _open(each, lines, start, tree)
+            return  # all that follows is text
+        behind = end + 1
+
+
+def _heredocs(tree: Tree) -> Iterator[_Heredoc]:
+    """Yield the heredocs; those within `$(…)` end at its `)`, too."""
+    text = tree.source.text
+    for node in _nodes(tree, "heredoc_start", not_in=("command_substitution", "string")):
+        operator = node.prev_sibling
+        begin, end = tree.span(node)
+        word = re.sub(r"['\"\\]", "", text[begin:end])
+        if operator is not None and re.fullmatch(r"[\w.-]+", word):
+            line = text.count("\n", 0, begin)
+            yield _Heredoc(word, operator.type == "<<-", line, operator.start_byte)
+
+
+def _last_line(lines: list[str], line: int) -> int:
+    """Return the last line of a command that a backslash continues."""
+    while line + 1 < len(lines) and re.search(r"(?<!\\)(?:\\\\)*\\$", lines[line]):
+        line += 1
+    return line
+
+
+def _ends(line: str, heredoc: _Heredoc) -> bool:
+    return (line.lstrip("\t") if heredoc.tabs else line) == heredoc.word
+
+
+def _open(heredoc: _Heredoc, lines: list[str], start: int, tree: Tree) -> Trouble:
+    word, begin = heredoc.word, heredoc.offset
+    newline = tree.source.text.find("\n", begin)
+    at = tree.source.position(begin, len(tree.source.text) if newline < 0 else newline)
+    nearly = next((n for n in range(start, len(lines)) if lines[n].strip() == word), None)
+    message = f"No line is `{word}` alone, so all lines below are text, and bash runs none of them."
+    if nearly is not None:
+        message = f"Blanks stand beside the `{word}` of line {nearly + 1}, so it ends no text: "
+        message += "bash runs none of the lines below."
+    return Trouble("heredoc-open", message, at)
+
+
+# Brackets.
+
+
+def _brackets(tree: Tree) -> Iterator[Trouble]:
+    text = tree.source.text
+    if "[" not in text or (len(text) > _LARGE and tree.root.has_error):
+        return
+    for match in islice(_GLUED.finditer(text), _MOST_BRACKETS):
+        start, end = match.span(1)
+        if not _is_text(tree, start):
+            word = re.match(r"\S*", text[start:])
+            name = word[0][:30] if word else ""
+            message = f"bash takes `{name}` for the name of a program, and does not find it."
+            yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
+    for match in islice(_KEYWORD.finditer(text), _MOST_BRACKETS):
+        start, end = match.span(2)
+        if not _is_text(tree, match.start(1), _TEXTS - {"subscript"}):
+            message = f"bash takes `{match[1]}{match[2]}` for the name of a program."
+            yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
+    for node in _nodes(tree, "test_command"):
+        if len(node.children) < 3 or node.children[-1].type not in ("]", "]]"):
+            continue
+        start, end = tree.span(node.children[-1])
+        if text[start - 1] not in " \t\n\\" and not node.has_error:
+            message = f"`{text[start:end]}` is part of the word before it: the test has no end."
+            yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
+
+
+def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:
+    """Whether a character stands in a string, a heredoc, a comment or a pattern."""
+    node: Node | None = tree.root.descendant_for_byte_range(offset, offset + 1)
+    while node is not None:
+        if node.type in texts and (node.type != "case_item" or _is_pattern(node, offset)):
+            return True
+        node = node.parent
+    return False
+
+
+def _is_pattern(node: Node, offset: int) -> bool:
+    """Whether a character of a case stands before its parenthesis; its commands stand behind."""
+    closing = next((each for each in node.children if each.type == ")"), None)
+    return closing is None or offset < closing.start_byte
+
+
+# An end before the end.
+
+
+def early_end(tree: Tree) -> Position | None:
+    """Return the `exit` or `exec` that is run in any case; None: there is none."""
+    for node in tree.root.named_children:
+        command = node.child_by_field_name("body") if node.type == "redirected_statement" else node
+        if command is None or command.type != "command":
+            continue
+        words = [each for each in command.named_children if each.type != "comment"]
+        name = tree.text(words[0]) if words else ""
+        runs = [tree.text(each) for each in words[1:] if each.type != "file_redirect"]
+        following = node.next_sibling
+        joined = following is not None and following.type in ("&&", "||", "|", "&")
+        replaced = name == "exec" and runs and not runs[0].startswith(("{", "-"))
+        if (name == "exit" or replaced) and not joined:
+            return tree.position(command)
+    return None

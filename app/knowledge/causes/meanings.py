@@ -1,0 +1,161 @@
+"""What a job's state or the exit code of its program means, and what to try."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lumitui.remote.site.states import State
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What happened and what to try."""
+
+    id: str
+    sentence: str
+    do: str
+
+
+STATE_RULES: Mapping[State, Meaning] = {
+    State.TIMEOUT: Meaning(
+        "time-limit",
+        "The job reached its time limit.",
+        "Continue from the last checkpoint, with more `time:` or more nodes.",
+    ),
+    State.CANCELLED: Meaning(
+        "cancelled",
+        "The job was cancelled.",
+        "Resubmit it if that was a mistake; if an administrator did it, read the site's news.",
+    ),
+    State.OUT_OF_MEMORY: Meaning(
+        "host-memory",
+        "A process used more main memory than the job asked for, and was killed.",
+        "Use fewer data-loader workers, or ask for more `memory:` or whole nodes.",
+    ),
+    State.NODE_FAILED: Meaning(
+        "node-failed",
+        "A node failed; the job is not to blame.",
+        "Resubmit from the last checkpoint; exclude the node with `sbatch: [--exclude=NODE]`.",
+    ),
+    State.PREEMPTED: Meaning(
+        "preempted",
+        "Another job with a higher priority took the nodes.",
+        "Resubmit from the last checkpoint, or choose a partition without preemption.",
+    ),
+    State.REFUSED: Meaning(
+        "refused",
+        "The site refused the submission; no job was created.",
+        "Fix what the message names and submit again.",
+    ),
+    State.NOT_SENT: Meaning(
+        "not-sent", "No job was created, and none can start any more.", "Submit it again."
+    ),
+    State.UNKNOWN: Meaning(
+        "unknown-end",
+        "It is not known yet whether there is a job, or how it ended.",
+        "Refresh, and do not submit it again before that is known.",
+    ),
+}
+
+EXIT_CODES: Mapping[int, Meaning] = {
+    2: Meaning("usage", "The program refused to start.", "Fix `args:`."),
+    78: Meaning(
+        "proof-strict",
+        "The ranks did not get their planned cores, and `proof: strict` ended the job.",
+        "Read the proof; use whole nodes, or `proof: on` to run anyway.",
+    ),
+    85: Meaning(
+        "stopped-early",
+        "The trainer stopped early on a signal; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint; give it more `time:` if the limit was near.",
+    ),
+    86: Meaning(
+        "diverged",
+        "The loss was not a finite number for several steps; no checkpoint was made of it.",
+        "Resubmit from the checkpoint with a lower learning rate, or look at the data.",
+    ),
+    87: Meaning(
+        "overtaken",
+        "A later attempt works in the run's folder, so that this one ended without saving.",
+        "Follow the later attempt; nothing is lost.",
+    ),
+    126: Meaning(
+        "not-executable",
+        "The program cannot be executed.",
+        "Check the program's path and permissions.",
+    ),
+    127: Meaning(
+        "no-command",
+        "The program was not found.",
+        "Check the container and the name of the interpreter.",
+    ),
+    134: Meaning(
+        "aborted",
+        "The program aborted itself (signal 6), usually in the communication library.",
+        "Read the lines of that rank before its end.",
+    ),
+    135: Meaning(
+        "bus-error",
+        "The program died of a bus error (signal 7).",
+        "Use fewer data-loader workers: /dev/shm may be full.",
+    ),
+    137: Meaning(
+        "killed",
+        "The program was killed (signal 9): out of memory, or ended by the launcher.",
+        "Find the rank that ended first; if it is this one, it used too much main memory.",
+    ),
+    139: Meaning(
+        "segfault",
+        "The program died of a segmentation fault (signal 11).",
+        "Set PYTHONFAULTHANDLER to 1 in `env:` to see where; try another version of the library.",
+    ),
+    143: Meaning(
+        "terminated",
+        "The program was asked to end (signal 15), by the launcher or by a cancel.",
+        "Find the rank that ended first.",
+    ),
+}
+"""Exit codes; 128 + n is signal n (bash(1), EXIT STATUS)."""
+
+OF_THE_FIRST: Mapping[int, Meaning] = {
+    137: Meaning(
+        "killed",
+        "The program ended first: it was killed (signal 9), and Slurm reported no lack of memory.",
+        "Look in the log for what the rank did last. If your program kills no process itself, ask "
+        "the site what the node's kernel wrote at that time.",
+    ),
+    143: Meaning(
+        "terminated",
+        "The program ended first: it was asked to end (signal 15).",
+        "Look in the log for what the rank did last, and whether your program or a person ended "
+        "it.",
+    ),
+}
+"""The same where it is known that no rank ended before this one."""
+
+CHAIN_ENDS: Mapping[str, Meaning] = {
+    "used-up": Meaning(
+        "chain-used-up",
+        "The run has had all its time limits; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
+    ),
+    "no-progress": Meaning(
+        "chain-no-progress",
+        "An attempt trained nothing new, so that another time limit would have changed nothing.",
+        "Give it more `time:`, or look in the log for what took it; then resubmit from the "
+        "checkpoint.",
+    ),
+    "unsaved": Meaning(
+        "chain-unsaved",
+        "An attempt ended with 85, which says that it saved, and left no new file in checkpoints/ "
+        "or in another folder that the job names, so that the next one would have trained the "
+        "same steps.",
+        "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves "
+        "elsewhere, let it make a file in checkpoints/ after each save.",
+    ),
+    "refused": Meaning(
+        "chain-refused",
+        "The job could not go back into the queue; its checkpoint is saved and nothing is lost.",
+        "Resubmit from the checkpoint.",
+    ),
+}
+"""Why a chain ended although the training did not, by `AttemptRecord.end`."""

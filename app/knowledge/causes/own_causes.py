@@ -1,0 +1,48 @@
+"""What the job script's own lines mean, and what torchrun says of its binding."""
+
+from lumitui.app.knowledge.causes.cause_row import LogRule
+from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+
+OWN: tuple[LogRule, ...] = (
+    _rule(
+        "archive",
+        r"lumitui: the code could not be unpacked on every node",
+        "The archive with the code was damaged, or a node had no room for it.",
+        "Read the lines above it; resubmit, with more `memory:` where the nodes' /tmp is memory.",
+    ),
+    _rule(
+        "numa-binding",
+        r"Must bind to a non-empty set of CPU indices",
+        "torchrun's --numa-binding found none of the job's cores beside a GPU.",
+        "Use whole nodes (`exclusive: true` on a shared partition), or `binding: none`.",
+    ),
+    _rule(
+        "proof-strict",
+        r"lumitui: (?P<what>local rank \d+ has its cores \S+ on \d+ of \d+ nodes"
+        r"|not all ranks see the same GPUs"
+        r"|the driver shows local rank \d+ (?:its )?GPU[\w.: ]* on \d+ of \d+ nodes)"
+        r"; nothing was launched",
+        "The binding is not proven ({what}), and `proof: strict` ended the job.",
+        "Read the proof; use whole nodes, or `proof: on` to run anyway.",
+    ),
+    _rule(
+        "preflight",
+        r"lumitui: preflight: (?P<what>.+); nothing was launched\.",
+        "The preflight found {what}, and `preflight: end` ended the job.",
+        "Resubmit it without that node (`sbatch: [--exclude=NODE]`), and tell the site's support; "
+        "or use `preflight: warn` to run anyway.",
+    ),
+    _rule(
+        "venv-build",
+        r"lumitui: the environment could not be built: (?P<what>.+)",
+        "The environment of `venv:` could not be built: {what}.",
+        "Correct `venv:`; venv.log in the run's folder has all that pip said.",
+    ),
+    _rule(
+        "second-job",
+        r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
+        "This job was a second one for the same run and ended at once; job {what} has it.",
+        "Nothing needs to be done.",
+    ),
+)
+"""What lumitui itself ended or could not do."""

@@ -1,0 +1,349 @@
+"""Why a run failed, by rules over Slurm's words and the end of the log. Pure.
+
+A rule is one row of a table (rules.py). The log is remote text: it is data, shown without its
+control characters, and nothing in it can make this raise. A wrong cause is worse than none:
+trouble that a rank printed and got over counts only where no exception says more.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lumitui.app.history.run import HANGS
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.causes.cause_row import LogRule
+from lumitui.app.knowledge.causes.cause_table import (
+    CONSEQUENCES,
+    EVERY,
+    KILLED,
+    LAST,
+    LATE,
+    RULES,
+    SCARCE,
+)
+from lumitui.app.knowledge.causes.meanings import (
+    CHAIN_ENDS,
+    EXIT_CODES,
+    OF_THE_FIRST,
+    STATE_RULES,
+    Meaning,
+)
+from lumitui.app.knowledge.causes.slurm_causes import WEAK
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.hangs import HANG, HUNG, WAITING, ended, hung
+from lumitui.app.knowledge.failure.matching import (
+    SAYS_NOT_WHY,
+    STEP_WAITED,
+    Evidence,
+    diagnosis_of,
+    matches,
+    node_of,
+)
+from lumitui.app.knowledge.failure.message_lines import read
+from lumitui.app.knowledge.failure.telltale_lines import telling_of
+from lumitui.app.knowledge.failure.tracebacks import (
+    LAUNCHERS,
+    Culprit,
+    aside_lines,
+    culprit,
+    ended_by_signal,
+    orphaned_lines,
+    raised_lines,
+)
+from lumitui.app.knowledge.log.log_lines import LogLine
+from lumitui.remote.scheduler.scheduler_protocol import BY_YOU
+from lumitui.remote.site.safe_text import plain
+from lumitui.remote.site.states import State
+
+STOPPED_EARLY = 85
+"""The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
+_OF_TRAINERS = (STOPPED_EARLY, 86, 87, HUNG)
+
+_STRICT = 78
+"""job.sh's own exit code when `proof: strict` launched nothing."""
+_CRASHED = (135, 137, 139)
+"""No exception of Python ends like this: one that the log shows was handled."""
+
+_SIGNAL_9 = 137
+_BY_SIGNAL = "killed-by-signal"
+_NOT_STARTED = (126, 127)
+"""Exit codes of a shell that could not start a program (bash(1), EXIT STATUS)."""
+
+# Classes that say what the program did wrong: no other line of the log explains them.
+_OF_THE_CODE = re.compile(
+    r"^(?:[\w.]+\.)?(?:KeyError|TypeError|AttributeError|NameError|IndexError|ValueError"
+    r"|AssertionError|SyntaxError|IndentationError|UnboundLocalError|NotImplementedError"
+    r"|ZeroDivisionError|ValidationError)\b"
+)
+# What an exception means where it was raised: the cause of its words, the frame, the cause there.
+_RAISED_IN = (
+    ("no-file", re.compile(r"/subprocess\.py _execute_child$"), "no-command"),
+    ("no-internet", re.compile(r"/torch/distributed/|init_process_group$"), "rendezvous"),
+    ("peer-lost", re.compile(r"rendezvous\.py |_create_c10d_store$"), "rendezvous"),
+)
+_BARE = re.compile(
+    r"^(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception|StopIteration)"
+    r"(?:\([\w.]+\))?(?::|$)|^(?:[a-z_]\w*\.)+error: "
+)
+
+
+def diagnose(ending: Ending) -> list[Diagnosis]:
+    """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
+
+    First comes what the scheduler decided, then the exception of the rank that failed first, in
+    the words of the rule that knows it. Without an exception: causes in the order in which the
+    log shows them. Last come what is usually a consequence of another rank's end, and the exit
+    code. The codes 85 to 88 and 78 are lumitui's own only in jobs of which `ending.spec` says so.
+    """
+    state, rc = ending.state, ending.rc
+    if state is State.RUNNING and HANGS.match(ending.reason):
+        return [Diagnosis(HANG.id, ending.reason, WAITING)]
+    if state is State.DONE or not (state.is_final or state is State.UNKNOWN):
+        return []
+    log = read(ending.log, ending.before)
+    failed_rank = ending.failed_rank if log.label_is_rank or _by_launcher(ending) else None
+    if state is State.CANCELLED and ending.reason == BY_YOU:
+        evidence = Evidence(log, failed_rank, ending.world_size, stopped=True)
+        waited = [one for one in matches(RULES, evidence) if one.id == STEP_WAITED]
+        return [*waited, replace(_YOURS, line=plain(f"{ending.word} {BY_YOU}"))]
+    crashed = rc in _CRASHED and log.label_is_rank
+    aside = raised_lines(log) if crashed or ended_by_signal(log) else orphaned_lines(log)
+    stopped = state in (State.TIMEOUT, State.CANCELLED)
+    evidence = Evidence(log, failed_rank, ending.world_size, aside | aside_lines(log), stopped)
+    known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
+    stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
+    found = [_LATE] if _was_late(ending) else []
+    found += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
+    found += _of_hang(known_rc, evidence)
+    ended_by = culprit(log, failed_rank)
+    if ended_by is not None and ended_by.its_own and not crashed:
+        found += matches(RULES, evidence, only_slurm=True)
+        found += _exceptions(ended_by, evidence)
+        found += _killed(found, ending, evidence)
+    else:
+        found += matches(RULES, evidence)
+        if ended_by is not None and not crashed:
+            found += _exceptions(ended_by, evidence)
+        found += _killed(found, ending, evidence)
+    found += _bare(evidence) if not found else []
+    found += matches(CONSEQUENCES, evidence)
+    found += _weak(evidence) if not found else []
+    if _by_launcher(ending):
+        found = [_with_rank(one, failed_rank) for one in found]
+    if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
+        found += _of_code(known_rc, failed_rank, found)
+    found.sort(key=lambda one: one.id != STEP_WAITED)
+    return _distinct(found) or [
+        _nothing_known(state, rc, failed_rank, evidence),
+        *_distinct(list(_perhaps(evidence))),
+    ]
+
+
+def _perhaps(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Yield what the program got over: it may have ended the job all the same."""
+    for one in matches(RULES, replace(evidence, got_over=True)):
+        said = f"Perhaps: {one.sentence} But the program went on after that."
+        yield replace(one, sentence=said)
+
+
+_TASK_EXITED = re.compile(r"^srun: error: [^:]*: tasks? [\d,-]+: Exited with exit code (?!143\b)")
+"""A task that ended by itself: then srun ends the others and cancels its step, and nobody else."""
+
+
+def _weak(evidence: Evidence) -> list[Diagnosis]:
+    exited = any(_TASK_EXITED.match(line.text) for line in evidence.lines)
+    ends = {rule.id for rule in WEAK} if exited else set()
+    return [item for item in matches(LAST, evidence) if item.id not in ends]
+
+
+def _by_launcher(ending: Ending) -> bool:
+    """Return whether the rank of the exit file is a rank although srun's labels are not.
+
+    A launcher's report names it (lumitui_launcher_failure in the job). Where a task of srun is
+    taken for a rank, but starts a launcher of its own, it is a node's.
+    """
+    return ending.spec is not None and ending.spec.launcher != "srun"
+
+
+def _killed(found: Sequence[Diagnosis], ending: Ending, evidence: Evidence) -> list[Diagnosis]:
+    """Return the kill that the log shows, in the words of the exit file where that knows more."""
+    shown, rank = matches(KILLED, evidence), evidence.failed_rank
+    if rank is None or ending.rc != _SIGNAL_9 or ending.state is not State.FAILED or _memory(found):
+        return shown
+    meaning = OF_THE_FIRST[_SIGNAL_9]
+    sentence = meaning.sentence.replace("The program", f"Rank {rank}", 1)
+    return [
+        replace(one, id=meaning.id, sentence=sentence, do=meaning.do, rank=rank) for one in shown
+    ]
+
+
+def _with_rank(one: Diagnosis, failed_rank: int | None) -> Diagnosis:
+    """Return what ended a rank, with the rank where neither a label nor the launcher names it."""
+    if one.rank is not None or failed_rank is None or one.id not in (_BY_SIGNAL, "exception"):
+        return one
+    sentence = one.sentence.replace("The program raised", f"Rank {failed_rank} raised", 1)
+    return replace(one, rank=failed_rank, sentence=sentence)
+
+
+def _memory(found: Sequence[Diagnosis]) -> bool:
+    return any(one.id == STATE_RULES[State.OUT_OF_MEMORY].id for one in found)
+
+
+_YOURS = Diagnosis(
+    STATE_RULES[State.CANCELLED].id, "You cancelled it.", "Resubmit it if that was a mistake."
+)
+_LATE = Diagnosis(
+    "chain-late",
+    "The attempt did not end before its time limit, so that no other one followed.",
+    "Let its program end earlier, with more seconds in `signal:` if it is your own; then resubmit "
+    "from the checkpoint.",
+)
+
+
+def _was_late(ending: Ending) -> bool:
+    return ending.state is State.TIMEOUT and ending.spec is not None and ending.spec.chain > 1
+
+
+def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:
+    """Return whether the table of exit codes holds: a script of the user's may end with any."""
+    if rc in _OF_TRAINERS:
+        chained = spec is not None and spec.chain > 1 and rc == STOPPED_EARLY
+        return chained or (spec is not None and spec.trainer is not None)
+    if rc == _STRICT:
+        return spec is not None and spec.proof == "strict" and failed_rank is None
+    return True
+
+
+def _of_state(
+    state: State, word: str, reason: str, rc: int | None, failed_rank: int | None, stop: Meaning
+) -> Iterator[Diagnosis]:
+    words = plain(" ".join(part for part in (word, reason) if part))
+    if rc == STOPPED_EARLY and state is State.FAILED:
+        whose = failed_rank if stop.id == "stopped-early" else None
+        yield Diagnosis(stop.id, stop.sentence, stop.do, words, whose)
+    if (rule_of_state := STATE_RULES.get(state)) is not None:
+        yield Diagnosis(rule_of_state.id, rule_of_state.sentence, rule_of_state.do, words)
+
+
+def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
+    late = hung(evidence.lines)
+    if rc == HUNG or (late and ended(evidence.lines)):
+        sentence = f"{HANG.sentence} {late.sentence}" if late else HANG.sentence
+        yield Diagnosis(HANG.id, sentence, HANG.do, "", late.rank if late else None)
+
+
+def _of_code(rc: int, failed_rank: int | None, found: Sequence[Diagnosis]) -> list[Diagnosis]:
+    who = "The program" if failed_rank is None else f"Rank {failed_rank}"
+    rule = EXIT_CODES.get(rc)
+    if failed_rank is not None and not _memory(found):
+        rule = OF_THE_FIRST.get(rc, rule)
+    if rule is None:
+        return []
+    # What cannot be started is the program that the rank should become.
+    sentence = rule.sentence if rc in _NOT_STARTED else rule.sentence.replace("The program", who, 1)
+    return [Diagnosis(rule.id, sentence, rule.do, f"exit code {rc}", failed_rank)]
+
+
+def _exceptions(ended_by: Culprit, evidence: Evidence) -> list[Diagnosis]:
+    """Return what had run out while the exception was raised, if anything, and the exception.
+
+    One that no rule knows, and that may be of anything, comes after what other lines say.
+    """
+    scarce = [rule for rule in RULES if rule.id in SCARCE]
+    raised = ended_by.raised
+    handled = [
+        replace(diagnosis_of(rule, match, line, evidence), rank=line.rank)
+        for line in raised.handled
+        for rule in scarce
+        if (match := rule.pattern.search(line.text))
+    ]
+    own = _exception(ended_by, evidence)
+    if causes := SAYS_NOT_WHY.get(own.id):
+        why = [item for item in matches(RULES, evidence) if item.id in causes]
+        return [*handled[:1], *why, own]
+    if own.id != "exception" or _OF_THE_CODE.match(raised.line.text):
+        return [*handled[:1], own]
+    while_handled = [
+        replace(diagnosis_of(rule, match, line, evidence), rank=line.rank, place=raised.place)
+        for line in raised.handled
+        for rule in RULES
+        if (match := rule.pattern.search(line.text))
+    ]
+    return [*while_handled[:1], *matches(RULES, evidence), own]
+
+
+def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
+    """Return what the exception means, in the words of the rule that knows it, or in its own."""
+    raised = ended_by.raised
+    rank = ended_by.rank if raised.line.rank is None else raised.line.rank
+    said = (raised.line, *raised.message, *raised.causes)
+    for line, rule in ((line, rule) for table in (RULES, LATE) for line in said for rule in table):
+        if match := rule.pattern.search(line.text):
+            known = diagnosis_of(_by_frames(rule, raised.frames), match, line, evidence)
+            return replace(known, rank=rank, place=raised.place)
+    return _unnamed(raised.line, rank, raised.place, evidence)
+
+
+def _by_frames(rule: LogRule, frames: Sequence[str]) -> LogRule:
+    """Return the rule for an exception that means something else where it was raised."""
+    for cause, pattern, other in _RAISED_IN:
+        if rule.id == cause and any(pattern.search(frame) for frame in frames):
+            return next(one for one in EVERY if one.id == other)
+    return rule
+
+
+def _bare(evidence: Evidence) -> list[Diagnosis]:
+    """Return the last exception that the log shows without its traceback."""
+    for number in reversed(range(len(evidence.lines))):
+        line = evidence.lines[number]
+        if _BARE.match(line.text) and evidence.counts(number):
+            if any(rule.pattern.search(line.text) for rule in CONSEQUENCES):
+                continue
+            if LAUNCHERS.search(line.text):
+                continue
+            return [_unnamed(line, line.rank, "", evidence)]
+    return []
+
+
+def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) -> Diagnosis:
+    """Return an exception that no rule knows."""
+    who = "The program" if rank is None else f"Rank {rank}"
+    if place:
+        where = f" at {place}"
+        do = "Look at that line of the code; in the log, the traceback shows how it was reached."
+    else:
+        where, do = "", "Read the traceback above this line in the log."
+    sentence = f"{who} raised an exception{where}."
+    at = evidence.log.number_of(line)
+    node = node_of(line, rank, evidence)
+    return Diagnosis("exception", sentence, do, line.text, rank, place, node, at)
+
+
+def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Return the first diagnosis of each id and of each line of the log."""
+    ids: set[str] = set()
+    lines: set[str] = set()
+    kept = []
+    for item in found:
+        text = item.line.strip()
+        if item.id in ids or (text and text in lines):
+            continue
+        ids.add(item.id)
+        lines.add(text)
+        kept.append(item)
+    return kept
+
+
+def _nothing_known(
+    state: State, rc: int | None, failed_rank: int | None, evidence: Evidence
+) -> Diagnosis:
+    telling = telling_of(evidence.lines)
+    code = "" if rc is None else f" with exit code {rc}"
+    return Diagnosis(
+        "unknown",
+        f"The job is {state}{code}, and nothing at the end of its log says why.",
+        "Read the whole log, from where the program began.",
+        telling[-1] if telling else "",
+        failed_rank,
+        telling=telling,
+    )

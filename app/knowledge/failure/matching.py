@@ -1,0 +1,269 @@
+"""Which lines of a log fit which rules, and which of them are about what ended the job. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+
+from lumitui.app.knowledge.causes.cause_row import LogRule
+from lumitui.app.knowledge.causes.cause_table import EVERY, SCARCE
+from lumitui.app.knowledge.causes.literals import literals
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.app.knowledge.failure.hangs import hung
+from lumitui.app.knowledge.failure.message_lines import Read
+from lumitui.app.knowledge.failure.straggler import straggler
+from lumitui.app.knowledge.log.log_lines import LogLine
+
+# slurmstepd adds its node where it writes into a labelled log.
+_SLURM = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?): ")
+_ENDED_BY_SLURM = ("time-limit", "node-failed", "preempted", "host-memory")
+_SIGNALS = {
+    "-4": "Illegal instruction",
+    "-6": "Aborted",
+    "-7": "Bus error",
+    "-8": "Floating point exception",
+    "-11": "Segmentation fault",
+}
+"""The exit codes that torchrun shows of processes that a signal ended (signal(7))."""
+SAYS_NOT_WHY = {
+    "container": SCARCE,
+    "data-worker": SCARCE | {"host-memory", "shared-memory"},
+    "gpu-fault": frozenset({"gpu-hardware"}),
+    "gpu-error": frozenset({"gpu-hardware"}),
+    "shared-memory": frozenset({"open-files"}),
+}
+"""Rules whose lines say what ended and not why, and the causes that go before them."""
+_STEP_REFUSED = "step-refused"
+STEP_WAITED = "step-waited"
+"""The cause of a time limit that was reached, or of a cancel: it goes before them."""
+_WAITS = re.compile(
+    r"^srun: .*[Ss]tep creation|^(?:srun|slurmstepd\S*): .*(?:CANCELLED|aborted|Terminat|Cancelled)"
+)
+"""What follows a step that waited to the end."""
+_TASK_ENDED = re.compile(r"^srun: error: [^:]*: tasks? \d")
+# A warning is about something that the program survives: Python's, logging's, and PyTorch's
+# `[W… file.cpp:1]` and `W1121 … file.py:1]`. Not NCCL's: it warns about what ends the program.
+_HARMLESS = re.compile(
+    r"^libibverbs: Warning|^\[W[ \d]|^W\d{4} (?!.*death signal)|\b[A-Z]\w*Warning: |\bNCCL INFO\b"
+    r"|^\[?(?:INFO|DEBUG)\b|[\[|:\s-](?:INFO|DEBUG)[\]|:\s]"
+    r"|^\s{4,}(?:raise|return|assert|if|for|with|except|print|logger|logging|warnings)\b"
+    r"|(?i:\b(?:retrying|trying again|trying batch|will retry|retry \d|falling back|fall back to"
+    r"|skipp(?:ed|ing) (?:batch|sample|step|file|mount)|ignor(?:ed|ing)\b|recovered"
+    r"|(?<!permission denied: )going to \S+ instead)\b)"
+    r"|^\s*(?:\+ |#|>>> )"
+    # A list of what may have happened.
+    r"|(?:causes|reasons)\b.{0,40}\(1\)"
+)
+_WARNING = re.compile(r"\bWARN(?:ING)?\b")
+_NCCL_WARNS = re.compile(r"\b[NR]CCL WARN|\.(?:h|cc|cu|cpp):\d+ WARN")
+# Where a line names its node: Slurm's, NCCL's (`nid005001:71:92 [0]`).
+_NODE = re.compile(
+    r"^srun: error: ([\w.-]+): tasks? |^slurmstepd-([\w.-]+): | ON ([\w.-]+) CANCELLED AT"
+    r"|[Nn]ode failure on ([\w.-]+)|failed on node ([\w.-]+)|^([\w.-]+):\d+:\d+ \[\d+\]"
+)
+# torchrun's report, and srun's list of tasks.
+_HOST = re.compile(r"^\s*host\s*: ([\w.-]+)")
+_RANK_OF_HOST = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
+_TASKS = re.compile(r"^srun: error: ([\w.-]+): tasks? ([\d,-]{1,200}): ")
+_BEGIN = 4
+"""How many characters of a text are looked up at once."""
+_FIRST, _LAST = 1000, 2000
+"""How many of the lines that a rule may fit are read, where a log has very many."""
+
+_DIGITS = re.compile(r"\d+")
+_ALIKE = 100
+"""How many of the first and of the last lines that differ in numbers alone are read."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The log, and what is known of its ranks."""
+
+    log: Read
+    failed_rank: int | None
+    world_size: int | None
+    aside: frozenset[int] = frozenset()
+    """Lines that ended nothing: of exceptions, where a signal ended the rank."""
+    stopped: bool = False
+    """Whether Slurm ended the job: at its time limit, or because somebody cancelled it."""
+    got_over: bool = False
+    """Whether the lines count after which the program went on, and no others."""
+
+    @property
+    def lines(self) -> Sequence[LogLine]:
+        """The log's lines, without labels."""
+        return self.log.lines
+
+    @cached_property
+    def candidates(self) -> Sequence[int]:
+        """The lines that a rule may fit: of those that differ in numbers alone, some."""
+        alike: dict[str, list[int]] = {}
+        for at, line in enumerate(self.lines):
+            if "NCCL INFO" not in line.text and _may_fit(line.text):
+                alike.setdefault(_DIGITS.sub("0", line.text), []).append(at)
+        kept = (
+            at if len(at) <= 2 * _ALIKE else at[:_ALIKE] + at[-_ALIKE:] for at in alike.values()
+        )
+        found = sorted(number for numbers in kept for number in numbers)
+        return found if len(found) <= _FIRST + _LAST else found[:_FIRST] + found[-_LAST:]
+
+    @cached_property
+    def fits(self) -> Sequence[tuple[int, LogRule, re.Match[str]]]:
+        """The candidates with each rule that one fits: they are asked for by several tables."""
+        asked = ((at, rule) for at in self.candidates for rule in _may_fit(self.lines[at].text))
+        found = ((at, rule, rule.pattern.search(self.lines[at].text)) for at, rule in asked)
+        return [(at, rule, match) for at, rule, match in found if match]
+
+    def counts(self, number: int) -> bool:
+        """Return whether a line may be about what ended the job."""
+        text = self.lines[number].text
+        if number in self.aside:
+            return False
+        went_on = self.log.survived(number) or (self.log.went_on(number) and not _SLURM.match(text))
+        if went_on is not self.got_over:
+            return False
+        warning = _WARNING.search(text) and not _NCCL_WARNS.search(text)
+        return not warning and _HARMLESS.search(text) is None
+
+
+def matches(
+    rules: Sequence[LogRule], evidence: Evidence, *, only_slurm: bool = False
+) -> list[Diagnosis]:
+    """Return a diagnosis for each rule that fits, in the order in which they happened.
+
+    Lines of the rank that failed first, and lines without a rank, go before the others.
+    """
+    fits: dict[int, list[tuple[int, re.Match[str]]]] = {}
+    orders = {id(rule): order for order, rule in enumerate(rules)}
+    for number, rule, match in evidence.fits:
+        order = orders.get(id(rule))
+        if order is not None and _about_the_end(rule, number, evidence, only_slurm=only_slurm):
+            fits.setdefault(order, []).append((number, match))
+    first = []
+    for order, found in fits.items():
+        key = _in_time([number for number, _ in found], evidence)
+        number, match = min(found, key=lambda item: key[item[0]])
+        first.append((number, order, match))
+    key = _in_time([number for number, *_ in first], evidence)
+    ids = {rules[order].id for _, order, _ in first}
+    first.sort(
+        key=lambda item: (
+            not ids.isdisjoint(SAYS_NOT_WHY.get(rules[item[1]].id, ())),
+            key[item[0]],
+            item[1],
+        )
+    )
+    return [
+        diagnosis_of(rules[order], match, evidence.lines[number], evidence)
+        for number, order, match in first
+    ]
+
+
+@cache
+def _rules_by_begin() -> Mapping[str, Sequence[tuple[str, LogRule]]]:
+    """Return the rules and the texts that a line must have, by the begin of the text.
+
+    Those whose text is shorter, or not known, are at "".
+    """
+    by_begin: dict[str, list[tuple[str, LogRule]]] = {}
+    for rule in EVERY:
+        for text in literals(rule.pattern.pattern) or ("",):
+            begin = text[:_BEGIN] if len(text) >= _BEGIN else ""
+            by_begin.setdefault(begin, []).append((text, rule))
+    return by_begin
+
+
+@lru_cache(maxsize=8192)
+def _may_fit(line: str) -> Sequence[LogRule]:
+    """Return the rules that a line may fit: few, for most lines none."""
+    lower, rules = line.lower(), _rules_by_begin()
+    begins = {lower[at : at + _BEGIN] for at in range(len(lower) - _BEGIN + 1)}
+    found = {
+        id(rule): rule
+        for begin in ("", *(begins & rules.keys()))
+        for text, rule in rules.get(begin, ())
+        if text in lower
+    }
+    return tuple(found.values())
+
+
+def _in_time(numbers: Sequence[int], evidence: Evidence) -> dict[int, tuple[object, ...]]:
+    """Return what to sort lines by: other ranks last, then by time where all say it."""
+    moments = {number: evidence.log.moment(number) for number in numbers}
+    timed = all(moments.values())
+    keys: dict[int, tuple[object, ...]] = {}
+    for number in numbers:
+        rank = evidence.lines[number].rank
+        other = evidence.failed_rank is not None and rank not in (None, evidence.failed_rank)
+        keys[number] = (other, moments[number] if timed else (), number)
+    return keys
+
+
+def _about_the_end(rule: LogRule, number: int, evidence: Evidence, *, only_slurm: bool) -> bool:
+    """Return whether a line that fits a rule is about what ended the job."""
+    text = evidence.lines[number].text
+    if only_slurm:
+        return rule.id in _ENDED_BY_SLURM and _SLURM.match(text) is not None
+    if rule.id == STEP_WAITED:
+        # What ran afterwards got its step.
+        after = [line.text for line in evidence.lines[number:] if line.text.strip()]
+        ended = evidence.stopped or len(after) > 1 or number > 0
+        return ended and all(map(_WAITS.match, after))
+    if rule.id == _STEP_REFUSED and "already complet" in text:
+        # A step after the ranks have run is not theirs.
+        before = evidence.lines[:number]
+        return not any(line.source or _TASK_ENDED.match(line.text) for line in before)
+    return evidence.counts(number)
+
+
+def diagnosis_of(
+    rule: LogRule,
+    match: re.Match[str],
+    line: LogLine,
+    evidence: Evidence,
+) -> Diagnosis:
+    """Return what a rule says of a line that fits it."""
+    groups = match.groupdict()
+    named = groups.pop("rank", None)
+    rank = int(named) if named else line.rank
+    what = next((text for text in groups.values() if text), "see the line")
+    what = _SIGNALS.get(what, what).strip().rstrip(".")
+    sentence = rule.sentence.replace("{what}", what[:120])
+    if rule.id == "collective-timeout" and (
+        late := hung(evidence.lines) or straggler(evidence.lines, evidence.world_size)
+    ):
+        rank = late.rank
+        sentence = f"{sentence} {late.sentence}"
+    at = evidence.log.number_of(line)
+    node = node_of(line, rank, evidence)
+    return Diagnosis(rule.id, sentence, rule.do, line.text, rank, node=node, number=at)
+
+
+def node_of(line: LogLine, rank: int | None, evidence: Evidence) -> str:
+    """Return the node that a line speaks of, or on which Slurm or torchrun says its rank ran."""
+    for text in (line.text, line.source):
+        if match := _NODE.search(text):
+            return next(name for name in match.groups() if name)
+    if rank is None:
+        return ""
+    host = ""
+    for other in evidence.lines:
+        if found := _HOST.match(other.text):
+            host = found[1]
+        elif (found := _RANK_OF_HOST.match(other.text)) and int(found[1]) == rank:
+            return host
+        elif (found := _TASKS.match(other.text)) and _named(rank, found[2], evidence):
+            return found[1]
+    return ""
+
+
+def _named(rank: int, tasks: str, evidence: Evidence) -> bool:
+    """Return whether srun's list of tasks has a rank."""
+    parts = [part for part in tasks.split(",") if part.strip("-")]
+    return evidence.log.label_is_rank and any(_within(rank, part) for part in parts)
+
+
+def _within(rank: int, part: str) -> bool:
+    """Return whether a part of srun's list of tasks (`3` or `5-7`) has a rank."""
+    first, _, last = part.partition("-")
+    return int(first) <= rank <= int(last or first)

@@ -1,0 +1,138 @@
+"""Which site a script is for, from the names in it that only one profile has."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import takewhile
+
+from lumitui.app.knowledge.bash.request.directives import read_directives
+from lumitui.app.knowledge.bash.request.resource_options import gpus_of
+from lumitui.app.knowledge.model.command_words import Options
+from lumitui.remote.site.profile import Site
+
+_ENOUGH = 2
+"""Points from which a site counts as told."""
+_COMMON = {
+    "gpu", "small", "large", "test", "cpu", "batch", "debug", "main", "normal", "standard", "dev",
+    "medium", "long", "short", "interactive", "compute", "regular", "boost", "shared",
+}  # fmt: skip
+"""Names of partitions and QOS that many other sites also have."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The site, and what told it; or the sites that it could be."""
+
+    site: Site | None
+    because: str
+    candidates: tuple[str, ...] = ()
+
+
+def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
+    """Return the site that a script's partition, account, paths and modules fit best.
+
+    `own` names the profiles that a person has written. Where one fits as well as a profile that
+    comes with lumitui, it is that: a profile made by `init --host` has the partitions and no more.
+    """
+    clusters = [site for site in sites if site.scheduler == "slurm"]
+    options = read_directives(text).options
+    facts = _Facts.of(options)
+    scores = {site.name: facts.fit(site) + min(_marks(site, text), 4) for site in clusters}
+    best = max(scores.values(), default=0)
+    fits = [site for site in clusters if scores[site.name] == best]
+    if len(fits) > 1:
+        fits = [site for site in fits if not site.is_closed(today)] or fits
+    as_well = [site.name for site in fits if site.name in own]
+    if len(fits) > 1:
+        fits = [site for site in fits if site.name not in own] or fits
+    if len(fits) != 1 or best < _ENOUGH:
+        return Guess(None, "", tuple(site.name for site in fits))
+    told = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
+    others = [name for name in as_well if name != fits[0].name]
+    more = f" (your profile {' or '.join(others)} also fits: --site)" if others else ""
+    return Guess(fits[0], f"{' and '.join(told)}{more}")
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What a request says that differs from site to site."""
+
+    partition: str
+    account: str
+    qos: str
+    gpu: str
+
+    @classmethod
+    def of(cls, options: Options) -> "_Facts":
+        """Read them from sbatch's options."""
+        return cls(
+            (options.value("partition") or "").split(",")[0],
+            options.value("account") or "",
+            options.value("qos") or "",
+            gpus_of(options, None, None)[1],
+        )
+
+    def fit(self, site: Site) -> int:
+        """Return how well they fit a site."""
+        return self._partition(site) + self._account(site) + self._qos(site) + self._gpu(site)
+
+    def told(self, site: Site) -> list[str]:
+        """Return those that speak for a site, in words."""
+        return [
+            words
+            for words, points in (
+                (f"the partition {self.partition}", self._partition(site)),
+                (f"the account {self.account}", self._account(site)),
+                (f"the QOS {self.qos}", self._qos(site)),
+                (f"the GPU type {self.gpu}", self._gpu(site)),
+            )
+            if points > 0
+        ]
+
+    def _partition(self, site: Site) -> int:
+        if not self.partition or self.partition not in _partitions(site):
+            return 0
+        return 1 if self.partition in _COMMON else 4
+
+    def _account(self, site: Site) -> int:
+        """Some sites' patterns take nearly any word: what is like the example counts more."""
+        name, example = self.account.lower(), site.account.example
+        if not name or re.search(r"[$<]|xx", name):
+            return 0
+        if not re.match(site.account.pattern, name, re.IGNORECASE):
+            return -2
+        alike = sum(1 for _ in takewhile(_same, zip(name, example, strict=False)))
+        return min(alike, 8) // 2
+
+    def _qos(self, site: Site) -> int:
+        own = {word for entry in site.partitions.values() for word in entry.arguments}
+        return 3 if self.qos and f"--qos={self.qos}" in own and self.qos not in _COMMON else 0
+
+    def _gpu(self, site: Site) -> int:
+        if not self.gpu or not site.node.gres_types:
+            return 0
+        return 2 if self.gpu in site.node.gres_types else -3
+
+
+def _same(letters: tuple[str, str]) -> bool:
+    return letters[0] == letters[1]
+
+
+def _partitions(site: Site) -> set[str]:
+    own = {entry.slurm_partition for entry in site.partitions.values() if entry.slurm_partition}
+    return {*site.partitions, *own}
+
+
+def _marks(site: Site, text: str) -> int:
+    """Return how many of a site's own paths and modules a text has."""
+    lines = [*site.modules, *site.environment.values()]
+    for container in site.containers.values():
+        lines += [container.image or "", *container.modules]
+    marks = {
+        part
+        for line in lines
+        for part in re.findall(r"/[a-z]\w+/[\w.-]+(?:/[\w.-]+)?|[A-Za-z]\w*-[\w-]{6,}", line)
+        if not part.startswith(("/tmp", "/dev", "/usr", "/scratch", "/opt"))
+    }
+    return sum(mark in text for mark in marks)

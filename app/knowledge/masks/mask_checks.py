@@ -1,0 +1,265 @@
+"""What is wrong with a list of masks on a node of a site: each mistake with the tasks it is in."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.knowledge.masks.bind_options import Bind
+from lumitui.app.knowledge.rule import Severity
+from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.node import NodeShape
+
+Starter = Literal["srun", "torchrun"]
+"""What makes the ranks: Slurm's tasks, one a GPU; or one process of torchrun a node, whose workers
+all stay inside the mask of that one task."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing that is wrong with a list."""
+
+    id: str
+    severity: Severity
+    message: str
+    do: str
+    tasks: tuple[int, ...] = ()
+    """The local tasks it is about; (): the list as a whole."""
+
+
+def mistakes(
+    bind: Bind, node: NodeShape, *, tasks: int, starter: Starter = "srun", gpus: Bind | None = None
+) -> tuple[Mistake, ...]:
+    """Return what is wrong with `bind` for `tasks` tasks on a node.
+
+    `gpus` is the list of `--gpu-bind`, where there is one beside a list of cores; without it,
+    task i uses GPU i.
+    """
+    tasks = 1 if starter == "torchrun" else tasks
+    broken = tuple(_unreadable(bind))
+    if broken:
+        return broken
+    if bind.of_gpus:
+        return (*_gpus(bind, node, tasks), *_count(bind, tasks))
+    found = [*_empty(bind, tasks), *_outside(bind, node, tasks), *_reserved(bind, node, tasks)]
+    if starter == "torchrun":
+        return (*found, *_torchrun(bind, node))
+    found += _count(bind, tasks)
+    found += _overlap(bind, node, tasks)
+    if not any(one.id == "mask-outside" for one in found):
+        found += _order(bind, node, tasks, gpus)
+    return tuple(found)
+
+
+def near_cores(cores: frozenset[int], node: NodeShape) -> tuple[int, ...]:
+    """Return the GPUs that have any of `cores` nearest to them; (): none, or nobody knows."""
+    own = physical(cores, node)
+    return tuple(gpu for gpu, near in enumerate(node.cores_of_gpu) if own & near)
+
+
+def physical(cores: frozenset[int], node: NodeShape) -> frozenset[int]:
+    """Return the cores of hardware threads: thread 64 of a node with 64 cores is core 0 again."""
+    whole = node.cores * node.threads_per_core
+    return frozenset(core % node.cores for core in cores if core < whole)
+
+
+def _unreadable(bind: Bind) -> Iterator[Mistake]:
+    for task, entry in enumerate(bind.entries):
+        if not entry.readable:
+            kind = "a number of a core" if bind.kind == "map_cpu" else "a number of a GPU"
+            meant = "a hexadecimal mask" if bind.kind.startswith("mask") else kind
+            yield Mistake(
+                "mask-unreadable",
+                "error",
+                f"{entry.written!r} is not {meant}, so srun refuses the step.",
+                f"Write {meant} for each task of a node, with commas and without spaces.",
+                (task,),
+            )
+
+
+def _empty(bind: Bind, tasks: int) -> Iterator[Mistake]:
+    empty = tuple(task for task in range(tasks) if not bind.of_task(task).numbers)
+    if empty:
+        yield Mistake(
+            "mask-empty",
+            "error",
+            f"The mask of {_some(empty)} has no core in it, so srun refuses the step.",
+            "Give each task the cores nearest to its GPU.",
+            empty,
+        )
+
+
+def _outside(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+    whole = node.cores * node.threads_per_core
+    wrong = _tasks_from(bind, tasks, whole)
+    if wrong:
+        highest = max(max(bind.of_task(task).numbers) for task in wrong)
+        yield Mistake(
+            "mask-outside",
+            "error",
+            f"{_some(wrong).capitalize()} would get core {highest}, and a node here has "
+            f"{node.cores} cores: the list is of another kind of node.",
+            "Write the list of this site's nodes, which `lumitui bind SITE` prints.",
+            wrong,
+        )
+
+
+def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+    closed = frozenset(range(node.cores)) - node.usable_cores
+    hit = {
+        task: sorted(physical(bind.of_task(task).numbers, node) & closed) for task in range(tasks)
+    }
+    wrong = tuple(task for task, cores in hit.items() if cores)
+    if wrong:
+        cores = format_cores(core for task in wrong for core in hit[task])
+        yield Mistake(
+            "mask-reserved",
+            "error",
+            f"{_some(wrong).capitalize()} would get {_cores(cores)}, which the system keeps for "
+            "itself, so srun refuses the step.",
+            f"Leave out {_cores(cores)}; the cores of GPU 0, for example, are "
+            f"{node.gpu_cores[0] if node.gpu_cores else format_cores(node.usable_cores)}.",
+            wrong,
+        )
+
+
+def _count(bind: Bind, tasks: int) -> Iterator[Mistake]:
+    count = len(bind.entries)
+    if count < tasks:
+        yield Mistake(
+            "mask-count",
+            "warning",
+            f"The list has {_entries(count)} for {tasks} tasks of a node, so srun starts again at "
+            f"the first one: task {count} gets what task 0 has.",
+            f"Write {tasks} entries, one for each task of a node.",
+            tuple(range(count, tasks)),
+        )
+    elif count > tasks:
+        yield Mistake(
+            "mask-count",
+            "note",
+            f"The list has {_entries(count)} for {tasks} tasks of a node; the last {count - tasks} "
+            "have no effect.",
+            f"Write {tasks} entries, one for each task of a node.",
+        )
+
+
+def _torchrun(bind: Bind, node: NodeShape) -> Iterator[Mistake]:
+    """Yield that the one task of a node, torchrun, is held in the cores of few of its workers."""
+    first, count = bind.entries[0].numbers, len(bind.entries)
+    if not first or len(near_cores(first, node)) == len(node.cores_of_gpu):
+        return
+    cores = f"{len(first)} core{'s' if len(first) > 1 else ''}"
+    ignored = f" srun starts one torchrun on each node, so the other {count - 1} have no effect."
+    yield Mistake(
+        "mask-torchrun",
+        "error",
+        f"All {node.gpus} workers of torchrun would share the {cores} of the first entry."
+        + (ignored if count > 1 else ""),
+        "Leave out the list, and let torchrun bind its workers by `--numa-binding=exclusive` where "
+        "it has that option; or start the ranks by srun.",
+        (0,),
+    )
+
+
+def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+    owners: dict[int, list[int]] = {}
+    for task in range(min(tasks, len(bind.entries))):
+        for core in physical(bind.of_task(task).numbers, node):
+            owners.setdefault(core, []).append(task)
+    shared = {core: found for core, found in owners.items() if len(found) > 1}
+    if shared:
+        wrong = tuple(sorted({task for found in shared.values() for task in found}))
+        yield Mistake(
+            "mask-overlap",
+            "warning",
+            f"{_some(wrong).capitalize()} share {_cores(format_cores(shared))}, and slow each "
+            "other down.",
+            "Give each task cores of its own.",
+            wrong,
+        )
+
+
+def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[Mistake]:
+    """Yield that tasks have cores which are nearest to other GPUs than their own."""
+    far: dict[int, tuple[int, tuple[int, ...]]] = {}
+    for task in range(min(tasks, len(bind.entries))):
+        gpu = _gpu_of(task, gpus)
+        near = near_cores(bind.of_task(task).numbers, node)
+        if gpu is not None and gpu < len(node.cores_of_gpu) and near != (gpu,):
+            far[task] = (gpu, near)
+    if not far or not node.gpu_cores:
+        return
+    wrong = tuple(far)
+    gpu, near = far[wrong[0]]
+    has = f"near GPU {', '.join(map(str, near))}" if near else "near no GPU"
+    same = all(_same_domain(node, *each) for each in far.values())
+    follows = ", in the same NUMA domain." if same else "; each copy crosses the node."
+    others = ", and the others theirs; `lumitui bind SITE` prints the list" if wrong[1:] else ""
+    yield Mistake(
+        "mask-order",
+        "note" if same else "warning",
+        f"{_some(wrong).capitalize()} {'have' if wrong[1:] else 'has'} cores that are not the "
+        f"nearest to {'their' if wrong[1:] else 'its'} GPU: task {wrong[0]} uses GPU {gpu}, and "
+        f"its cores are {has}{follows}",
+        f"Give task {wrong[0]} the cores {node.gpu_cores[gpu]}{others}.",
+        wrong,
+    )
+
+
+def _gpu_of(task: int, gpus: Bind | None) -> int | None:
+    """Return the GPU that a task uses; None: several, or not known."""
+    if gpus is None:
+        return task
+    numbers = gpus.of_task(task).numbers
+    return next(iter(numbers)) if len(numbers) == 1 else None
+
+
+def _same_domain(node: NodeShape, gpu: int, near: Sequence[int]) -> bool:
+    domain = node.gpu_numa
+    return bool(domain and near) and {domain[one] for one in near} == {domain[gpu]}
+
+
+def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+    outside = _tasks_from(bind, tasks, node.gpus)
+    if outside:
+        highest = max(max(bind.of_task(task).numbers) for task in outside)
+        yield Mistake(
+            "gpu-outside",
+            "error",
+            f"{_some(outside).capitalize()} would get GPU {highest}, and a node here has "
+            f"{node.gpus} GPUs, 0 to {node.gpus - 1}.",
+            f"Write numbers from 0 to {node.gpus - 1}.",
+            outside,
+        )
+    seen: dict[frozenset[int], list[int]] = {}
+    for task in range(min(tasks, len(bind.entries))):
+        seen.setdefault(bind.of_task(task).numbers, []).append(task)
+    for numbers, owners in seen.items():
+        if len(owners) > 1 and len(numbers) == 1:
+            yield Mistake(
+                "gpu-overlap",
+                "warning",
+                f"{_some(owners).capitalize()} share GPU {min(numbers)}.",
+                "Give each task a GPU of its own.",
+                tuple(owners),
+            )
+
+
+def _tasks_from(bind: Bind, tasks: int, first: int) -> tuple[int, ...]:
+    """Return the tasks that are given a number from `first` on."""
+    return tuple(
+        task for task in range(tasks) if max(bind.of_task(task).numbers, default=0) >= first
+    )
+
+
+def _some(tasks: Sequence[int]) -> str:
+    """Return `task 3`, or `tasks 0-2,5`."""
+    return f"task{'s' if len(tasks) > 1 else ''} {format_cores(tasks)}"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _cores(text: str) -> str:
+    return f"core{'s' if not text.isdecimal() else ''} {text}"

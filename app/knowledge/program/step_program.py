@@ -1,0 +1,300 @@
+"""What a step of a job runs: its Python program, the modules beside it, its configuration."""
+
+import posixpath
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.program.deepspeed_config import Config, is_config, read_config
+from lumitui.app.knowledge.program.program_facts import (
+    Call,
+    Expression,
+    Fault,
+    Program,
+    Setting,
+    Text,
+    Value,
+)
+from lumitui.app.knowledge.program.python_reader import read_python
+
+_NAMES = (
+    "accelerate apex bitsandbytes bs4 cv2 datasets deepspeed diffusers einops evaluate fire "
+    "flash_attn h5py horovod huggingface_hub hydra jax jsonargparse lightning matplotlib mlflow "
+    "mpi4py nltk numpy omegaconf pandas peft PIL psutil pyarrow pydantic pytorch_lightning "
+    "requests safetensors scipy sentencepiece sklearn tensorboard tensorboardX tensorflow "
+    "tokenizers torch torchaudio torchdata torchmetrics torchvision tqdm transformers trl typer "
+    "wandb webdataset yaml"
+)
+_LIBRARIES = frozenset(_NAMES.split())
+"""Packages that people install; what they do to a rank or a checkpoint is known to the rules."""
+_RANKED = (
+    "torch.distributed",
+    "accelerate",
+    "deepspeed",
+    "horovod",
+    "lightning",
+    "pytorch_lightning",
+    "mpi4py",
+    "jax",
+    "tensorflow",
+    "trl",
+    "submitit",
+)
+"""Packages that know of ranks."""
+_read = lru_cache(maxsize=64)(read_python)
+_config = lru_cache(maxsize=64)(read_config)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument of the program on its command line."""
+
+    value: str | None
+    """None: it was given without one."""
+    at: Position
+
+
+@dataclass(frozen=True)
+class Run:
+    """A step that runs a Python file whose text is at hand."""
+
+    job: Job
+    step: Step
+    program: Program
+    modules: tuple[Program, ...]
+    """What it imports from beside it, as far as their texts are at hand."""
+    configs: tuple[Config, ...]
+    """The DeepSpeed configurations that it reads."""
+
+    @cached_property
+    def files(self) -> tuple[Program, ...]:
+        """The program and its modules, without those that Python cannot read."""
+        return tuple(one for one in (self.program, *self.modules) if one.fault is None)
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether nothing that it does is hidden in a module that is not at hand."""
+        known = {posixpath.normpath(module.file) for module in self.modules}
+        for program in self.files:
+            for name in program.imports:
+                root = name.partition(".")[0]
+                if root in _LIBRARIES or root in sys.stdlib_module_names:
+                    continue
+                if known.isdisjoint(_module_files(program.file, name)):
+                    return False
+        whole = all(program.whole for program in self.files)
+        return whole and all(module.fault is None for module in self.modules)
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """The files that Python reads before the program starts: not those imported on demand."""
+        by_file = {posixpath.normpath(one.file): one for one in (self.program, *self.modules)}
+        found, waiting = set[str](), [posixpath.normpath(self.program.file)]
+        while waiting:
+            file = waiting.pop()
+            if file in by_file and file not in found:
+                found.add(file)
+                for name in by_file[file].needs:
+                    waiting += _module_files(file, name)
+        return frozenset(found)
+
+    def calls(self, *names: str) -> Iterator[tuple[Program, Call]]:
+        """Yield the calls of these names, each with the file it stands in."""
+        return ((program, call) for program in self.files for call in program.named(*names))
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of its files calls one of these."""
+        return any(program.has(*names) for program in self.files)
+
+    def uses(self, *packages: str) -> bool:
+        """Return whether one of its files imports one of these."""
+        return any(program.imports_any(*packages) for program in self.files)
+
+    def environment(self, *names: str) -> Iterator[Setting]:
+        """Yield where its files set one of these variables of the environment."""
+        return (one for program in self.files for one in program.environment(*names))
+
+    @property
+    def texts(self) -> Iterator[Text]:
+        """The strings of its files."""
+        return (text for program in self.files for text in program.texts)
+
+    @cached_property
+    def lightning(self) -> bool:
+        """Whether PyTorch Lightning runs its ranks."""
+        return self.uses("lightning", "pytorch_lightning")
+
+    @cached_property
+    def trainer(self) -> bool:
+        """Whether the Trainer of transformers (or of trl, on top of it) runs its ranks."""
+        names = ("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTrainer")
+        return self.uses("transformers", "trl") and self.has(*names) and not self.lightning
+
+    @cached_property
+    def by_hand(self) -> bool:
+        """Whether it makes its own process group and wraps its own model, without a framework."""
+        framework = self.lightning or self.trainer
+        framework = framework or self.uses("accelerate", "horovod", "torch.distributed.rpc")
+        return not framework and self.has("init_process_group", "DistributedDataParallel")
+
+    @cached_property
+    def knows_ranks(self) -> bool:
+        """Whether anything in it asks for a rank, or imports a module that does."""
+        words = {name for one in self.files for name in one.reads | one.asks}
+        ranks = any("RANK" in word or word.startswith(("SLURM_", "OMPI_")) for word in words)
+        calls = any("distributed" in call.name for one in self.files for call in one.calls)
+        calls = calls or self.has("spawn")
+        given = any(option.name == "local_rank" for one in self.files for option in one.options)
+        return self.uses(*_RANKED) or ranks or calls or given or self.trainer or not self.closed
+
+    @cached_property
+    def world(self) -> int:
+        """The number of ranks; 0: not known."""
+        return self.job.rank.world_size or 0
+
+    @cached_property
+    def cores(self) -> int | None:
+        """The cores of a rank; None: not known."""
+        asked, job = self.job.resources, self.job
+        if job.rank.cores is not None or asked.cpus_per_task is None or not job.rank.per_node:
+            return job.rank.cores
+        tasks = asked.tasks_per_node or (1 if asked.tasks == job.nodes else job.rank.per_node)
+        return asked.cpus_per_task * tasks // job.rank.per_node
+
+    def given(self, *names: str) -> Given | None:
+        """Return the last of these arguments on the command line; `-` and `_` are the same."""
+        words, found = self.step.arguments, None
+        for number, word in enumerate(words):
+            flag, equals, value = word.known.partition("=")
+            if flag.startswith("-") and flag.lstrip("-").replace("-", "_") in names:
+                following = words[number + 1].known if number + 1 < len(words) else "-"
+                after = None if following.startswith("-") else following
+                found = Given(value if equals else after, word.at)
+        return found
+
+    def value(self, expression: Expression | None) -> Value:
+        """Return a value that is known: of the text itself, or of the program's option.
+
+        None stands for unknown, too.
+        """
+        if expression is None:
+            return None
+        if expression.constant:
+            return expression.value
+        _object, dot, name = expression.text.rpartition(".")
+        if any(one.target.endswith(f".{name}") for each in self.files for one in each.settings):
+            return None  # the program changes what the option gave
+        for program in self.files:
+            for option in program.options:
+                if dot and option.name == name:
+                    names = [flag.lstrip("-").replace("-", "_") for flag in option.flags]
+                    if given := self.given(*names):
+                        return _plain(given.value)
+                    return option.default.value if option.default else None
+        return None
+
+    def number(self, expression: Expression | None) -> int | None:
+        """Return a whole number that is known."""
+        value = self.value(expression)
+        return value if type(value) is int else None
+
+
+def runs(job: Job) -> Iterator[Run]:
+    """Yield the main programs of a job whose texts are at hand."""
+    for step in job.training:
+        if step.program is None or not step.python:
+            continue
+        name = step.program.known
+        module = name.replace(".", "/")
+        paths = (name, f"{module}.py", f"{module}/__main__.py")
+        file = next((found for path in paths if (found := _at_hand(job, path))), None)
+        if file is None:
+            continue
+        program = _read(job.files[file], file)
+        modules = tuple(_modules(job, program, {file}))
+        yield Run(job, step, program, modules, tuple(_configs(job, step, (program, *modules))))
+
+
+def configurations(job: Job) -> Iterator[tuple[Run, Config]]:
+    """Yield the DeepSpeed configurations of a job that can be read, each with what reads it."""
+    for run in launched(job):
+        for config in run.configs:
+            if config.fault is None:
+                yield run, config
+
+
+def launched(job: Job) -> Iterator[Run]:
+    """Yield all main programs of a job, also those whose text is not known.
+
+    Of these, only the arguments and the files that they name are known; they are never closed.
+    """
+    yield from runs(job)
+    for step in job.training:
+        if step.program is not None and _at_hand(job, step.program.known) is None:
+            fault = Fault("The file is not at hand.", step.program.at)
+            program = Program(step.program.known, fault)
+            yield Run(job, step, program, (program,), tuple(_configs(job, step, ())))
+
+
+def _at_hand(job: Job, name: str) -> str | None:
+    """Return the key in `files` of a path as the job writes it."""
+    plain = posixpath.normpath(name)
+    for file in job.files:
+        if file == name or posixpath.normpath(file) == plain:
+            return file
+    below = [file for file in job.files if file.endswith(f"/{plain}")]  # after a `cd`
+    return below[0] if len(below) == 1 else None
+
+
+def _module_files(file: str, name: str) -> Iterator[str]:
+    """Yield the paths that a module of this name may have beside `file`."""
+    folder = posixpath.dirname(posixpath.normpath(file))
+    path = name.lstrip(".").replace(".", "/")
+    for end in (".py", "/__init__.py"):
+        yield posixpath.join(folder, f"{path}{end}")
+    if "/" in path:
+        yield posixpath.join(folder, f"{path.rpartition('/')[0]}.py")
+
+
+def _modules(job: Job, program: Program, seen: set[str]) -> Iterator[Program]:
+    for name in sorted(program.imports):
+        for path in _module_files(program.file, name):
+            file = _at_hand(job, path)
+            if file is not None and file not in seen:
+                seen.add(file)
+                module = _read(job.files[file], file)
+                yield module
+                yield from _modules(job, module, seen)
+
+
+def _configs(job: Job, step: Step, programs: tuple[Program, ...]) -> Iterator[Config]:
+    named = [word.known.rpartition("=")[2] for word in step.arguments]
+    named += [text.value for program in programs for text in program.texts]
+    seen: set[str] = set()
+    for name in named:
+        if not name.endswith((".json", ".hjson", ".conf")):
+            continue
+        file = _at_hand(job, name)
+        if file is not None and file not in seen and is_config(job.files[file]):
+            seen.add(file)
+            yield _config(job.files[file], file)
+    for program in programs:
+        for text in program.dictionaries:
+            if is_config(text.value):
+                yield _config(text.value, program.file, text.at)
+
+
+def _plain(text: str | None) -> Value:
+    """Return the value of an argument as a program gets it; None where it is not known."""
+    if text is None or "$" in text:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

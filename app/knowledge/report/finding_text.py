@@ -1,0 +1,55 @@
+"""Findings as linters print them: place, rule, sentence, the line with carets, what to do."""
+
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.report.checked import Checked, count
+from lumitui.app.knowledge.rule import Finding
+from lumitui.remote.site.safe_text import spell_out
+
+_WIDEST = 100
+"""Characters of a line that are shown around the place."""
+
+
+def findings_text(checked: Checked) -> str:
+    """Return all findings of a script, an empty line between two."""
+    return "\n\n".join(_finding(checked, item) for item in checked.findings)
+
+
+def summary(checked: tuple[Checked, ...]) -> str:
+    """Return the last line: how many findings, and how many of them --fix ends."""
+    counts = count(checked)
+    named = [
+        f"{number} {word}{'' if number == 1 else 's'}" for word, number in counts.items() if number
+    ]
+    scripts = "1 script" if len(checked) == 1 else f"{len(checked)} scripts"
+    if not named:
+        return f"Nothing found in {scripts}."
+    fixable = sum(
+        item.edit is not None and not item.at.file for one in checked for item in one.findings
+    )
+    end = f" --fix changes {fixable} of them." if fixable else ""
+    return f"Found {', '.join(named)} in {scripts}.{end}"
+
+
+def _finding(checked: Checked, item: Finding) -> str:
+    at = item.at
+    place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
+    rows = [f"{place}: {item.severity} {item.rule} {item.message}"]
+    line = checked.line_of(at)
+    if line is not None:
+        rows += _shown(line, at)
+    rows.append(f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}")
+    # A name or a value of the script may have a newline.
+    return "\n".join(map(spell_out, rows))
+
+
+def _shown(line: str, at: Position) -> list[str]:
+    """Return the line and the carets below it, cut where it is long."""
+    start = max(at.column - 1, 0)
+    end = at.end_column - 1 if at.end_line == at.line else len(line)
+    skipped = max(0, start - _WIDEST // 2) if len(line) > _WIDEST else 0
+    line = line[: skipped + _WIDEST].replace("\t", " ")
+    before, marked, after = map(spell_out, (line[skipped:start], line[start:end], line[end:]))
+    number = str(at.line)
+    margin = " " * len(number)
+    carets = "^" * max(1, len(marked))
+    return [f"{number} | {before}{marked}{after}", f"{margin} | {' ' * len(before)}{carets}"]

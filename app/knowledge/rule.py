@@ -1,0 +1,121 @@
+"""What a rule is, and how one registers itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.knowledge.any_site import SiteNotKnownError
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.remote.site.profile import Site
+
+Severity = Literal["error", "warning", "note"]
+"""`error`: Slurm refuses it, or the job fails or hangs. `warning`: slow, wasteful or fragile.
+`note`: worth knowing."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A mechanical change that ends a finding: these characters become those."""
+
+    words: str
+    """What it does, like `remove --gpu-bind`."""
+    at: Position
+    text: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One place where a rule found something."""
+
+    message: str
+    """What is wrong and what follows from it, in one or two sentences."""
+    do: str
+    """What to do about it, in one sentence that begins with a verb."""
+    at: Position = NOWHERE
+    edit: Edit | None = None
+    severity: Severity | None = None
+    """Another severity than the rule's, where the case is milder or worse."""
+
+
+RULE_FAILED = "rule-failed"
+"""What a defect of a rule is called among the findings."""
+Check = Callable[[Job, Site], Iterator[Hit]]
+"""Yields what it finds in a job at a site. Where no site is known, asking it for a fact ends the
+check (`any_site`), and what was found before stays."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that the adviser knows."""
+
+    id: str
+    """Words with dashes, like `fixed-port`."""
+    severity: Severity
+    title: str
+    """What it finds, as half a sentence without a full stop: `a fixed port on shared nodes`."""
+    why: str
+    """What happens to a job that has it, in a sentence or two, for `lumitui rules ID`."""
+    source: str
+    """The document or address that says so."""
+    check: Check
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A hit with its rule: what a person reads."""
+
+    rule: str
+    severity: Severity
+    message: str
+    do: str
+    source: str
+    at: Position
+    edit: Edit | None = None
+
+
+def rule(
+    name: str, severity: Severity, title: str, *, why: str, source: str
+) -> Callable[[Check], Rule]:
+    """Return a decorator that makes a rule of a check.
+
+    The module lists its rules in `RULES`, and `table` lists the modules.
+    """
+    return lambda check: Rule(name, severity, title, why, source, check)
+
+
+def run(rules: tuple[Rule, ...], job: Job, site: Site) -> list[Finding]:
+    """Return what `rules` find in `job`, in the order of the text, errors first on a line."""
+    return ordered([finding for item in rules for finding in _asked(item, job, site)])
+
+
+def _asked(item: Rule, job: Job, site: Site) -> list[Finding]:
+    """Return what one rule finds; that it failed, where it did."""
+    found: list[Finding] = []
+    try:
+        for hit in item.check(job, site):
+            found.append(
+                Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source,
+                        hit.at, hit.edit)
+            )  # fmt: skip
+    except SiteNotKnownError:
+        return found
+    except Exception as error:
+        # Advice is not worth a job: 38 tests of sends failed once, as a rule counted wrongly.
+        return [
+            Finding(
+                RULE_FAILED,
+                "note",
+                f"The rule {item.id} could not judge this job ({type(error).__name__}: {error}).",
+                "Report it with the script; the other rules have judged it.",
+                item.source,
+                NOWHERE,
+            )
+        ]
+    return found
+
+
+def ordered(found: list[Finding]) -> list[Finding]:
+    """Return findings in the order of the text, errors first on a line, each once."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return sorted(dict.fromkeys(found), key=lambda item: (item.at, rank[item.severity], item.rule))

@@ -1,0 +1,62 @@
+"""The rules as a person reads them: what each finds, why it matters, and who says so. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.knowledge.rule import Rule, Severity
+from lumitui.remote.site.profile import Site
+
+Subject = Literal["script", "job file", "cluster", "site"]
+"""What a rule reads: scripts and job files alike; job files alone; what the cluster answers; or
+the job at one site, whose profile has the rule."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One thing that the adviser knows, as every checker names it."""
+
+    id: str
+    severity: Severity
+    title: str
+    """What it finds, as half a sentence."""
+    why: str
+    source: str
+    subject: Subject
+    site: str = ""
+    """The site whose profile has it; "": all."""
+
+
+UNUSED_IGNORE = Topic(
+    "unused-ignore", "note", "a comment that silences nothing, or names a rule that is none",
+    "The comment would hide what the rule finds there later.", "docs/lint.md", "script",
+)  # fmt: skip
+"""What is said of `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
+
+
+def of_rules(rules: Iterable[Rule]) -> tuple[Topic, ...]:
+    """Return the topics of rules about the neutral job."""
+    return tuple(
+        Topic(item.id, item.severity, item.title, item.why, item.source, "script") for item in rules
+    )
+
+
+def of_site(site: Site) -> tuple[Topic, ...]:
+    """Return the topics of the rules in a site's profile."""
+    return tuple(
+        Topic(
+            item.id,
+            item.severity,
+            _without_values(item.message),
+            item.do,
+            item.source,
+            "site",
+            site.name,
+        )
+        for item in site.rules
+    )
+
+
+def _without_values(message: str) -> str:
+    """Return a site's message as a title: what it puts in at a job is left open."""
+    return message.replace("{value}", "…").replace("{nodes}", "several").rstrip(".")

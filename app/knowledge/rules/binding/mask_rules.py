@@ -1,0 +1,223 @@
+"""Rules about lists of masks and cores at srun: what `lumitui bind --explain` says of them too."""
+
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.masks.bind_options import Bind, read_bind
+from lumitui.app.knowledge.masks.mask_checks import Mistake, Starter, mistakes
+from lumitui.app.knowledge.model.command_words import Option
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.rule import Check, Hit, Rule, rule
+from lumitui.app.knowledge.rules.phrases import removal, some
+from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
+from lumitui.remote.site.profile import Site
+
+_WORKERS = ("torchrun", "accelerate", "deepspeed")
+"""Launchers whose one task starts all ranks of a node."""
+_SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
+
+
+def _binds(job: Job, name: str = "cpu-bind") -> Iterator[tuple[Step, Option, Bind]]:
+    """Yield each list of masks or cores at srun that can be read."""
+    for step in job.steps:
+        option = step.srun.get(name) if step.srun else None
+        bind = read_bind(option.value or "") if option else None
+        if option is not None and bind is not None:
+            yield step, option, bind
+
+
+def _tasks(job: Job, step: Step) -> int:
+    """Return the tasks of a node that a step starts."""
+    options, asked = step.srun, job.resources
+    total = options.number("ntasks") if options else None
+    each = options.number("ntasks-per-node") if options else None
+    if total is not None:
+        return -(-total // job.nodes)
+    return each or asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
+
+
+def _judged(job: Job, site: Site) -> Iterator[tuple[Option, Mistake]]:
+    for name in ("cpu-bind", "gpu-bind"):
+        for step, option, bind in _binds(job, name):
+            tasks, workers = _tasks(job, step), step.launcher in _WORKERS
+            if workers and tasks > 1:
+                continue
+            starter: Starter = "torchrun" if workers else "srun"
+            found = mistakes(bind, site.node, tasks=tasks, starter=starter)
+            ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
+            for mistake in found:
+                if ordered or mistake.id != "mask-order":
+                    yield option, mistake
+
+
+def _of(name: str) -> Check:
+    """Return the check for one kind of mistake in a list."""
+
+    def check(job: Job, site: Site) -> Iterator[Hit]:
+        for option, mistake in _judged(job, site):
+            if mistake.id == name:
+                yield Hit(mistake.message, mistake.do, option.at, severity=mistake.severity)
+
+    return check
+
+
+@rule(
+    "mask-shared",
+    "error",
+    "masks on shared nodes",
+    why="srun refuses the step where the masks name cores that the job does not have: `CPU binding "
+    "outside of job step allocation`.",
+    source="LUMI user guide, distribution-binding; lumi-apptainer-bench, GATES_20260807_RESULTS",
+)
+def _shared(job: Job, site: Site) -> Iterator[Hit]:
+    if whole_nodes(job, site) is not False:
+        return
+    for _, option, bind in _binds(job):
+        if not bind.of_gpus:
+            whole = [name for name, one in site.partitions.items() if one.allocation == "node"]
+            memory = f" and --mem={site.memory_per_node}" if site.memory_per_node else ""
+            yield Hit(
+                "The masks name cores by their numbers, and on shared nodes Slurm gives the job "
+                "any "
+                "cores.",
+                f"Leave out --cpu-bind, or take whole nodes: {whole[0] + ', or ' if whole else ''}"
+                f"--exclusive{memory}.",
+                option.at,
+                removal(job, option),
+            )
+
+
+@rule(
+    "mask-and-cores",
+    "note",
+    "masks and --cpus-per-task on one srun",
+    why="Slurm's documents and LUMI's course say that they do not go together: the mask decides.",
+    source="LUMI-training-materials 2day-20260422/202-Binding",
+)
+def _with_cores(job: Job, site: Site) -> Iterator[Hit]:
+    for step, _, bind in _binds(job):
+        option = step.srun.get("cpus-per-task") if step.srun else None
+        if option is not None and not bind.of_gpus:
+            yield Hit(
+                "srun gets masks and --cpus-per-task; the masks decide.",
+                "Write --cpus-per-task as #SBATCH alone.",
+                option.at,
+            )
+
+
+@rule(
+    "mask-threads",
+    "warning",
+    "more threads than cores in a mask",
+    why="The threads of a rank take turns on the cores of its mask.",
+    source="OpenMP, OMP_NUM_THREADS; LUMI user guide, lumig-job",
+)
+def _threads(job: Job, site: Site) -> Iterator[Hit]:
+    variable = job.variable("OMP_NUM_THREADS")
+    if variable is None or not variable.value.isdecimal():
+        return
+    if job.rank.cores is not None and int(variable.value) > job.rank.cores:
+        return  # `omp-threads` says so
+    for step, option, bind in _binds(job):
+        least = min((len(entry.numbers) for entry in bind.entries if entry.readable), default=0)
+        if step.trains and not bind.of_gpus and 0 < least < int(variable.value):
+            yield Hit(
+                f"OMP_NUM_THREADS is {variable.value}, and the smallest mask has "
+                f"{some(least, 'core')}.",
+                f"Set OMP_NUM_THREADS={least}, or give masks with more cores.",
+                option.at,
+            )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "mask-unreadable",
+        "error",
+        "a mask that is no hexadecimal number",
+        "srun refuses the step: `Failed to validate number`.",
+        "srun(1) --cpu-bind; tried with srun of Slurm 24.11",
+        _of("mask-unreadable"),
+    ),
+    Rule(
+        "mask-empty",
+        "error",
+        "a mask without a core",
+        "srun refuses the step, as the task would have no core to run on.",
+        _SOURCE,
+        _of("mask-empty"),
+    ),
+    Rule(
+        "mask-outside",
+        "error",
+        "a mask of another kind of node",
+        "srun refuses the step: the cores do not exist on these nodes.",
+        _SOURCE,
+        _of("mask-outside"),
+    ),
+    Rule(
+        "mask-reserved",
+        "error",
+        "a mask with cores that the system keeps for itself",
+        "srun refuses the step: `CPU binding outside of job step allocation`. Masks of before "
+        "August 2023 on LUMI have such cores: `ff` has become `fe`.",
+        "LUMI-training-materials User-Updates/Update-202308, lumig-lownoise",
+        _of("mask-reserved"),
+    ),
+    Rule(
+        "mask-count",
+        "warning",
+        "another number of masks than tasks on a node",
+        "Slurm starts again at the first mask, so that tasks share cores.",
+        "srun(1) --cpu-bind; LUMI user guide, distribution-binding",
+        _of("mask-count"),
+    ),
+    Rule(
+        "mask-overlap",
+        "warning",
+        "masks that share cores",
+        "Two ranks take turns on the same cores, and all others wait for them in each step.",
+        _SOURCE,
+        _of("mask-overlap"),
+    ),
+    Rule(
+        "mask-order",
+        "warning",
+        "masks in another order than the GPUs",
+        "Rank i uses GPU i, but its cores are near to another one: each copy between memory and "
+        "GPU "
+        "crosses the node.",
+        "LUMI user guide, lumig-job and distribution-binding",
+        _of("mask-order"),
+    ),
+    Rule(
+        "mask-torchrun",
+        "error",
+        "masks for ranks that torchrun starts",
+        "srun starts one torchrun on each node, and binds it to the first mask: all its workers "
+        "share "
+        "those cores.",
+        "derived from srun(1) --cpu-bind; pytorch, torch/numa/binding.py",
+        _of("mask-torchrun"),
+    ),
+    Rule(
+        "gpu-outside",
+        "error",
+        "a GPU that the node does not have",
+        "srun refuses the step.",
+        "srun(1) --gpu-bind; the site's profile, node.gpus",
+        _of("gpu-outside"),
+    ),
+    Rule(
+        "gpu-overlap",
+        "warning",
+        "one GPU for several tasks",
+        "The ranks share the GPU's memory and time, and NCCL refuses two ranks on one GPU: "
+        "`Duplicate GPU detected`.",
+        "srun(1) --gpu-bind; NVIDIA/nccl, src/init.cc",
+        _of("gpu-overlap"),
+    ),
+    _shared,
+    _with_cores,
+    _threads,
+)
+"""Masks."""

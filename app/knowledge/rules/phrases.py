@@ -1,0 +1,49 @@
+"""How findings say numbers, names and changes: small words that many rules share."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from lumitui.app.knowledge.model.command_words import Option
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.rule import Edit
+
+
+def some(number: float, noun: str) -> str:
+    """Return `1 node`, `4 nodes`, `1.5 nodes`."""
+    return f"{number:,g} {noun}{'' if number == 1 else 's'}"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return `a, b or c`."""
+    words = list(names)
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant; None: none is alike."""
+    found = get_close_matches(name.lower(), [*names], n=1, cutoff=0.75)
+    return found[0] if found else None
+
+
+def rewrite(option: Option, text: str) -> Edit | None:
+    """Return the change of an option into `text`; None: it stands in no script."""
+    return (
+        Edit(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
+    )
+
+
+def removal(job: Job, option: Option) -> Edit | None:
+    """Return the removal of an option, with its line where nothing else is on it."""
+    at = option.at
+    if not at.line or at.field or at.file or not job.text:
+        return None
+    line = job.text.split("\n")[at.line - 1 : at.line]
+    words = f"remove {option.raw or '--' + option.name}"
+    if line and line[0].removeprefix("#SBATCH").strip() == option.raw.strip():
+        return Edit(words, Position(at.line, 1, at.line + 1, 1), "")
+    if line and at.end_line in (None, 0, at.line) and at.column > 1 and at.end_column:
+        before, after = line[0][: at.column - 1], line[0][at.end_column - 1 :]
+        if before.endswith(" ") and (not after or after.startswith(" ")):
+            at = Position(at.line, at.column - 1, at.line, at.end_column)
+    return Edit(words, at, "")

@@ -1,0 +1,154 @@
+"""Rules about where a program's ranks meet, how many there are, and who starts them."""
+
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.program.step_program import runs
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.remote.site.profile import Site
+
+_TORCH = "docs.pytorch.org/docs/stable/distributed"
+_HERE = ("localhost", "127.0.0.1", "0.0.0.0")
+
+
+@rule(
+    "spawn-in-ranks",
+    "error",
+    "mp.spawn in a program that the launcher starts once for each GPU",
+    why="Each of the launcher's processes starts a process for each GPU again: 8 x 8 on a node of "
+    "eight, on the same GPUs and the same port.",
+    source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself",
+)
+def _spawn(job: Job, site: Site) -> Iterator[Hit]:
+    per_node = job.rank.per_node or 1
+    if per_node < 2:
+        return
+    for run in runs(job):
+        for program, call in run.calls("torch.multiprocessing.spawn"):
+            count = run.number(call.get("nprocs", 2))
+            if not program.always(call) or count == 1:
+                continue
+            made = f"{per_node} x {count}" if count else f"{per_node} times as many"
+            yield Hit(
+                f"{program.file} starts its ranks by mp.spawn, and the job already starts "
+                f"{per_node} on each node: {made} processes.",
+                "Call the function directly, with the rank from the environment"
+                + ("." if job.origin == "job file" else "; or start it once on each node."),
+                call.at,
+            )
+
+
+@rule(
+    "fixed-world-size",
+    "error",
+    "a fixed number of ranks that is not the job's",
+    why="With fewer ranks than the program waits for, init_process_group hangs until its timeout; "
+    "with more, ranks are refused.",
+    source=f"{_TORCH}, init_process_group",
+)
+def _world(job: Job, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        if not run.world or run.has("spawn"):
+            continue
+        found = [
+            (run.value(call.get("world_size")), call.at)
+            for _program, call in run.calls("init_process_group")
+            if not call.guards
+        ]
+        found += [
+            (run.value(one.value), one.at)
+            for one in run.environment("WORLD_SIZE")
+            if not one.guards
+        ]
+        for program, call in run.calls("init_process_group"):
+            size = call.get("world_size")
+            if (
+                size is not None
+                and "device_count()" in size.text
+                and job.nodes > 1
+                and not call.guards
+            ):
+                yield Hit(
+                    f"{program.file} counts the GPUs of one node as its ranks, and the job has "
+                    f"{run.world} on {job.nodes} nodes: they wait for each other until the "
+                    "timeout.",
+                    'Read it: int(os.environ["WORLD_SIZE"]).',
+                    call.at,
+                )
+        for value, at in found:
+            text = str(value)
+            if text.isdecimal() and int(text) != run.world:
+                yield Hit(
+                    f"{at.file} says {text} rank{'s' * (text != '1')}, and this job starts "
+                    f"{run.world}: they wait for each other until the timeout.",
+                    'Read it: int(os.environ["WORLD_SIZE"]).',
+                    at,
+                )
+
+
+@rule(
+    "master-in-program",
+    "error",
+    "an address of this machine for ranks on several nodes",
+    why="`localhost` means a different machine on each node: the ranks of the other nodes never "
+    "find rank 0, and all wait until the timeout.",
+    source=f"{_TORCH}, TCP initialization",
+)
+def _master(job: Job, site: Site) -> Iterator[Hit]:
+    if job.nodes < 2:
+        return
+    for run in runs(job):
+        found = [
+            (run.value(one.value), one.at, "Remove the line")
+            for one in run.environment("MASTER_ADDR")
+            if not one.guards
+        ]
+        for _program, call in run.calls("init_process_group"):
+            method = run.value(call.get("init_method", 1))
+            if isinstance(method, str) and method.startswith("tcp://") and not call.guards:
+                host = method.removeprefix("tcp://").partition(":")[0]
+                found.append((host, call.at, "Leave init_method out"))
+        for value, at, do in found:
+            if value in _HERE:
+                yield Hit(
+                    f"{at.file} sets the address of rank 0 to {value}, and the job has {job.nodes} "
+                    "nodes: the others never find it.",
+                    f"{do}: MASTER_ADDR is set already, to the first node."
+                    if job.origin == "job file"
+                    else f"{do}, and set MASTER_ADDR in the job script.",
+                    at,
+                )
+
+
+@rule(
+    "port-in-program",
+    "warning",
+    "a fixed port in the program, on nodes that others use",
+    why="Two jobs on one node cannot listen on one port: the second ends with `Address already in "
+    "use`, or joins the first.",
+    source="LUMI-AI-Guide: port from the job's id; github.com/pytorch/pytorch/issues/73656",
+)
+def _port(job: Job, site: Site) -> Iterator[Hit]:
+    partition = site.partitions.get(job.resources.partition or "")
+    shared = partition is not None and partition.allocation == "shared"
+    if job.resources.exclusive or not (shared or job.resources.array):
+        return
+    for run in runs(job):
+        for one in run.environment("MASTER_PORT"):
+            if one.value.constant and not one.guards:
+                where = "an array" if job.resources.array else job.resources.partition
+                yield Hit(
+                    f"{one.at.file} always takes port {one.value.value}, which another job on the "
+                    f"node may have: jobs of {where} share nodes.",
+                    'Set MASTER_PORT in the job script: "1${SLURM_JOB_ID: -4}".',
+                    one.at,
+                )
+
+
+RULES: tuple[Rule, ...] = (
+    _spawn,
+    _world,
+    _master,
+    _port,
+)
+"""Every rule of this subject."""

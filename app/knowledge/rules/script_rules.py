@@ -1,0 +1,310 @@
+"""Rules about the script as a text: what sbatch or bash would not take as it is meant."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from lumitui.app.knowledge.bash.options.slurm_options import SBATCH, SRUN
+from lumitui.app.knowledge.model.job import Job, Trouble
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
+from lumitui.app.knowledge.rules.phrases import nearest
+from lumitui.remote.site.profile import Site
+
+_HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wckey")
+"""Options that take any text: the job runs, with a `$` in it."""
+
+
+def _troubles(job: Job, name: str) -> Iterator[Trouble]:
+    return (trouble for trouble in job.troubles if trouble.id == name)
+
+
+def _written(job: Job, at: Position) -> str:
+    """Return what stands at a place of one line."""
+    text = job.files.get(at.file, "") if at.file else job.text
+    line = text.split("\n")[at.line - 1 : at.line]
+    return line[0][at.column - 1 : at.end_column - 1] if line else ""
+
+
+@rule(
+    "bad-shebang",
+    "error",
+    "a script whose first line names no interpreter",
+    why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
+    source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
+)
+def bad_shebang(job: Job, site: Site) -> Iterator[Hit]:
+    """Find a script without `#!/bin/bash`."""
+    for trouble in _troubles(job, "bad-shebang"):
+        if "byte order mark" in trouble.message:
+            edit = Edit("remove the byte order mark", trouble.at, "")
+            do = "Save it as UTF-8 without BOM, or run sed -i '1s/^\\xef\\xbb\\xbf//' SCRIPT."
+        else:
+            edit = Edit("add #!/bin/bash -l", Position(1, 1, 1, 1), "#!/bin/bash -l\n")
+            do = "Write #!/bin/bash -l as the first line."
+        yield Hit(trouble.message, do, trouble.at, None if job.text.startswith("#!") else edit)
+
+
+@rule(
+    "windows-line-ends",
+    "error",
+    "line ends of Windows",
+    why="sbatch refuses a script with CR LF at its line ends, as Windows and some editors write "
+    "them, with `Batch script contains DOS line breaks`.",
+    source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
+)
+def windows_line_ends(job: Job, site: Site) -> Iterator[Hit]:
+    """Find CR LF."""
+    for trouble in _troubles(job, "windows-line-ends"):
+        lines = job.text.split("\n")
+        whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
+        edit = Edit("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
+        yield Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
+
+
+@rule(
+    "not-text",
+    "error",
+    "a NUL character in the script",
+    why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is no script.",
+    source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
+)
+def not_text(job: Job, site: Site) -> Iterator[Hit]:
+    """Find NUL characters."""
+    for trouble in _troubles(job, "not-text"):
+        yield Hit(trouble.message, "Save it as UTF-8.", trouble.at)
+
+
+@rule(
+    "unclosed-quote",
+    "error",
+    "a quote that nothing closes",
+    why="bash takes all lines below as part of the text, and ends with `unexpected EOF while "
+    "looking for matching` without running them.",
+    source="bash(1), QUOTING",
+)
+def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `"…` without its second quote."""
+    for trouble in _troubles(job, "unclosed-quote"):
+        do = "Close it. Also look at the lines above: an earlier quote may be open."
+        yield Hit(trouble.message, do, trouble.at)
+
+
+@rule(
+    "heredoc-open",
+    "error",
+    "a heredoc that has no end",
+    why="A heredoc ends at the line that is its word and nothing else. Without one bash takes the "
+    "rest of the script as its text, the launch included, with no more than a warning in the log.",
+    source="bash(1), Here Documents",
+)
+def heredoc_open(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
+    for trouble in _troubles(job, "heredoc-open"):
+        word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
+        found = re.search(r"of line (\d+)", trouble.message)
+        if found is None:
+            yield Hit(trouble.message, f"Write {word} on a line of its own.", trouble.at)
+            continue
+        line = int(found[1])
+        old = job.text.split("\n")[line - 1].removesuffix("\r")
+        at, right = Position(line, 1, line, len(old) + 1), old.strip()
+        edit = Edit(f"write {right} alone", at, right)
+        yield Hit(trouble.message, f"Write {right} alone on its line.", trouble.at, edit)
+
+
+@rule(
+    "bracket-without-blank",
+    "error",
+    "a test whose bracket touches a word",
+    why="`[` is a command, so it needs a blank on either side. Without one bash looks for a "
+    "program of another name, says `command not found`, and takes the test as not passed.",
+    source="bash(1), Compound Commands; test(1)",
+)
+def bracket_without_blank(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `if [$RANK -eq 0 ]`."""
+    for trouble in _troubles(job, "bracket-without-blank"):
+        sign = _written(job, trouble.at)
+        before = sign.startswith("]") or " for the name of a program." in trouble.message
+        where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
+        edit = Edit(f"write a blank {where} {sign}", trouble.at, right)
+        yield Hit(trouble.message, f"Write a blank {where} {sign}.", trouble.at, edit)
+
+
+@rule(
+    "syntax-error",
+    "error",
+    "a part of the script that nothing closes",
+    why="bash reads an `if`, a loop, a function or `$(` up to its end. Without one it stops with "
+    "`syntax error: unexpected end of file`, at the latest there, and runs nothing of that part.",
+    source="bash(1), Compound Commands",
+)
+def syntax_error(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `if …; then` without `fi`."""
+    for trouble in _troubles(job, "syntax-error"):
+        match = re.search(r"has no `(\S+)`", trouble.message)
+        word = match[1] if match else "its end"
+        do = "Write elif in place of else if." if "else if" in trouble.message else ""
+        yield Hit(trouble.message, do or f"Write the `{word}` that is missing.", trouble.at)
+
+
+@rule(
+    "directive-after-command",
+    "warning",
+    "an #SBATCH line below the first command",
+    why="sbatch reads #SBATCH lines up to the first command. Those below are comments: the job "
+    "runs with other limits than they say.",
+    source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
+)
+def directive_after_command(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `module load X` above `#SBATCH --time=…`."""
+    for trouble in _troubles(job, "directive-after-command"):
+        yield Hit(trouble.message, "Move it above the first command.", trouble.at)
+
+
+@rule(
+    "nearly-a-directive",
+    "warning",
+    "a comment that looks like an #SBATCH line",
+    why="sbatch reads a line only when it begins with `#SBATCH`, in capitals and without a space "
+    "before or within. Everything else is a comment.",
+    source="sbatch(1), DESCRIPTION",
+)
+def nearly_a_directive(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `# SBATCH --nodes=2`."""
+    for trouble in _troubles(job, "nearly-a-directive"):
+        text = _written(job, trouble.at)
+        right = re.sub(r"^\s*#+\s*\w+:?", "#SBATCH", text)
+        edit = Edit(f"write {right}", trouble.at, right)
+        yield Hit(trouble.message, f"Write {right.strip()}.", trouble.at, edit)
+
+
+@rule(
+    "directive-with-variable",
+    "error",
+    "a variable in an #SBATCH line",
+    why="sbatch does not expand variables in #SBATCH lines. The job gets a name with a dollar "
+    "sign: an output folder that does not exist, a number that is none.",
+    source="sbatch(1), filename pattern; DESCRIPTION",
+)
+def directive_with_variable(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --output=$HOME/x.out`."""
+    for trouble in _troubles(job, "directive-with-variable"):
+        text = _written(job, trouble.at)
+        option = next(
+            (each for each in job.options.all if each.at.line == trouble.at.line
+             and each.at.column <= trouble.at.column < each.at.end_column), None,
+        )  # fmt: skip
+        name = f"--{option.name}" if option else text
+        harmless = name.startswith(_HARMLESS)
+        do = "Write the value itself"
+        if name in ("--output", "--error", "--input"):
+            do += "; %j is the job's number, %x its name, %u the user"
+        yield Hit(trouble.message, f"{do}.", trouble.at, severity="warning" if harmless else None)
+
+
+@rule(
+    "stray-word",
+    "error",
+    "a word in an #SBATCH line that belongs to no option",
+    why="sbatch stops at the first word that is neither an option nor its value, as with a space "
+    "around `=`, and refuses the job or leaves out all that follows.",
+    source="sbatch: `Invalid directive found in batch script`",
+)
+def stray_word(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --nodes = 2`."""
+    for trouble in _troubles(job, "stray-word"):
+        word = _written(job, trouble.at)
+        do = "Write no space around `=`." if word.startswith("=") else "Remove it, or quote it."
+        edit = None
+        if found := re.match(
+            r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word
+        ):  # as a text program types
+            name = word[found.end() :]
+            right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
+            do, edit = (
+                f"Write {right}, with plain minus signs.",
+                Edit(f"write {right}", trouble.at, right),
+            )
+        if re.match(r"<.*|.*>$", word):
+            do = "Write your own value in place of what stands in `<` and `>`."
+        yield Hit(trouble.message, do, trouble.at, edit)
+
+
+@rule(
+    "unknown-directive",
+    "error",
+    "an option that sbatch does not have",
+    why="sbatch refuses a job with an option that it does not know, or that has no value, or whose "
+    "name is the beginning of several.",
+    source="sbatch(1), OPTIONS",
+)
+def unknown_directive(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `#SBATCH --gpu-per-node=8`."""
+    for trouble in _troubles(job, "unknown-directive"):
+        yield _unknown(job, trouble, SBATCH.long, only_on=("cpu-bind", "kill-on-bad-exit", "label"))
+
+
+@rule(
+    "unknown-srun-option",
+    "error",
+    "an option that srun does not have",
+    why="srun ends with an error before the program starts.",
+    source="srun(1), OPTIONS",
+)
+def unknown_srun_option(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `srun --task=8`."""
+    for trouble in _troubles(job, "unknown-srun-option"):
+        yield _unknown(job, trouble, SRUN.long, only_on=("array", "wrap", "parsable"))
+
+
+def _unknown(job: Job, trouble: Trouble, names: Iterable[str], *, only_on: tuple[str, ...]) -> Hit:
+    """Return what is said of an option that is not in `names`."""
+    written = _written(job, trouble.at)
+    name, equals, value = written.lstrip("-").partition("=")
+    if "no value" in trouble.message or "several" in trouble.message:
+        return Hit(trouble.message, "Write the option in full, with its value.", trouble.at)
+    if name in only_on:
+        other = "srun" if "sbatch" in trouble.message else "sbatch"
+        if job.origin == "job file":  # which has no place for options of srun
+            key = "; `binding:` says how ranks are bound to cores" if name == "cpu-bind" else ""
+            return Hit(trouble.message, f"Leave it out{key}.", trouble.at)
+        return Hit(trouble.message, f"Give it to {other}, which has it.", trouble.at)
+    meant = nearest(name.replace("_", "-"), names)
+    if meant is None:
+        do = "Remove it, unless the site has added it by a plugin of its own."
+        return Hit(trouble.message, do, trouble.at, severity="note")
+    right = f"--{meant}{equals}{value}"
+    edit = Edit(f"write {right}", trouble.at, right)
+    return Hit(trouble.message, f"Write {right}.", trouble.at, edit)
+
+
+@rule(
+    "not-understood",
+    "note",
+    "a part of the script that is not read",
+    why="What is in it, no rule speaks about: several programs in one step, jobs of several "
+    "components, or bash that the parser does not know.",
+    source="lumitui's own reader of scripts",
+)
+def not_understood(job: Job, site: Site) -> Iterator[Hit]:
+    """Say what was left out."""
+    for trouble in _troubles(job, "not-understood"):
+        yield Hit(trouble.message, "Look at this part yourself.", trouble.at)
+
+
+RULES: tuple[Rule, ...] = (
+    bad_shebang,
+    windows_line_ends,
+    not_text,
+    unclosed_quote,
+    heredoc_open,
+    bracket_without_blank,
+    syntax_error,
+    directive_after_command,
+    nearly_a_directive,
+    directive_with_variable,
+    stray_word,
+    unknown_directive,
+    unknown_srun_option,
+    not_understood,
+)

@@ -1,0 +1,229 @@
+"""The rules that profiles hold as data, asked of the neutral job. Pure."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from lumitui.app.knowledge.model.command_words import Options
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.app.knowledge.rule import Edit, Finding
+from lumitui.app.knowledge.site_facts.allocation import whole_nodes
+from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
+from lumitui.remote.site.profile import Site, SiteRule
+
+ABSENT = "absent"
+"""Under `when:` of a rule: the field must not be set."""
+_INTO_CONTAINERS = ("", "SINGULARITYENV_", "APPTAINERENV_")
+_Texts = list[tuple[str, Position]]
+
+
+def findings(job: Job, site: Site) -> Iterator[Finding]:
+    """Yield what the site's own rules find in a job: each at most once, at its first place."""
+    for rule in site.rules:
+        place = _place(rule, job, site)
+        if place is not None:
+            text, at = place
+            yield Finding(
+                rule.id,
+                rule.severity,
+                rule.message.format(value=text, nodes=job.nodes),
+                rule.do,
+                rule.source,
+                at,
+                _edit(rule, at),
+            )
+
+
+def _place(rule: SiteRule, job: Job, site: Site) -> tuple[str, Position] | None:
+    """Return the text that a rule is about, and where it is; None: the rule does not fire."""
+    if job.nodes < rule.nodes_from or not _is_about(rule, job, site):
+        return None
+    if not all(_holds(field, pattern, job) for field, pattern in rule.when.items()):
+        return None
+    if any(_holds(field, pattern, job) for field, pattern in rule.unless.items()):
+        return None
+    if rule.absent:
+        return ("", NOWHERE) if _holds(rule.field, ABSENT, job) else None
+    return _first(rule.matches or "", texts(rule.field, job))
+
+
+def _is_about(rule: SiteRule, job: Job, site: Site) -> bool:
+    """Whether a rule is about jobs of this image, this launcher and this allocation."""
+    if rule.images and not any(re.search(rule.images, image) for image in job.images):
+        return False
+    launchers = {name for name, _ in _launchers(job)}
+    if rule.launchers and not launchers & set(rule.launchers):
+        return False
+    if rule.allocation is None:
+        return True
+    return whole_nodes(job, site) is (rule.allocation == "whole")
+
+
+def _holds(field: str, pattern: str, job: Job) -> bool:
+    found = texts(field, job)
+    if pattern == ABSENT:  # what the job reads from elsewhere may set it
+        return not found and not has_unknown_sources(job)
+    return _first(pattern, found) is not None
+
+
+def _first(pattern: str, found: _Texts) -> tuple[str, Position] | None:
+    fitting = (item for item in found if re.search(pattern, item[0], re.MULTILINE))
+    return next(fitting, None)
+
+
+def _edit(rule: SiteRule, at: Position) -> Edit | None:
+    name = rule.field.removeprefix("env.")
+    if rule.cure is None or not at.line:
+        return None
+    return Edit(f"set {name} to {rule.cure}", at, f"{name}={rule.cure}")
+
+
+def texts(field: str, job: Job) -> _Texts:
+    """Return the texts of a field, as a profile's rule names it, with their places."""
+    head, _, name = field.partition(".")
+    if head == "env":
+        return _values(name, job)
+    read = _FIELDS.get(field)
+    return read(job) if read else []
+
+
+def _values(name: str, job: Job) -> _Texts:
+    """Return the last value of a variable, by whichever way it gets into the program."""
+    found = [job.variable(f"{prefix}{name}") for prefix in _INTO_CONTAINERS]
+    values = [(item.value, item.at) for item in found if item is not None]
+    for step in job.steps:
+        for option in step.container.options.all if step.container else ():
+            key, _, value = (option.value or "").partition("=")
+            if option.name == "env" and key == name:
+                values.append((value, option.at))
+    return values
+
+
+def _lines(options: Options) -> _Texts:
+    return [
+        (f"--{option.name}" + ("" if option.value is None else f"={option.value}"), option.at)
+        for option in options.all
+    ]
+
+
+def _partition(job: Job) -> _Texts:
+    option = job.options.get("partition")
+    name = job.resources.partition
+    return [(name, option.at if option else NOWHERE)] if name else []
+
+
+def _launchers(job: Job) -> _Texts:
+    """Return the launchers as a job file names them: srun where it starts the ranks itself."""
+    return [
+        ("srun" if step.launcher == "plain" and step.srun else step.launcher, step.at)
+        for step in job.training
+    ]
+
+
+def _arguments(job: Job) -> _Texts:
+    return [(word.known, word.at) for step in job.training for word in step.arguments]
+
+
+def _modules(job: Job) -> _Texts:
+    loads = [
+        (word.known, word.at)
+        for command in job.commands
+        if command.program in ("module", "ml")
+        for word in command.words
+    ]
+    places = dict(loads)
+    return [(name, places.get(name, NOWHERE)) for name in job.modules]
+
+
+def _words(job: Job) -> _Texts:
+    found = [(command.program, command.at) for command in job.commands]
+    found += [
+        (text, word.at)
+        for command in job.commands
+        for word in command.words
+        for text in dict.fromkeys((word.text, word.known))
+    ]
+    return found + [(item.value, item.at) for item in job.variables] + _arguments(job)
+
+
+def _images(job: Job) -> _Texts:
+    calls = (step.container for step in job.steps)
+    return [(call.image.known, call.image.at) for call in calls if call and call.image]
+
+
+def _calls(job: Job) -> _Texts:
+    calls = (step.container for step in job.steps)
+    return [(f"{call.program} {call.verb}".strip(), call.at) for call in calls if call]
+
+
+def _binds(job: Job) -> _Texts:
+    """Return the binds of each call, together with those that variables add."""
+    names = [f"{program}_{kind}" for program in ("SINGULARITY", "APPTAINER")
+             for kind in ("BIND", "BINDPATH")]  # fmt: skip
+    common = [value for name in names for value, _ in _values(name, job)]
+    calls = (step.container for step in job.steps)
+    return [
+        (",".join([*common, *(word.known for word in call.binds)]), call.at)
+        for call in calls
+        if call and (common or call.binds)
+    ]
+
+
+def _links(job: Job) -> _Texts:
+    """Return what the job links its folders to."""
+    return [
+        (word.known, word.at)
+        for command in job.commands
+        if command.program == "ln"
+        for word in command.words
+    ]
+
+
+def _folders(job: Job) -> _Texts:
+    """Return the folders in which the job works."""
+    found = [(option.value or "", option.at) for option in job.options.all
+             if option.name == "chdir"]  # fmt: skip
+    return found + [
+        (command.words[0].known, command.words[0].at)
+        for command in job.commands
+        if command.program == "cd" and command.shell == "batch" and command.words
+    ]
+
+
+def _divided(job: Job) -> _Texts:
+    """Return the GPUs that programs beside each other share out, where none has another's."""
+    if not any(step.background for step in job.training):
+        return []
+    beside = {
+        number for number, step in enumerate(job.steps) if step.background and step.trains
+    } | {None}
+    lists = [
+        item
+        for item in job.variables
+        if item.name.endswith("_VISIBLE_DEVICES") and item.step in beside
+    ]
+    texts_of = sorted({item.value.replace(" ", "") for item in lists})
+    named = sorted(part for text in texts_of for part in text.split(","))
+    most = job.resources.gpus_per_node or 0
+    apart = len(texts_of) > 1 and len(set(named)) == len(named)
+    if not apart or not all(part.isdecimal() and int(part) < most for part in named):
+        return []
+    return [(",".join(named), lists[0].at)]
+
+
+_FIELDS: dict[str, Callable[[Job], _Texts]] = {
+    "sbatch": lambda job: _lines(job.options),
+    "srun": lambda job: [line for step in job.steps if step.srun for line in _lines(step.srun)],
+    "partition": _partition,
+    "launcher": _launchers,
+    "args": _words,
+    "module": _modules,
+    "words": _words,
+    "container.image": _images,
+    "container.call": _calls,
+    "container.binds": _binds,
+    "gpus.divided": _divided,
+    "links": _links,
+    "workdir": _folders,
+}
+"""How each field of a profile's rule is read from the neutral job; `env.NAME` besides."""

@@ -1,0 +1,178 @@
+"""Rules about what a container sees of the node's folders, and the modules that bind them."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.app.knowledge.model.steps import ContainerCall
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.site_facts.site_places import generation_of, has_unknown_sources
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.profile import Site
+
+_LOADS = re.compile(r"^module\s+load\s+(.+)$")
+_BIND_VARIABLES = ("SINGULARITY_BIND", "SINGULARITY_BINDPATH", "APPTAINER_BIND",
+                   "APPTAINER_BINDPATH")  # fmt: skip
+_SHARED = re.compile(r"^/(scratch|flash|project|projappl|pfs|work|gpfs|leonardo_work|mnt)\b")
+
+
+def _modules_of(container: Container) -> set[str]:
+    """Return the modules that a generation loads, without versions."""
+    found = set[str]()
+    for line in container.modules:
+        match = _LOADS.match(line)
+        found |= {word.partition("/")[0] for word in match[1].split()} if match else set()
+    return found
+
+
+def _loaded(job: Job) -> set[str]:
+    return {name.partition("/")[0] for name in job.modules}
+
+
+def _bound(job: Job, call: ContainerCall) -> list[str]:
+    """Return the folders that a call sees by its binds: their places inside."""
+    texts = [word.known for word in call.binds]
+    texts += [item.value for item in job.settings(*_BIND_VARIABLES)]
+    places = [part for text in texts for part in text.split(",") if part]
+    return [part.split(":")[1] if ":" in part else part for part in places]
+
+
+@rule(
+    "modules-of-other-generation",
+    "warning",
+    "the modules of one generation of images with an image of another",
+    why="The modules bind and set what their own images need. With others, libraries of the "
+    "network are missing or stand in front of the image's own.",
+    source="the site's profile, containers; LUMI-training-materials, 205-Containers",
+)
+def modules_of_other_generation(job: Job, site: Site) -> Iterator[Hit]:
+    """Find an old bindings module with a new image, or both modules at once."""
+    for image in job.images:
+        generation = generation_of(image, site)
+        if generation is None:
+            continue
+        name, container = generation
+        own = _modules_of(container)
+        for other, item in site.containers.items():
+            foreign = sorted((_modules_of(item) - own) & _loaded(job))
+            if other != name and foreign:
+                yield Hit(
+                    f"The image belongs to the generation {name}, and {foreign[0]} to {other}.",
+                    f"Load {' '.join(sorted(own)) or 'no module'} instead.",
+                    _place(job, foreign[0]),
+                )
+        return
+
+
+def _place(job: Job, name: str) -> Position:
+    """Return where a module is loaded."""
+    for command in job.commands:
+        for word in command.words:
+            if command.program in ("module", "ml") and word.known.partition("/")[0] == name:
+                return word.at
+    return NOWHERE
+
+
+@rule(
+    "no-binds",
+    "error",
+    "a container that sees none of the shared file systems",
+    why="Without the site's module or -B a container sees home and the current folder: data and "
+    "programs elsewhere are `No such file or directory`.",
+    source="the site's profile, containers.modules; LUMI user guide, storage",
+)
+def no_binds(job: Job, site: Site) -> Iterator[Hit]:
+    """Find an image of the site without its bindings module and without -B."""
+    if has_unknown_sources(job) or any(job.variable(name) for name in _BIND_VARIABLES):
+        return
+    for step in job.steps:
+        call = step.container
+        generation = generation_of(call.image.known, site) if call and call.image else None
+        if call is None or generation is None or call.binds or not step.trains:
+            continue
+        own = _modules_of(generation[1])
+        binds = any(re.search(r"singularity|apptainer|bind|container", name, re.IGNORECASE)
+                    for name in _loaded(job))  # fmt: skip
+        if not own or binds or own & _loaded(job):
+            continue
+        words = [step.program, *step.arguments] if step.program else [*step.arguments]
+        texts = [*(word.known for word in words), *(item.value for item in job.variables)]
+        names = [text for text in texts if _SHARED.match(text.rpartition("=")[2])
+                 and not text.endswith(".sif")]  # fmt: skip
+        if names:
+            yield Hit(
+                f"The container does not see {names[0].rpartition('=')[2]}: nothing binds the file "
+                "system.",
+                f"Load {' '.join(sorted(own))} before it.",
+                call.at if call.at.line else step.at,
+            )
+            return
+
+
+@rule(
+    "unbound-path",
+    "error",
+    "a path that the container does not see",
+    why="Only what -B names is there, besides home and the current folder: the program ends with "
+    "`No such file or directory`.",
+    source="singularity exec(1) --bind",
+)
+def unbound_path(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `--data /scratch/…` with `-B /project` alone."""
+    if has_unknown_sources(job):
+        return
+    for step in job.training:
+        call = step.container
+        if (
+            call is None
+            or not call.binds
+            or job.modules
+            or call.program not in ("singularity", "apptainer")
+        ):
+            continue
+        seen = _bound(job, call)
+        if any("$" in place for place in seen):
+            continue
+        for word in step.arguments:
+            path = word.known.rpartition("=")[2]
+            if not _SHARED.match(path):
+                continue
+            if not any(path == place or path.startswith(place.rstrip("/") + "/")
+                       for place in seen):  # fmt: skip
+                yield Hit(
+                    f"The container does not see {path}: its binds are {', '.join(seen)}.",
+                    f"Add -B /{path.split('/')[1]}.",
+                    word.at,
+                )
+                break
+
+
+@rule(
+    "squashed-bind",
+    "error",
+    "a squashed environment that is bound as a file",
+    why="Without :image-src=/ that place holds the file itself, and not the folder with Python.",
+    source="LUMI-AI-Guide, 02-setting-up-environment; singularity exec(1) --bind",
+)
+def squashed_bind(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `-B env.sqsh:/user-software`."""
+    for step in job.steps:
+        for word in step.container.binds if step.container else ():
+            for part in word.known.split(","):
+                source = part.split(":")[0]
+                if re.search(r"\.(sqsh|sqfs|squashfs)$", source) and "image-src" not in part:
+                    yield Hit(
+                        f"{source.rpartition('/')[2]} is bound as a file, and not as the folder "
+                        "that is in it.",
+                        f"Write {part}:image-src=/.",
+                        word.at,
+                    )
+
+
+RULES: tuple[Rule, ...] = (
+    modules_of_other_generation,
+    no_binds,
+    unbound_path,
+    squashed_bind,
+)

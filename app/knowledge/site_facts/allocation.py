@@ -1,0 +1,117 @@
+"""What a job gets at a site: its partition in the profile, and whether it has its nodes alone."""
+
+from dataclasses import dataclass
+
+from lumitui.app.knowledge.model.command_words import Option
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.rule import Severity
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
+"""Slurm's options that ask for GPUs, besides `--gres=gpu`."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A partition of the profile, by the name that the profile gives it."""
+
+    name: str
+    partition: Partition
+
+
+def qos_of(partition: Partition) -> str | None:
+    """Return the QOS that every job of an entry names; None: it needs none."""
+    found = (each.removeprefix("--qos=") for each in partition.arguments if "--qos=" in each)
+    return next(found, None)
+
+
+def queue_of(job: Job, site: Site) -> Queue | None:
+    """Return the partition that the job goes to; None: it names none, or one that is not known.
+
+    Where entries of a profile are QOSs, the QOS decides.
+    """
+    name, qos = job.resources.partition or site.default_partition, job.resources.qos
+    fits = []
+    for entry, partition in site.partitions.items():
+        own, needed = partition.slurm_partition or entry, qos_of(partition)
+        if qos is not None and needed == qos and name in (None, own, entry):
+            return Queue(entry, partition)
+        if name is not None and needed is None and name in (own, entry):
+            fits.append(Queue(entry, partition))
+    return fits[0] if len(fits) == 1 else None
+
+
+def is_exclusive(job: Job) -> bool:
+    """Return whether the job itself asks for whole nodes, wherever it runs."""
+    option = job.options.get("exclusive")
+    return option is not None and option.value not in ("user", "mcs", "topo")
+
+
+def whole_nodes(job: Job, site: Site) -> bool | None:
+    """Return whether the job has its nodes alone; None: its partition is not known."""
+    if is_exclusive(job):
+        return True
+    queue = queue_of(job, site)
+    if queue is None:
+        return None
+    if queue.partition.allocation == "node":
+        return True
+    if not queue.partition.whole_when_full:
+        # Of a node that only the same person's jobs share, a job may have all cores or not.
+        return None if job.options.has("exclusive") else False
+    return fills_nodes(job, site)
+
+
+def fills_nodes(job: Job, site: Site) -> bool:
+    """Return whether the job asks for all GPUs and cores of its nodes: no other fits there."""
+    cores = cores_of_node(job)
+    if gpus_of_node(job) != site.node.gpus or cores is None:
+        return False
+    return cores >= len(site.node.usable_cores)
+
+
+def gpus_of_node(job: Job) -> int | None:
+    """Return the GPUs of each node that the job asks for; None: not asked, or not known."""
+    return job.resources.gpus_per_node
+
+
+def cores_of_node(job: Job) -> int | None:
+    """Return the cores of each node that the job asks for; None: not known."""
+    asked = job.resources
+    tasks = asked.tasks_per_node
+    if tasks is None and asked.tasks is not None:
+        tasks = -(-asked.tasks // job.nodes)
+    if tasks is None:
+        tasks = 1
+    cores = job.options.get("cpus-per-task")
+    if cores is not None and asked.cpus_per_task is None:
+        return None
+    return tasks * (asked.cpus_per_task or 1)
+
+
+def asks_for_gpus(job: Job) -> bool:
+    """Return whether any option asks for GPUs, of whichever number."""
+    return job.options.has(*GPU_OPTIONS, "tres-per-task", "ntasks-per-gpu") or gres_gpu(job)
+
+
+def gres_gpu(job: Job) -> bool:
+    """Return whether `--gres` asks for GPUs."""
+    return any(item.name == "gres" and "gpu" in (item.value or "") for item in job.options.all)
+
+
+def gpu_option(job: Job) -> Option | None:
+    """Return the option that asks for the job's GPUs per node, or in all."""
+    found = [
+        item
+        for item in job.options.all
+        if item.name in GPU_OPTIONS or (item.name == "gres" and "gpu" in (item.value or ""))
+    ]
+    return found[-1] if found else None
+
+
+def severity_since(site: Site, release: tuple[int, int]) -> Severity:
+    """Return how bad is what Slurm refuses from a release on, at this site."""
+    numbers = site.slurm_version.split(".")[:2]
+    known = all(number.isdecimal() for number in numbers) and len(numbers) == 2
+    return "error" if known and tuple(map(int, numbers)) >= release else "note"

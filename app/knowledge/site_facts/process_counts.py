@@ -1,0 +1,106 @@
+"""How many processes a step starts, as rules ask it. Pure."""
+
+import re
+
+from lumitui.app.knowledge.model.command_words import Variable
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.steps import Step
+
+PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
+"""Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""
+RANK_VARIABLES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
+"""What Slurm sets for each task of a step; in the batch script they are those of its only task."""
+
+
+def nodes_of(job: Job, step: Step) -> int:
+    """Return on how many nodes a step starts something."""
+    if step.srun is None:
+        return 1
+    return step.srun.number("nodes") or job.nodes
+
+
+def tasks_per_node_of(job: Job, step: Step) -> int | None:
+    """Return how many tasks srun starts on each node; None: an option decides that is not read."""
+    asked, nodes = job.resources, nodes_of(job, step)
+    if step.srun is None:
+        return 1
+    if step.srun.has("ntasks-per-node"):
+        return step.srun.number("ntasks-per-node")
+    if step.srun.has("ntasks"):
+        tasks = step.srun.number("ntasks")
+        return None if tasks is None else -(-tasks // nodes)
+    if job.options.has("ntasks-per-gpu", "ntasks-per-core") or step.srun.has("ntasks-per-gpu"):
+        return None
+    if asked.tasks_per_node is not None:
+        return asked.tasks_per_node
+    if job.options.has("ntasks-per-node", "ntasks") and asked.tasks is None:
+        return None
+    return -(-asked.tasks // job.nodes) if asked.tasks else 1
+
+
+def tasks_of(job: Job, step: Step) -> int | None:
+    """Return how many tasks srun starts in all; None: not known."""
+    each = tasks_per_node_of(job, step)
+    if step.srun and (total := step.srun.number("ntasks")) is not None:
+        return total
+    if step.srun and job.resources.tasks and not step.srun.has("nodes", "ntasks-per-node"):
+        return job.resources.tasks
+    return None if each is None else each * nodes_of(job, step)
+
+
+_BY_RANK = re.compile(r"\$\{?(SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\b")
+
+
+def shows_own_gpu(variable: Variable) -> bool:
+    """Whether a variable shows each task the one GPU of its number on the node."""
+    return variable.name.endswith("_VISIBLE_DEVICES") and bool(_BY_RANK.search(variable.value))
+
+
+def has_one_rank(job: Job, step: Step) -> bool:
+    """Whether each torchrun of a step starts one rank, whose LOCAL_RANK is then 0."""
+    told = step.launcher_options.value("nproc-per-node")
+    silent = job.variable("PET_NPROC_PER_NODE") is None
+    count = amount(job, told) if told is not None else 1 if silent else None
+    return step.launcher == "torchrun" and count == 1
+
+
+def starts_one_rank_each(job: Job, step: Step) -> bool:
+    """Whether each task starts torchrun for one rank, on a GPU of its own.
+
+    Such launches meet in no port: they stand alone, or are told how many they are.
+    """
+    options, number = step.launcher_options, job.steps.index(step)
+    apart = options.has("standalone") or (options.value("nnodes") or "1") not in ("1", "1:1")
+    own = any(shows_own_gpu(each) and each.step in (None, number) for each in job.variables)
+    given = any(each is not None and each.has("gpus-per-task") for each in (step.srun, job.options))
+    return has_one_rank(job, step) and apart and (own or given)
+
+
+def amount(job: Job, text: str | None) -> int | None:
+    """Return the number that a text is, or that Slurm's variable in it has in the batch script."""
+    asked, plain = job.resources, (text or "").strip().replace("{", "").replace("}", "")
+    if plain.isdecimal() and len(plain) <= 12:
+        return int(plain)
+    values = {
+        "$SLURM_GPUS": job.options.number("gpus"),
+        "$SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+        "$SLURM_GPUS_PER_NODE": job.options.number("gpus-per-node"),
+        "$SLURM_NNODES": job.nodes,
+        "$SLURM_JOB_NUM_NODES": job.nodes,
+        "$SLURM_NTASKS": asked.tasks,
+        "$SLURM_NPROCS": asked.tasks,
+        "$SLURM_NTASKS_PER_NODE": job.options.number("ntasks-per-node"),
+        "$SLURM_CPUS_PER_TASK": job.options.number("cpus-per-task"),
+    }
+    return values.get(plain)
+
+
+def loses_ranks(job: Job, name: str) -> bool:
+    """Whether a rank variable of Slurm differs between tasks: the batch's own is wrong for some."""
+    asked = job.resources
+    tasks = asked.tasks or (asked.tasks_per_node or 1) * job.nodes
+    if name == "SLURM_NODEID":
+        return job.nodes > 1
+    if name == "SLURM_LOCALID":
+        return tasks > job.nodes
+    return tasks > 1

@@ -1,0 +1,263 @@
+"""The adviser: a table of rules that find what is wrong or unwise about a launch. Pure.
+
+Each rule is one function. The source in its finding is the document that says so, named as in
+the profiles.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.script_args import argument_value
+from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.launch.adviser import lint_findings
+from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
+from lumitui.app.launch.placement import Placement, placement_of
+from lumitui.app.launch.rules import (
+    architecture_rules,
+    binding_rules,
+    chain_rules,
+    launcher_rules,
+    mistakes,
+    offline_rules,
+    partition_rules,
+    relaunch_rules,
+    slurm_rules,
+    venv_rules,
+)
+from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.secret_shapes import marks_in, shape_of
+from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES
+
+
+def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
+    site = place.site
+    if objection := site.account.objection(launch.spec.account):
+        like = f", in the form {site.account.example}" if site.account.example else ""
+        yield Finding(
+            "account",
+            "error",
+            f"The job for {site.name} {objection}.",
+            f"Set `account:` to your own project{like}.",
+            "sbatch(1) --account; the site's profile",
+            field="account",
+        )
+
+
+def _retired(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if place.site.is_closed(date.today()):
+        site, other = place.site, place.site.replaced_by
+        yield Finding(
+            "retired",
+            "error",
+            f"{site.name} has run no jobs since {site.retired}.{_readable(site)}",
+            f"Use {other}, which takes its place: `site: {other}`."
+            if other
+            else "Choose another site.",
+            "the site's profile",
+            field="site",
+        )
+
+
+def _readable(site: Site) -> str:
+    """Return until when the files of a retired site can be read."""
+    if site.readable_until is None:
+        return ""
+    over = date.today() > date.fromisoformat(site.readable_until)
+    return f" Its files {'could' if over else 'can'} be read there until {site.readable_until}."
+
+
+def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.launcher not in place.site.launchers:
+        yield Finding(
+            "launcher",
+            "error",
+            f"The launcher {launch.spec.launcher} does not work at {place.site.name}.",
+            f"Use {' or '.join(place.site.launchers)}.",
+            "the site's profile",
+            field="launcher",
+            fix=Fix(f"use {place.site.launchers[0]}", "launcher", place.site.launchers[0]),
+        )
+
+
+def _environment(launch: Launch, place: Placement) -> Iterator[Finding]:
+    container = place.container
+    for name in container.forbidden_environment if container else ():
+        if name in launch.spec.env:
+            yield Finding(
+                "container-variable",
+                "error" if launch.spec.nodes > 1 else "warning",
+                f"{name} breaks this generation of containers on several nodes.",
+                f"Remove {name} from `env:`.",
+                container.note or "the site's profile" if container else "",
+                field=f"env.{name}",
+                fix=Fix(f"remove {name}", f"env.{name}", None),
+            )
+
+
+def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
+    choice = launch.spec.container
+    patterns = {name: item.images for name, item in place.site.containers.items() if item.images}
+    if choice.none or choice.image is None or not patterns:
+        return
+    homes = [name for name, pattern in patterns.items() if re.search(pattern, choice.image)]
+    taken = choice.generation or place.site.default_container
+    if homes and taken not in homes:
+        yield Finding(
+            "image-generation",
+            "error",
+            f"The image belongs to the generation {homes[0]}, but the job uses {taken}, "
+            "whose modules, call and torchrun options do not fit it.",
+            f"Set `container: {{generation: {homes[0]}}}`.",
+            "the site's profile, containers",
+            field="container.image",
+            fix=Fix(f"use the generation {homes[0]}", "container.generation", homes[0]),
+        )
+    elif not homes and choice.generation is None:
+        yield Finding(
+            "image-unknown",
+            "note",
+            "The image's name does not show its generation: the job uses the modules, the call and "
+            f"the options of {taken}.",
+            f"Name the generation it was built on: "
+            f"`container: {{generation: {' or '.join(patterns)}}}`.",
+            "the site's profile, containers",
+            field="container.image",
+        )
+
+
+def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.name in ("bash", "interactive"):
+        yield Finding(
+            "job-name",
+            "warning",
+            f"The name {launch.spec.name!r} switches Lightning's Slurm detection off.",
+            "Choose another `name:`.",
+            "Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
+            field="name",
+        )
+
+
+def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    words = [(f"env.{name}", value) for name, value in spec.env.items()]
+    words += [("args", text) for text in (*spec.args, *spec.resume)]
+    words += [("sbatch", text) for text in spec.sbatch]
+    for key, text in words:
+        for mark in marks_in(text.encode("utf-8", "surrogateescape")):
+            shape = shape_of(mark)
+            yield Finding(
+                "secret-in-words",
+                "warning",
+                f"`{key}:` has {shape.what} in it, which goes into the script, the history and "
+                "the job's environment or command line.",
+                "Name the variable under `secrets:`, and let the program read it from there.",
+                shape.source,
+                field=key,
+            )
+
+
+def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    if spec.ship != "archive":
+        return
+    disk = f" (local disk: {place.site.node.local_disk})" if place.site.node.local_disk else ""
+    yield Finding(
+        "archive",
+        "note",
+        f"The code is sent as one archive, like every project over {MAX_FILES} files or "
+        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.node_folder}{disk} "
+        "before the launch, and what the program writes beside its code is lost when the job ends.",
+        "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
+        "the site's profile, node_folder",
+        field="ship",
+    )
+    lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
+    if lost:
+        yield Finding(
+            "archive-fetch",
+            "warning",
+            f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
+            "Let the program write it to $RUN_DIR, and name it from there.",
+            "templates/job/job.sh.j2",
+            field="fetch",
+        )
+
+
+def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
+    zero = sent_config(launch).get("zero_optimization")
+    configured = zero.get("stage") if isinstance(zero, dict) else None
+    stage = STRATEGIES[launch.spec.strategy].zero_stage
+    if configured is not None and stage and configured != stage:
+        yield Finding(
+            "zero-stage",
+            "warning",
+            f"The strategy is {launch.spec.strategy}, but its configuration has stage "
+            f"{configured}.",
+            "Give both the same stage.",
+            "DeepSpeed configuration, zero_optimization.stage",
+            field="strategy",
+        )
+
+
+def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
+    name = launch.spec.scale.batch.arg if launch.spec.scale else None
+    micro = sent_config(launch).get(MICRO)
+    text = argument_value(launch.spec.args, name) if name else None
+    if micro is not None and text is not None and whole(text) != micro:
+        yield Finding(
+            "two-micro-batches",
+            "warning",
+            f"{name} is {text}, but DeepSpeed's micro batch is {micro}: the script does not "
+            f"train on the global batch of {launch.global_batch} shown here.",
+            f"Set {name} to {micro}, or `{MICRO}` to {text}.",
+            f"DeepSpeed configuration, {MICRO}",
+            field="args",
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    _retired,
+    _account,
+    *partition_rules.RULES,
+    *slurm_rules.RULES,
+    *chain_rules.RULES,
+    *relaunch_rules.RULES,
+    *launcher_rules.RULES,
+    *offline_rules.RULES,
+    *venv_rules.RULES,
+    *mistakes.RULES,
+    _launcher,
+    _environment,
+    _image,
+    *architecture_rules.RULES,
+    _strategy_stage,
+    _two_micro_batches,
+    *binding_rules.RULES,
+    _lightning_name,
+    _archive,
+    _keys_in_words,
+)
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+_ALSO = {
+    "architecture": "image-of-other-processor",
+    "image-generation": "modules-of-other-generation",
+    "launcher": "launcher-of-site",
+    "own-option": "option-twice",
+}
+"""Rules here whose finding a rule about any script would say again in other words."""
+
+
+def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None) -> list[Finding]:
+    """Return everything that the rules find in `launch`, errors first.
+
+    Those about the job file come first, then those about any job, which say nothing again. `files`
+    has texts of the project, by their paths in it.
+    """
+    place = placement_of(launch.spec, site)
+    found = [finding for rule in RULES for finding in rule(launch, place)]
+    said = {_ALSO.get(finding.id, finding.id) for finding in found} | {one.id for one in found}
+    found += [one for one in lint_findings.findings(launch, place, files) if one.id not in said]
+    return sorted(found, key=lambda finding: _ORDER[finding.severity])

@@ -1,0 +1,181 @@
+"""A launch as the neutral job that the adviser's rules read, with the job file's fields. Pure.
+
+The rules see the launch's script for plain Slurm, read as any other script is, so that nothing but
+the templates says what a launcher does. What is added is the key of the job file that each part
+comes from.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.model.command_words import Option, Options, Variable, Word
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.model.steps import Command, ContainerCall, Step
+from lumitui.app.launch.compose import plain_script
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.script.program_call import BUNDLED
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
+
+_FIELDS = {
+    "account": "account", "partition": "partition", "qos": "partition", "nodes": "nodes",
+    "gpus": "gpus_per_node", "gpus-per-node": "gpus_per_node", "gres": "gpus_per_node",
+    "ntasks-per-node": "gpus_per_node", "cpus-per-task": "cpus_per_task", "mem": "memory",
+    "mem-per-cpu": "memory", "mem-per-gpu": "memory", "exclusive": "exclusive", "time": "time",
+    "signal": "signal", "requeue": "chain", "job-name": "name",
+}  # fmt: skip
+"""The key of the job file that each option of sbatch comes from."""
+_NAME = "job"
+"""The name that the script is read with: a person's own may have any character."""
+
+
+def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> Job:
+    """Return the launch as a neutral job.
+
+    Args:
+        launch: What would be sent.
+        place: Its job file at its site.
+        files: Texts of the project, by their paths in it; None: they are not at hand.
+
+    Raises:
+        InputError: as `compose`.
+    """
+    spec, site = place.spec, place.site
+    script = plain_script(launch, site, _NAME)
+    job = read_script(script, site=site)
+    texts = dict(files or {})
+    if config := launch.texts.get(DEEPSPEED_CONFIG):
+        texts[_config_name(spec)] = config  # as it is sent, with the batch of these ranks
+    return replace(
+        job,
+        origin="job file",
+        name=spec.name,
+        options=_options(job.options, spec),
+        variables=tuple(_variable(item, spec) for item in job.variables),
+        commands=(*job.commands, *_links(spec)),
+        steps=tuple(_steps(job.steps, place)),
+        files=MappingProxyType(texts),
+        strategy=spec.strategy,
+    )
+
+
+def _links(spec: JobSpec) -> Iterator[Command]:
+    """Yield `links:` as commands: they are made before the job starts."""
+    for name, target in spec.links.items():
+        at = Position(field=f"links.{name}")
+        yield Command("ln", (Word("-s", at), Word(target, at), Word(name, at)), at)
+
+
+def _config_name(spec: JobSpec) -> str:
+    """Return the project's name of DeepSpeed's configuration, of which the run gets a copy."""
+    return spec.deepspeed.config if spec.deepspeed else DEEPSPEED_CONFIG
+
+
+def _at(place: Position, field: str) -> Position:
+    return replace(place, field=field)
+
+
+def _options(options: Options, spec: JobSpec) -> Options:
+    return Options(tuple(_option(option, spec) for option in options.all))
+
+
+def _option(option: Option, spec: JobSpec) -> Option:
+    if option.name == "job-name":
+        return replace(option, value=spec.name, at=_at(option.at, "name"))
+    own = any(_same(option, text) for text in spec.sbatch)
+    field = "sbatch" if own else _FIELDS.get(option.name, "")
+    return replace(option, at=_at(option.at, field))
+
+
+def _same(option: Option, text: str) -> bool:
+    """Whether an option is one of `sbatch:`, as it is written there."""
+    return option.raw.strip() == text.strip()
+
+
+def _variable(variable: Variable, spec: JobSpec) -> Variable:
+    if variable.name == "SIF" and spec.container.image:
+        return replace(variable, at=_at(variable.at, "container.image"))
+    own = variable.name in spec.env and variable.shell == "batch"
+    if not own:
+        return variable
+    return replace(variable, at=_at(variable.at, f"env.{variable.name}"))
+
+
+def _steps(steps: tuple[Step, ...], place: Placement) -> Iterator[Step]:
+    """Yield the steps; the job's own program trains, whatever it is called, and nothing else."""
+    trainer, spec = place.trainer, place.spec
+    path = f"{BUNDLED}/{trainer.file}" if trainer else spec.script or ""
+    for step in steps:
+        if step.program is not None and step.program.known.endswith(f"/{path}"):
+            yield _main(replace(step, trains=True), spec)
+        elif step.program is not None and step.program.text == "$@" and spec.script:
+            yield _main(_own_command(step, spec), spec)
+        else:
+            yield replace(step, trains=False)
+
+
+def _own_command(step: Step, spec: JobSpec) -> Step:
+    """Return the step of a script without an interpreter, which a shell starts by its `"$@"`."""
+    at = step.at
+    words = tuple(Word(text, at, value=text) for text in spec.args)
+    resume = tuple(Word(text, _at(at, "resume"), value=text) for text in spec.resume)
+    program = Word(spec.script or "", at, value=spec.script)
+    return replace(step, trains=True, program=program, arguments=(*words, *resume))
+
+
+def _main(step: Step, spec: JobSpec) -> Step:
+    """Return the step of the job's program with the job file's fields, and its name for it."""
+    container = _container(step.container, spec) if step.container else None
+    field = "trainer" if spec.trainer else "script"
+    program = step.program
+    if program is not None and spec.script and program.known.endswith(spec.script):
+        program = replace(program, text=spec.script, value=spec.script)
+    return replace(
+        step,
+        at=_at(step.at, "launcher"),
+        container=container,
+        srun=_launching(step.srun) if step.srun else None,
+        launcher_options=_launching(step.launcher_options),
+        program=replace(program, at=_at(program.at, field)) if program else None,
+        arguments=tuple(_arguments(step.arguments, spec)),
+    )
+
+
+def _arguments(words: tuple[Word, ...], spec: JobSpec) -> Iterator[Word]:
+    """Yield the program's arguments, with those of `resume:` in place of the script's variable."""
+    for word in words:
+        if word.at.field == "resume":
+            yield word
+        elif word.known.startswith("${resume["):
+            at = _at(word.at, "resume")
+            yield from (Word(text, at, value=text) for text in spec.resume)
+        else:
+            yield _argument(word, spec)
+
+
+def _argument(word: Word, spec: JobSpec) -> Word:
+    if word.known.endswith(f"/{DEEPSPEED_CONFIG}"):
+        name = _config_name(spec)
+        return replace(word, text=name, value=name, at=_at(word.at, "deepspeed.config"))
+    return _word(word, "args")
+
+
+def _launching(options: Options) -> Options:
+    return Options(tuple(replace(item, at=_at(item.at, "launcher")) for item in options.all))
+
+
+def _container(call: ContainerCall, spec: JobSpec) -> ContainerCall:
+    binds = tuple(
+        _word(bind, "container.binds" if bind.known in spec.container.binds else "")
+        for bind in call.binds
+    )
+    image = _word(call.image, "container.image") if call.image else None
+    return replace(call, at=_at(call.at, "container.image"), image=image, binds=binds)
+
+
+def _word(word: Word, field: str) -> Word:
+    return replace(word, at=_at(word.at, field))

@@ -1,0 +1,58 @@
+"""The rule about a shell script that each rank starts, and that starts ranks itself. Pure.
+
+In an sbatch script the reader goes into such a file, and `launcher-tasks` speaks.
+"""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.bash.script_reader import read_script
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.profile import Site
+
+_ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|flock|mkdir .*lock")
+"""A script that asks which task it is may start its ranks in one of them alone."""
+
+
+def findings(job: Job, site: Site) -> Iterator[Finding]:
+    """Yield what a job's own shell script starts again in each of its ranks."""
+    ranks = job.rank.per_node or 1
+    for step in job.training:
+        name = step.program.known if step.program else ""
+        text = _text(job, name)
+        if not text or step.python or ranks < 2 or _ONE_TASK.search(text):
+            continue
+        inner = next(_launches(text, site), None)
+        if inner is None:
+            continue
+        what = "srun" if inner.launcher in ("srun", "plain") else inner.launcher
+        program = inner.program.known if inner.program else "the program"
+        known = what if what in site.launchers else "srun"
+        yield Finding(
+            "launcher-in-each-task",
+            "error",
+            f"{name} starts ranks with {what}, and is itself started for each of the {ranks} "
+            "ranks of a node: each starts all of them again.",
+            f"Let the job file start {program}: `launcher: {known}` and `script: {program}`.",
+            "pytorch, torch/distributed/run.py: one agent a node; srun(1)",
+            field="script",
+        )
+
+
+def _text(job: Job, name: str) -> str:
+    """Return the shell script's text; "": it is none, or not at hand."""
+    plain = name.removeprefix("./")
+    shells = {file: text for file, text in job.files.items() if not file.endswith(".py")}
+    found = [text for file, text in shells.items() if file == plain or plain.endswith(f"/{file}")]
+    return found[0] if len(found) == 1 and "\0" not in found[0] else ""
+
+
+def _launches(text: str, site: Site) -> Iterator[Step]:
+    """Yield the steps of a script that start several ranks."""
+    for step in read_script(text, site=site).steps:
+        options = step.launcher_options
+        single = options.value("nproc-per-node", "np", "num-processes", "num-gpus") == "1"
+        if step.trains and (step.srun is not None or step.launcher != "plain") and not single:
+            yield step

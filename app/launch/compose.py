@@ -1,0 +1,327 @@
+"""From a job file and a profile to a launch: `compose` derives the job script. Pure."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import jinja2
+
+from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
+from lumitui.app.job.script_args import argument_value, batch_argument
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.stop_lead import lead_of, signal_of
+from lumitui.app.launch import deepspeed_batch as batches
+from lumitui.app.launch.core_binding import taskset_list
+from lumitui.app.launch.job_price import device_options, memory_options, price_of
+from lumitui.app.launch.launcher_templates import TEMPLATES, TRAINER_FOLDER
+from lumitui.app.launch.layout import layout_of
+from lumitui.app.launch.placement import Placement, placement_of
+from lumitui.app.launch.script import staged
+from lumitui.app.launch.script.program_call import (
+    PROBE,
+    Program,
+    code_folder,
+    container_call,
+    container_environment,
+    expand,
+    gpu_numbers,
+    interpreter,
+    mpi_of,
+    preflight_of,
+    program_of,
+)
+from lumitui.app.launch.script.venv_script import venv_name, venv_values
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.run_folder import (
+    CODE_ARCHIVE,
+    DEEPSPEED_CONFIG,
+    MACHINERY,
+    PREFLIGHT_SCRIPTS,
+    PROBE_SCRIPT,
+    VENV_SCRIPT,
+)
+from lumitui.remote.site.shell_text import quote
+
+_PROOF = "proof.sh"
+"""What every job measures before its program starts: after the machinery."""
+_FAILED_RANK = "failed_rank.sh"
+"""What a launcher says of the rank that failed, also in every job."""
+_CHAIN = "chain.sh"
+"""What the machinery of a job with `chain:` has besides."""
+_RELAUNCH = "relaunch.sh"
+"""The same of one with `relaunch:`."""
+_COMPILED = "compiled.sh"
+"""The same of one whose compilers write into folders of the job's own."""
+_COMPILERS = (
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "MIOPEN_CUSTOM_CACHE_DIR",
+    "MIOPEN_USER_DB_PATH",
+)
+"""Variables with the folders of what Inductor, Triton and MIOpen compiled."""
+_STAGE = "stage.sh"
+"""The same of one with `stage:`."""
+_OWN = "${NODE_TMP}/"
+"""Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
+
+
+def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -> Launch:
+    """Return the launch that `spec` means at `site`.
+
+    `deepspeed_config` is the text of the job's DeepSpeed configuration, for a strategy that
+    needs one.
+
+    Raises:
+        InputError: the job cannot be composed. What is only unwise is left to the adviser.
+    """
+    if spec.grid:
+        raise InputError(
+            "The job file has a grid of several runs.",
+            "Remove `grid:`, or use `lumitui submit`, which sends them all.",
+            field="grid",
+        )
+    place = placement_of(spec, site)
+    layout = layout_of(place)
+    config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
+    program = program_of(place, has_config=config is not None)
+    machinery = "".join(map(_template, _machinery(place)))
+    files = [LaunchFile(MACHINERY, machinery), LaunchFile(PROBE_SCRIPT, _template(PROBE_SCRIPT))]
+    if place.preflight != "off":
+        files += [LaunchFile(name, _template(f"preflight/{name}")) for name in PREFLIGHT_SCRIPTS]
+    if spec.venv:
+        files.append(LaunchFile(VENV_SCRIPT, _render("job/venv.sh.j2", venv_values(place))))
+    if config is not None:
+        files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
+    return Launch(
+        spec=spec,
+        script=_script(place, layout, program),
+        layout=layout,
+        price=price_of(place, layout),
+        files=tuple(files),
+        global_batch=train or _global_batch(spec, layout),
+        can_resume=bool(place.resume_arguments),
+    )
+
+
+def _machinery(place: Placement) -> Iterator[str]:
+    """Yield the files that make up what the script calls."""
+    spec = place.spec
+    yield MACHINERY
+    yield _PROOF
+    yield _FAILED_RANK
+    if _compiled(place, container_environment(place)):
+        yield _COMPILED
+    if spec.chain > 1:
+        yield _CHAIN
+    if spec.relaunch:
+        yield _RELAUNCH
+    if spec.stage:
+        yield _STAGE
+
+
+def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
+    """Return the job's own folders in which compilers keep what they made."""
+    if not place.spec.keep_compiled:
+        return []
+    folders = (environment.get(name, "") for name in _COMPILERS)
+    return [path.removeprefix(_OWN) for path in folders if path.startswith(_OWN)]
+
+
+def plain_script(launch: Launch, site: Site, name: str) -> str:
+    """Return the launch's script for plain Slurm, which needs nothing of lumitui's beside it.
+
+    Its job and its log are called `name`.
+
+    Raises:
+        InputError: as `compose`.
+    """
+    place = placement_of(launch.spec, site)
+    has_config = any(file.name == DEEPSPEED_CONFIG for file in launch.files)
+    program = program_of(place, has_config=has_config)
+    own = (f"--job-name={name}", "--output=slurm-%x-%j.out")
+    return _script(place, launch.layout, program, plain=own)
+
+
+def _script(
+    place: Placement, layout: Layout, program: Program, *, plain: tuple[str, ...] = ()
+) -> str:
+    """Return job.sh; with the further options `plain`, the one for plain Slurm.
+
+    The launcher's command is a function, which the probe and then the program are given to; in the
+    plain one it is the command itself.
+    """
+    signal = _stop_signal(place)
+    values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(place, signal)}
+    values["save_seconds"] = _save_seconds(signal)
+    values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
+    directives = _directives(place, layout, signal, exported=bool(plain))
+    values |= {"directives": [*directives, *plain]}
+    values |= {"relaunch": 0 if plain else place.spec.relaunch}
+    preflight = preflight_of(place, layout)
+    words = [each.words_for(place.launcher) for each in (program, PROBE, preflight)]
+    values |= dict(zip(("program", "probe", "preflight_program"), words, strict=True))
+    values |= {"started": words[0] if plain else '"$@"'}
+    launch = _render(f"launchers/{place.launcher.name}.sh.j2", values)
+    launch = launch.strip("\n")
+    body = launch if plain else "\n".join(f"  {line}" for line in launch.split("\n"))
+    return _render("job/job.sh.j2", values | {"launch": body}).rstrip("\n") + "\n"
+
+
+def _values(place: Placement, layout: Layout) -> dict[str, object]:
+    """Return what the templates of the script and of its launcher both read."""
+    spec, site, container = place.spec, place.site, place.container
+    venv = venv_name(place) if spec.venv else spec.container.venv or ""
+    activate = container.activate if container and not venv else ""
+    environment = container_environment(place)
+    own = [path.removeprefix(_OWN) for path in site.node_directories if path.startswith(_OWN)]
+    packed = spec.ship == "archive"
+    needs_tmp = packed or own or any("${NODE_TMP}" in value for value in environment.values())
+    mpi = mpi_of(place)
+    return {
+        "modules": (*place.runtime.modules, *(mpi.modules if mpi else ())),
+        "container": container_call(place),
+        "venv": venv if spec.venv else "",
+        "generation": spec.container.generation or site.default_container,
+        "image": staged.word(place.image, spec.stage),
+        "environment": environment,
+        "user_environment": {
+            name: staged.word(value, spec.stage) for name, value in spec.env.items()
+        },
+        "staged": list(spec.stage),
+        "staged_links": {one.link: name for name, one in spec.stage.items() if one.link},
+        "secrets": spec.secrets,
+        "node_tmp": place.node_folder if needs_tmp else "",
+        "node_folders": own,
+        "node_directories": [path for path in site.node_directories if not path.startswith(_OWN)],
+        "launcher_tasks": place.launcher.tasks,
+        "scheduler": site.scheduler,
+        "binding": place.launcher.binding,
+        "mpi": mpi,
+        "hostfile": spec.hostfile,
+        "visible_gpus": site.visible_gpus,
+        "some_gpus": layout.gpus_per_node < site.node.gpus and not layout.on_cpu,
+        "gpu_numbers": gpu_numbers(place, layout),
+        "layout": layout,
+        "masks": layout.masks,
+        "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),
+        "measured_nodes": measured_nodes(layout.nodes),
+        "code_folder": code_folder(place),
+        "workdir": spec.workdir,
+        "archive": CODE_ARCHIVE if packed else "",
+        "links": spec.links,
+        "limit": walltime.seconds_of(spec.time),
+        "lead": lead_of(spec) or 0,
+        "can_resume": bool(place.resume_arguments),
+        "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
+        "proof": spec.proof,
+        "preflight": place.preflight,
+        "compiled": _compiled(place, environment),
+        "compiled_for": "|".join((site.node.gpu, venv, place.runtime.python)),
+        "activate": f"{activate}; " if activate else "",
+        "python": interpreter(place),
+        "torchrun_binding": place.torchrun_binding,
+    }
+
+
+def _directives(
+    place: Placement, layout: Layout, signal: str | None, *, exported: bool
+) -> list[str]:
+    """Return the options of the script's #SBATCH lines; none has a variable."""
+    spec, site = place.spec, place.site
+    lines = []
+    if site.account.required:
+        lines.append(f"--account={spec.account}")
+    lines += [f"--partition={place.partition.slurm_partition or spec.partition}"]
+    lines += [f"--nodes={spec.nodes}", *device_options(place, layout)]
+    lines += [
+        f"--ntasks-per-node={layout.tasks_per_node}",
+        f"--cpus-per-task={layout.cpus_per_task}",
+    ]
+    if spec.exclusive and place.partition.allocation == "shared":
+        lines.append("--exclusive")
+    lines += memory_options(place, layout)
+    lines += [f"--time={spec.time}", "--open-mode=append"]
+    if spec.chain > 1 and not exported:
+        lines.append("--requeue")  # where a site's default forbids it, an attempt could not go back
+    if signal:
+        lines.append(f"--signal={signal}")
+    lines += [*site.sbatch_arguments, *place.partition.arguments]
+    return [*lines, *spec.sbatch]
+
+
+def _stop_signal(place: Placement) -> str | None:
+    """Return sbatch's `--signal` of this job: the one it asks for, or another in its place.
+
+    A bundled trainer looks for a file that the script makes when the signal comes (`B:`), under
+    each launcher. Any other program gets the signal, unless it asks for the file (`B:`). A
+    torchrun without `--signals-to-handle` dies of SIGUSR1; every version passes on SIGTERM.
+    """
+    launcher = place.launcher
+    wanted = signal_of(place.spec)
+    if wanted and (place.trainer or wanted.startswith("B:")):
+        return f"B:{wanted.removeprefix('B:')}"
+    if launcher.signals == "none":
+        return None  # Slurm signals the tasks of steps: there are none, or they pass nothing on
+    if wanted is None or launcher.signals == "all":
+        return wanted
+    if place.runtime.torchrun_signals:
+        return wanted
+    return f"TERM@{wanted.partition('@')[2]}"
+
+
+def _to_script(signal: str | None) -> str:
+    """Return the signal that the script itself gets, or nothing."""
+    to_script, _, name = (signal or "").partition("@")[0].rpartition(":")
+    return name if to_script else ""
+
+
+def _save_seconds(signal: str | None) -> int | None:
+    """Return how long torchrun waits for ranks that save on a signal that it passes on.
+
+    Without it torchrun kills them after 30 s; before PyTorch 2.12 the variable is ignored.
+    """
+    name, _, lead = (signal or "").partition("@")
+    return int(lead) if lead.isdecimal() and not name.startswith("B:") else None
+
+
+def _handled(place: Placement, signal: str | None) -> str:
+    """Return the signal for torchrun's `--signals-to-handle`; it passes on SIGTERM by itself.
+
+    Of a bundled trainer it is the one that a person may send by hand.
+    """
+    name = (signal or "").partition("@")[0].rpartition(":")[2].removeprefix("SIG")
+    return f"SIG{name}" if name not in ("", "TERM") and place.runtime.torchrun_signals else ""
+
+
+def _global_batch(spec: JobSpec, layout: Layout) -> int | None:
+    name = batch_argument(spec)
+    size = batches.whole(argument_value(spec.args, name)) if name else None
+    return None if size is None else size * layout.world_size
+
+
+@cache
+def _template(name: str) -> str:
+    """Return a file that goes to the run's folder as it is."""
+    folder = TRAINER_FOLDER if name.startswith("preflight/") else TEMPLATES / "job"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _render(template: str, values: Mapping[str, object]) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        keep_trailing_newline=True,
+    )
+    environment.filters["sh"] = quote
+    environment.filters["expand"] = expand
+    return environment

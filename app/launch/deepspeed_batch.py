@@ -1,0 +1,205 @@
+"""A job's DeepSpeed configuration, with `train = micro * accumulation * world size` kept true.
+
+Source: microsoft/DeepSpeed, deepspeed/runtime/config.py, `_set_batch_related_parameters`.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+import hjson
+
+from lumitui.app.job.launch import Launch, Layout
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.strategies import STRATEGIES, Strategy
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
+
+TRAIN = "train_batch_size"
+MICRO = "train_micro_batch_size_per_gpu"
+ACCUMULATION = "gradient_accumulation_steps"
+_LARGEST = 10_000_000  # samples; beyond it is a mistake, and its divisors take long to find
+_MOST_NODES = 10_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The three fields DeepSpeed checks against each other."""
+
+    train: int
+    """Samples per step over all ranks."""
+    micro: int
+    """Samples per rank and micro step."""
+    accumulation: int
+    """Micro steps per step."""
+
+
+def whole(text: str | None) -> int | None:
+    """Return the number of samples that `text` gives in plain digits; None for anything else."""
+    return int(text) if text and re.fullmatch(r"[0-9]{1,8}", text) else None
+
+
+def read_config(text: str, name: str) -> dict[str, object]:
+    """Return the DeepSpeed configuration in `text`; HJSON, as DeepSpeed itself reads it.
+
+    Raises:
+        InputError: it is not one; the message calls it `name`.
+    """
+    try:
+        # Through JSON: plain dicts, and nothing that JSON cannot say.
+        data = json.loads(json.dumps(hjson.loads(text)))
+    # HJSON's own error is a ValueError; huge numbers and deep nesting raise the others.
+    except (ValueError, OverflowError, RecursionError) as error:
+        words = f"{name} is not a DeepSpeed configuration: {error}."
+        raise InputError(words, "Fix it.") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be { … }.")
+    return data
+
+
+def fitting_worlds(total: int, ranks_per_node: int, nodes: int) -> list[int]:
+    """Return the node counts nearest to `nodes`, below and above, that divide `total`."""
+    good = [
+        n
+        for n in range(1, min(total // ranks_per_node, _MOST_NODES) + 1)
+        if total % (n * ranks_per_node) == 0
+    ]
+    below = [n for n in good if n < nodes][-1:]
+    above = [n for n in good if n > nodes][:1]
+    return below + above
+
+
+def indivisible(
+    what: str, total: int, ranks_per_node: int, nodes: int, *, may_grow: bool = False
+) -> InputError:
+    """Return the error for a batch that cannot be split over the ranks.
+
+    With `may_grow` (a resubmission) the hint offers `scale:`, which lets it grow with the ranks.
+    """
+    nearest = fitting_worlds(total, ranks_per_node, nodes)
+    counts = " or ".join(f"{n} node{'s' if n > 1 else ''}" for n in nearest)
+    return InputError(
+        f"{what} {total} cannot be split evenly over {nodes * ranks_per_node} ranks "
+        f"({nodes} nodes x {ranks_per_node}).",
+        (f"Use {counts}" if nearest else "Make the batch a multiple of the ranks")
+        + ", or change the batch"
+        + (" (`scale: {batch: {keep: per_gpu}}` lets it grow with the ranks)." * may_grow or "."),
+    )
+
+
+def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batch:
+    """Return the three batch fields that `config` means for this many ranks.
+
+    Raises:
+        InputError: no field is given, a field is not a positive number, or they do not fit.
+    """
+    world = ranks_per_node * nodes
+    values: dict[str, int | None] = {}
+    for key in (TRAIN, MICRO, ACCUMULATION):
+        value = config.get(key)
+        if value == "auto":
+            value = None
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise InputError(
+                f"DeepSpeed's `{key}` is {_shortened(value)}, not a whole number.", "Fix it."
+            )
+        if value is not None and not 1 <= value <= _LARGEST:
+            raise InputError(
+                f"DeepSpeed's `{key}` is {_shortened(value)}.", f"It must be from 1 to {_LARGEST}."
+            )
+        values[key] = value
+    train, micro, accumulation = values[TRAIN], values[MICRO], values[ACCUMULATION]
+    if train is None and micro is None:
+        raise InputError(
+            f"The DeepSpeed configuration has neither `{TRAIN}` nor `{MICRO}`.", "Give one of them."
+        )
+    if train is None:
+        accumulation = accumulation or 1
+        return Batch((micro or 1) * accumulation * world, micro or 1, accumulation)
+    if micro is not None and accumulation is not None and micro * accumulation * world == train:
+        return Batch(train, micro, accumulation)
+    if train % world:
+        raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
+    # It may be written for another number of ranks: the global batch is what counts, and the micro
+    # batch, which fills a GPU's memory, never grows beyond what is written.
+    share = train // world
+    return split(train, world, micro or max(1, share // (accumulation or 1)))
+
+
+def _shortened(value: object) -> str:
+    """Return a wrong value for a sentence; it may have thousands of characters."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"
+
+
+def split(train: int, world: int, largest: int) -> Batch:
+    """Return `train` samples over `world` ranks in micro batches of at most `largest`."""
+    share = train // world
+    micro = next(n for n in range(min(largest, share), 0, -1) if share % n == 0)
+    return Batch(train, micro, share // micro)
+
+
+def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:
+    """Return `config` with the three batch fields set."""
+    return config | {TRAIN: batch.train, MICRO: batch.micro, ACCUMULATION: batch.accumulation}
+
+
+def has_deepspeed(spec: JobSpec) -> bool:
+    """Return whether the job has a DeepSpeed configuration: its own, or one for its strategy."""
+    return STRATEGIES[spec.strategy].zero_stage is not None or spec.deepspeed is not None
+
+
+def deepspeed_of(
+    spec: JobSpec, layout: Layout, text: str | None
+) -> tuple[dict[str, object] | None, int | None]:
+    """Return the configuration that a job with the file `text` sends, and its global batch.
+
+    Both are None for a job without DeepSpeed.
+
+    Raises:
+        InputError: there is no configuration, or its batch cannot be split over the ranks.
+    """
+    if not has_deepspeed(spec):
+        return None, None
+    if text is None:
+        raise InputError(
+            f"The strategy {spec.strategy} needs a DeepSpeed configuration.",
+            "Name one: `deepspeed: {config: ds_config.json}`.",
+            field="deepspeed.config",
+        )
+    name = spec.deepspeed.config if spec.deepspeed else "the trainer's ds_config.json"
+    config = read_config(text, name)
+    if spec.deepspeed is None:
+        config = with_strategy(config, STRATEGIES[spec.strategy])
+    batch = batch_of(config, layout.ranks_per_node, layout.nodes)
+    return with_batch(config, batch), batch.train
+
+
+def with_strategy(config: dict[str, object], strategy: Strategy) -> dict[str, object]:
+    """Return `config` with what `strategy` says of ZeRO.
+
+    DeepSpeed's own Adam for CPUs takes the place of PyTorch's where the optimizer is in their
+    memory: 5 to 7 times as fast there (source: deepspeed/ops/adam/cpu_adam.py).
+    """
+    zero = config.get("zero_optimization")
+    places = {key: {"device": "cpu", "pin_memory": True} for key in strategy.offload}
+    merged = (zero if isinstance(zero, dict) else {}) | {"stage": strategy.zero_stage} | places
+    config = config | {"zero_optimization": merged}
+    optimizer = config.get("optimizer")
+    if strategy.offload and isinstance(optimizer, dict):
+        given = optimizer.get("params")
+        params = given if isinstance(given, dict) else {}
+        kept = {key: value for key, value in params.items() if key != "torch_adam"}
+        config["optimizer"] = optimizer | {"params": kept}
+    return config
+
+
+def sent_config(launch: Launch) -> dict[str, object]:
+    """Return the DeepSpeed configuration that is sent with `launch`; empty when none is."""
+    text = sent_text(launch)
+    return {} if text is None else read_config(text, DEEPSPEED_CONFIG)
+
+
+def sent_text(launch: Launch) -> str | None:
+    """Return the text of the DeepSpeed configuration that is sent with `launch`; None: none."""
+    return next((file.content for file in launch.files if file.name == DEEPSPEED_CONFIG), None)

@@ -1,0 +1,254 @@
+"""A job file as a form: the fields of `JobSpec` with their values, choices and problems. Pure."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lumitui.app.job import edit
+from lumitui.app.job.edit import Value
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.draft.problems import Problem, with_nearest
+from lumitui.app.launch.launcher_templates import launchers
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.yaml_document import Document
+
+Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value that a field can have."""
+
+    value: str
+    words: str = ""
+    """What it means, or its limits."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One line of the form."""
+
+    key: str
+    kind: Kind
+    value: str
+    """As the person reads and types it; "" where the file does not have it."""
+    default: str
+    """What holds where the file does not have it."""
+    help: str
+    choices: tuple[Choice, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The value, or what holds without one."""
+        return self.value or self.default
+
+    @property
+    def steps(self) -> bool:
+        """Whether it has a next value."""
+        return self.kind == "number" or len(self.choices) > 1
+
+
+_FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
+    ("name", "text", "", "the job's name in the queue and in the list of runs"),
+    ("site", "choice", "", "where the job runs"),
+    ("account", "text", "none", "the project that pays"),
+    ("partition", "choice", "", "the queue; it limits nodes and time, and sets the price"),
+    ("nodes", "number", "1", "how many nodes"),
+    ("gpus_per_node", "number", "all", "GPUs of each node, a rank for each"),
+    ("time", "text", "", "the time limit: hours:minutes:seconds"),
+    ("chain", "number", "1", "how many time limits it may take, one after the other"),
+    ("relaunch", "number", "0", "how often a program that fails starts again in its job"),
+    ("launcher", "choice", "srun", "what starts the ranks"),
+    ("strategy", "choice", "ddp", "how the ranks train together"),
+    ("trainer", "choice", "none", "a bundled trainer, or your own script"),
+    ("script", "text", "none", "your program, inside the project"),
+    ("args", "words", "none", "its arguments, as a shell has them"),
+    ("grid", "lists", "none", "KEY=VALUE,VALUE …: a run for each combination"),
+    ("container.image", "text", "the site's", "the image that the ranks run in"),
+    ("container.generation", "choice", "the site's", "the modules and the call of the image"),
+    ("venv", "words", "none", "packages that the image lacks, or a requirements file"),
+    ("env", "pairs", "none", "NAME=VALUE …: variables of the program"),
+    ("secrets", "words", "none", "names of variables here that the job may read"),
+    ("binding", "choice", "auto", "whether each rank is bound to the cores near its GPU"),
+    ("proof", "choice", "on", "whether the job measures its binding"),
+    ("preflight", "choice", "the site's", "whether speed and network are measured first"),
+    ("signal", "text", "none", "a signal before the time limit, like USR1@120"),
+    ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),
+    ("resume", "words", "none", "arguments that continue from a checkpoint"),
+    ("memory", "text", "the site's", "memory of each node, like 60G"),
+    ("local_disk", "number", "none", "GiB of each node's own disk, where a job asks for it"),
+    ("exclusive", "choice", "false", "whole nodes of a shared partition"),
+    ("keep_compiled", "choice", "true", "whether the next job gets what compilers made"),
+    ("project", "text", ".", "the folder that is sent"),
+    ("ship", "choice", "auto", "the code as files, or as one archive"),
+    ("fetch", "words", "none", "the results that `fetch` brings"),
+    ("sbatch", "words", "none", "further options of sbatch"),
+)
+_SHORT = {
+    "binding": ("auto", "masks", "none"), "proof": ("on", "strict", "off"),
+    "preflight": ("warn", "end", "off"),
+    "exclusive": ("false", "true"), "keep_compiled": ("true", "false"),
+    "ship": ("auto", "files", "archive"),
+}  # fmt: skip
+
+_ON_CPU = {
+    "gpus_per_node": "ranks of each node, each on cores of its own",
+    "binding": "whether each rank is bound to cores of its own",
+}
+"""What fields mean at a site without GPUs."""
+
+
+def fields(
+    data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
+    problems: Iterable[Problem], images: Sequence[Choice] = (),
+) -> tuple[Field, ...]:  # fmt: skip
+    """Return the form of a job file with `data`; a problem of no field is in none of them.
+
+    Args:
+        data: The job file as it is written, whether it is right or not.
+        site: The profile that it names; None where there is none of that name.
+        sites: The names of all sites, each with what it is in a few words.
+        problems: What is wrong with the file.
+        images: The images that the site is known to have.
+    """
+    left = list(problems)
+    found = []
+    for key, kind, default, text in _FIELDS:
+        if key == "venv" and isinstance(data.get(key), Mapping):
+            continue  # its further keys are typed as text
+        own = tuple(item for item in left if _is_at(item.field, key))
+        left = [item for item in left if item not in own]
+        value = written(data, key)
+        options = _choices(key, site, sites)
+        if key == "container.image" and site and (images or site.containers):
+            options = _image_choices(site, images)
+        names = [option.value for option in options]
+        if kind == "choice" and names:
+            own = tuple(with_nearest(item, value, names) for item in own)
+        if site is not None and site.node.on_cpu:
+            text = _ON_CPU.get(key, text)
+        found.append(Field(key, kind, value, default, text, options, own))
+    return tuple(found)
+
+
+def loose(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems that stand at no field of the form."""
+    keys = [row[0] for row in _FIELDS]
+    return tuple(item for item in problems if not any(_is_at(item.field, key) for key in keys))
+
+
+def _is_at(field: str, key: str) -> bool:
+    return field == key or (field.startswith(f"{key}.") and key != "container")
+
+
+def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Choice, ...]:
+    if key == "site":
+        return tuple(Choice(name, text) for name, text in sites.items())
+    if key == "strategy":
+        return tuple(Choice(name, row.summary) for name, row in STRATEGIES.items())
+    if key == "trainer":
+        rows = (Choice(name, ", ".join(row.strategies)) for name, row in TRAINERS.items())
+        return (Choice("", "none: your own script"), *rows)
+    if key in _SHORT:
+        return tuple(Choice(name) for name in _SHORT[key])
+    if site is None:
+        return ()
+    if key == "partition":
+        return tuple(Choice(name, limits(row)) for name, row in site.partitions.items())
+    if key == "launcher":
+        known = launchers()
+        return tuple(Choice(name, known[name].summary) for name in site.launchers)
+    if key == "container.generation":
+        return (Choice("", "the site's own"), *(Choice(name) for name in site.containers))
+    return ()
+
+
+def _image_choices(site: Site, images: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Return the profile's images and those that were found there, none of them twice."""
+    own = [Choice(one.image, name) for name, one in site.containers.items() if one.image]
+    known = {item.value: item for item in (*own, *images)}
+    return (Choice("", "the site's own"), *known.values())
+
+
+def limits(partition: Partition) -> str:
+    """Return what a partition allows: `up to 1024 nodes, 2-00:00:00, whole nodes`."""
+    nodes = f"up to {partition.max_nodes} node{'' if partition.max_nodes == 1 else 's'}"
+    shares = "whole nodes" if partition.allocation == "node" else "parts of nodes"
+    gpus = f", {partition.max_gpus} GPUs" if partition.max_gpus else ""
+    return f"{nodes}{gpus}, {partition.max_time}, {shares}"
+
+
+# -- values as text
+
+
+def written(data: Mapping[str, object], key: str) -> str:
+    """Return the value of `key` as one line of text; "" where it is not set."""
+    value: object = data
+    for part in edit.place_of(key):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        pairs = (f"{name}={_joined(item)}" for name, item in value.items())
+        return " ".join(shlex.quote(pair) for pair in pairs)
+    if isinstance(value, list):
+        return " ".join(shlex.quote(str(word)) for word in value)
+    return str(value)
+
+
+def now(field: Field, text: str) -> Field:
+    """Return `field` as a later `text` of the job file has it; it may not be checked yet."""
+    try:
+        value = written(Document(text, "the job file", plain=True).data, field.key)
+    except InputError:
+        return field
+    return replace(field, value=value)
+
+
+def _joined(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def read(field: Field, text: str) -> Value | None:
+    """Return what a person typed into `field` as the job file's value; None: the key goes.
+
+    Raises:
+        InputError: quotes that do not close, or a pair without `=`.
+    """
+    text = text.strip()
+    if not text:
+        return None
+    if field.kind in ("text", "number", "choice"):
+        return text
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"{field.key}: {text} has a quote that is not closed.", "Close it.") from (
+            error
+        )
+    if field.kind == "words":
+        return words
+    pairs = [word.partition("=") for word in words]
+    if wrong := next((name for name, sign, _ in pairs if not sign), None):
+        raise InputError(f"{field.key}: {wrong} has no value.", f"Write {wrong}=VALUE.")
+    if field.kind == "pairs":
+        return {name: value for name, _, value in pairs}
+    return {name: [item for item in value.split(",") if item] for name, _, value in pairs}
+
+
+def stepped(field: Field, step: int) -> str | None:
+    """Return the value `step` places on: the next number or choice; None: it has no such."""
+    if field.kind == "number":
+        count = int(field.value) if field.value.isdigit() else 1 if field.key == "nodes" else 0
+        return str(count + step) if count + step >= 1 else None
+    names = [choice.value for choice in field.choices]
+    if len(names) < 2:
+        return None
+    at = names.index(field.shown) if field.shown in names else names.index("") if "" in names else 0
+    if field.shown not in names and "" not in names:
+        return names[0]
+    return names[(at + step) % len(names)]

@@ -1,0 +1,164 @@
+"""A script as a job file: what was kept, what lumitui derives, what changed, what was lost."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.bash.words.other_statements import around
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.launch.from_script.notes import Notes, Said, safe
+from lumitui.app.launch.from_script.plain_values import Values, numbers_of
+from lumitui.app.launch.from_script.program_keys import arguments_of, main_step, program_of
+from lumitui.app.launch.from_script.request_keys import request_of
+from lumitui.app.launch.from_script.script_environment import environment_of, known_of, settings_of
+from lumitui.app.launch.from_script.shell_losses import modules_of, shell_of
+from lumitui.app.launch.from_script.unkept_words import line_of
+from lumitui.app.launch.job_price import memory_gib
+from lumitui.app.launch.layout import layout_of
+from lumitui.app.launch.placement import Placement, placement_of
+from lumitui.app.launch.script.program_call import container_environment
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """A job file made from a script."""
+
+    keys: Mapping[str, object]
+    """The job file's keys, in the order in which they are written."""
+    spec: JobSpec
+    kept: tuple[Said, ...]
+    derived: tuple[Said, ...]
+    changed: tuple[Said, ...]
+    lost: tuple[Said, ...]
+
+
+def adopt(job: Job, site: Site, name: str) -> Adoption:
+    """Return the job file of a script; `name` is its job's where the script gives none.
+
+    Raises:
+        InputError: the script starts no training, or what it asks for cannot be a job file.
+    """
+    notes = Notes()
+    step = main_step(job)
+    parts = tuple(around(job.text, step.at))
+    settings = settings_of(job, step, parts)
+    known = known_of(settings)
+    data: dict[str, object] = {"name": _name(job, name, notes)}
+    data |= request_of(job, site, notes)
+    data |= program_of(job, step, parts, site, Values(known, {}), notes)
+    data = _fitting(data, notes, site)
+    data |= _share(job, placement_of(_spec(data), site), notes)
+    place = placement_of(_spec(data), site)
+    values = Values(known, numbers_of(layout_of(place), place.spec.account))
+    if arguments := arguments_of(job, step, values, notes):
+        data["args"] = arguments
+    environment = environment_of(settings, values, container_environment(place), notes)
+    data |= _exported(job, environment, notes)
+    line_of(job, step, place.container.activate if place.container else "", notes)
+    modules_of(job, place.runtime.modules, notes)
+    shell_of(job, step, parts, notes)
+    kept, derived, changed, lost = (
+        safe(items) for items in (notes.kept, notes.derived, notes.changed, notes.lost)
+    )
+    return Adoption(MappingProxyType(data), _spec(data), kept, derived, changed, lost)
+
+
+def _name(job: Job, name: str, notes: Notes) -> str:
+    called = re.sub(r"[^\w.@+-]+", "-", job.name or name).strip("-") or "job"
+    if job.name == called[:100]:
+        notes.keep(f"--job-name={job.name}", "name")
+    elif job.name:
+        notes.change("--job-name", job.name, called[:100])
+    return called[:100]
+
+
+def _exported(job: Job, data: dict[str, object], notes: Notes) -> dict[str, object]:
+    """Return `env:` and `secrets:` with what `--export=ALL,A=1` sets, where it stands."""
+    step = main_step(job)
+    found = dict(data.get("env") or {})  # type: ignore[call-overload]
+    for options in (job.options, *([step.srun] if step.srun else [])):
+        option = options.get("export")
+        for part in (option.value or "").split(",") if option else ():
+            name, equals, value = part.partition("=")
+            if equals:
+                _set(name, value, found, notes)
+            elif name not in ("ALL", "NIL", "NONE", ""):
+                notes.lose(f"--export={part}", "the job has what the job file names")
+            elif name in ("NIL", "NONE"):
+                notes.lose(f"--export={part}", "the program gets the variables of the job's script")
+    return data | ({"env": found} if found else {})
+
+
+def _set(name: str, value: str, found: dict[str, str], notes: Notes) -> None:
+    text = f"--export={name}={value}"
+    try:
+        JobSpec.model_validate({"name": "x", "site": "x", "partition": "x", "time": "1:00:00",
+                                "script": "x", "env": {name: value}})  # fmt: skip
+    except ValueError:
+        notes.lose(text.partition("=")[0] + f"={name}", "`env:` cannot have it; try `secrets:`")
+        return
+    if "$" in value:
+        notes.lose(text, "its value is known there alone")
+        return
+    found[name] = value
+    notes.keep(text, f"env.{name}")
+
+
+def _spec(data: dict[str, object]) -> JobSpec:
+    return validate(Document("", "the script's job file"), JobSpec, data)
+
+
+def _fitting(data: dict[str, object], notes: Notes, site: Site) -> dict[str, object]:
+    """Return the keys with what the launcher or the strategy allows."""
+    one = data["nodes"] == 1 and data.get("gpus_per_node", site.node.gpus) == 1
+    if data["launcher"] == "plain" and not one:
+        data["launcher"] = "srun"
+    if data.get("strategy") == "single" and not one:
+        data.pop("strategy")
+        notes.lose("one rank", "the job has more GPUs than one rank uses; each gets a rank")
+    return data
+
+
+def _share(job: Job, place: Placement, notes: Notes) -> dict[str, object]:
+    """Return cores and memory where the script asks for others than lumitui would."""
+    layout, asked, site = layout_of(place), job.resources, place.site
+    data: dict[str, object] = {}
+    tasks = asked.tasks_per_node or layout.tasks_per_node
+    if asked.cpus_per_task and job.options.has("cpus-per-task"):
+        cores = asked.cpus_per_task * tasks // layout.tasks_per_node
+        what = f"--cpus-per-task={asked.cpus_per_task}"
+        ours = f"the profile's {layout.cpus_per_task} for each task"
+        if cores == layout.cpus_per_task:
+            same = asked.cpus_per_task == cores
+            notes.derive(what, ours if same else f"as many in all: {ours}")
+        elif site.cores_fixed or not cores:
+            notes.lose(what, f"the job gets {ours}")
+        else:
+            data["cpus_per_task"] = cores
+            notes.keep(what, "cpus_per_task")
+    named = (job.options.get(name) for name in ("mem", "mem-per-gpu", "mem-per-cpu"))
+    option = next((each for each in named if each), None)
+    memory = asked.memory_gib
+    if option is None:
+        return data
+    what = f"--{option.name}={option.value}"
+    for other in job.options.all:
+        if other.name in ("mem", "mem-per-cpu", "mem-per-gpu") and other is not option:
+            notes.lose(f"--{other.name}={other.value}", f"{what} counts")
+    if memory is None:
+        notes.lose(what, "its size is not understood; the job asks for the profile's memory")
+    elif not site.memory_option:
+        notes.derive(what, "memory comes with the cores there")
+    elif math.isclose(memory, memory_gib(place, layout), rel_tol=1e-3):
+        notes.derive(what, f"the profile's {memory:g} GiB for each node")
+    else:
+        whole = memory == int(memory)
+        data["memory"] = f"{memory:.0f}G" if whole else f"{math.ceil(memory * 1024)}M"
+        notes.keep(what, "memory")
+    return data

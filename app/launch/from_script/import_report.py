@@ -1,0 +1,81 @@
+"""All that is said of a script that became a job file, and how a terminal shows it. Pure."""
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.launch.compose import compose, plain_script
+from lumitui.app.launch.from_script.from_script import Adoption, adopt
+from lumitui.app.launch.from_script.launcher_options import launcher_options
+from lumitui.app.launch.from_script.notes import Said, safe
+from lumitui.app.launch.from_script.script_diff import differences
+from lumitui.remote.site.profile import Site
+
+_WIDTH = 100
+_SHORT, _LONG = 70, 170
+_MOST = 6
+"""Parts of one reason that the terminal names; the job file names all."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A job file made from a script, and what became of each part of the script."""
+
+    made: Adoption
+    kept: tuple[Said, ...]
+    derived: tuple[Said, ...]
+    changed: tuple[Said, ...]
+    lost: tuple[Said, ...]
+
+
+def report_of(before: Job, site: Site, name: str) -> Report:
+    """Return the job file of a script with all that differs in the script that lumitui writes.
+
+    Raises:
+        InputError: as `adopt`, or the job cannot be composed.
+    """
+    made = adopt(before, site, name)
+    written = plain_script(compose(made.spec, site), site, "job")
+    after = read_script(written, site=site)
+    options = launcher_options(before, after)
+    named = {item.what for item in made.changed}
+    others = (item for item in differences(before, after) if item.what not in named)
+    changed = (*made.changed, *others, *options.changed)
+    derived, lost = (*made.derived, *options.derived), (*made.lost, *options.lost)
+    return Report(made, *map(safe, (made.kept, derived, changed, lost)))
+
+
+def lines_of(report: Report) -> Iterator[str]:
+    """Yield the report for a terminal: what is kept and derived in short, parts by their reason."""
+    if report.kept:
+        names = dict.fromkeys(item.words.strip("`:") for item in report.kept)
+        yield from _wrapped("kept", ", ".join(names))
+    if report.derived:
+        names = dict.fromkeys(_brief(item.what.split("=")[0], 30) for item in report.derived)
+        yield from _wrapped("derived", ", ".join(names))
+    for item in report.changed:
+        yield from _wrapped("changed", _brief(f"{_flat(item.what)}: {item.words}", _LONG))
+    by_reason: dict[str, list[str]] = {}
+    for item in report.lost:
+        by_reason.setdefault(item.words, []).append(_brief(item.what, _SHORT))
+    for words, parts in by_reason.items():
+        more = f" and {len(parts) - _MOST} more" if len(parts) > _MOST else ""
+        yield from _wrapped("lost", f"{'; '.join(parts[:_MOST])}{more}: {words}")
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _brief(text: str, most: int) -> str:
+    flat = _flat(text)
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def _wrapped(title: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip

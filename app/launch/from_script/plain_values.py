@@ -1,0 +1,105 @@
+"""Values of a script in which variables stand, as a job file's plain text."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lumitui.app.job.launch import Layout
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+
+_NAMED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"])*\"|\$\{[^}]*\}", re.DOTALL)
+_SPREADS = re.compile(r"[*?]|\[[^]]+\]|\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_CONTINUED = re.compile(r"\\\n\s*")
+_DEEPEST = 5
+
+
+@dataclass(frozen=True)
+class Values:
+    """What is known of variables: those that the script sets, and Slurm's numbers."""
+
+    known: Mapping[str, str]
+    numbers: Mapping[str, str]
+    """As in the new job."""
+
+    def put(self, text: str) -> str:
+        """Return a text with what is known in place of the variables."""
+        text = _CONTINUED.sub("", text)
+        for _ in range(_DEEPEST):
+            new = _NAMED.sub(self._one, text)
+            if new == text:
+                break
+            text = new
+        return text
+
+    def plain(self, text: str) -> str | None:
+        """Return the same; None: some value is known on the site alone."""
+        fixed = self.put(text)
+        return None if "$" in fixed or "`" in fixed else fixed
+
+    def _one(self, match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return self.known.get(name, self.numbers.get(name, match[0]))
+
+
+def numbers_of(layout: Layout, account: str) -> dict[str, str]:
+    """Return Slurm's variables with the numbers of a job, and its account."""
+    found = {
+        "SLURM_JOB_ACCOUNT": account,
+        "SLURM_NNODES": layout.nodes,
+        "SLURM_JOB_NUM_NODES": layout.nodes,
+        "SLURM_CPUS_PER_TASK": layout.cpus_per_task,
+        "SLURM_GPUS_ON_NODE": layout.gpus_per_node,
+        "SLURM_GPUS_PER_NODE": layout.gpus_per_node,
+        "SLURM_NTASKS_PER_NODE": layout.tasks_per_node,
+        "SLURM_NTASKS": layout.tasks_per_node * layout.nodes,
+        "SLURM_NPROCS": layout.tasks_per_node * layout.nodes,
+        "WORLD_SIZE": layout.world_size,
+    }
+    return {name: str(value) for name, value in found.items()}
+
+
+def with_numbers(text: str, job: Job) -> str:
+    """Return a text with the numbers of `job` in place of Slurm's variables, as far as known."""
+    asked, rank = job.resources, job.rank
+    found = {
+        "SLURM_NNODES": job.nodes,
+        "SLURM_JOB_NUM_NODES": job.nodes,
+        "SLURM_CPUS_PER_TASK": asked.cpus_per_task,
+        "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+        "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
+        "SLURM_NTASKS_PER_NODE": asked.tasks_per_node,
+        "SLURM_NTASKS": asked.tasks,
+        "WORLD_SIZE": rank.world_size,
+    }
+    numbers = {name: str(value) for name, value in found.items() if value is not None}
+    return Values({}, numbers).put(text)
+
+
+def written_at(text: str, at: Position) -> str:
+    """Return what stands at a place of the script itself, with its quotes; "" elsewhere."""
+    if not at.line or at.file:
+        return ""
+    lines = _lines(text)[at.line - 1 : at.end_line]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][: at.end_column - 1]
+    lines[0] = lines[0][at.column - 1 :]
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def spreads(written: str) -> bool:
+    """Return whether bash makes file names or several words of a word, as it is written."""
+    return bool(_SPREADS.search(_QUOTED.sub("", written)))
+
+
+def is_literal(written: str) -> bool:
+    """Return whether bash puts nothing in place of a part of a word, as it is written."""
+    return not re.search(r"[$`]", re.sub(r"\\.|'[^']*'", "", written))

@@ -1,0 +1,231 @@
+"""What a script starts, as keys of a job file: launcher, program, arguments, container."""
+
+import posixpath
+import re
+from collections.abc import Sequence
+
+from lumitui.app.knowledge.bash.words.other_statements import Part
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.model.steps import ContainerCall, Step
+from lumitui.app.knowledge.site_facts.site_places import generation_of
+from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.plain_values import Values, spreads, written_at
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+
+_HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
+
+
+def main_step(job: Job) -> Step:
+    """Return the step that becomes the job.
+
+    Raises:
+        InputError: the script starts nothing that looks like a training.
+    """
+    if not job.training:
+        raise InputError(
+            "The script starts no program that looks like a training.",
+            "Begin with `lumitui new`, or write `script:` and `args:` by hand.",
+        )
+    return job.training[-1]
+
+
+def program_of(
+    job: Job, step: Step, parts: Sequence[Part], site: Site, values: Values, notes: Notes
+) -> dict[str, object]:
+    """Return launcher, strategy, container, workdir and program."""
+    data: dict[str, object] = {"launcher": _launcher(job, step, site, notes)}
+    if job.rank.world_size == 1:
+        data["strategy"] = "single"
+    data |= _container(job, step.container, site, values, notes)
+    workdir = _workdir(job, step, parts, values, notes)
+    if workdir != ".":
+        data["workdir"] = workdir
+    return data | {"script": _script(job, step, workdir, values, notes)}
+
+
+def _launcher(job: Job, step: Step, site: Site, notes: Notes) -> str:
+    if step.launcher == "mpirun" and site.mpi is None:
+        notes.lose("mpirun", "the profile knows no mpirun; srun starts the ranks")
+        return "srun"
+    if step.launcher != "plain":
+        return step.launcher
+    if step.srun is not None or (job.rank.world_size or 1) > 1:
+        if step.srun is None:
+            notes.lose("no srun", "the program starts its ranks itself; here srun starts one a GPU")
+        return "srun"
+    gpus = job.resources.gpus_per_node or 1
+    if gpus * job.nodes > 1:
+        notes.lose("no srun", "one process has all GPUs there; here srun starts one a GPU")
+        return "srun"
+    return "plain"
+
+
+def _script(job: Job, step: Step, workdir: str, values: Values, notes: Notes) -> str:
+    """Return the program's path inside the project."""
+    known = _HERE.sub("", values.put(step.program.known)) if step.program else ""
+    folder = (job.folder or "").rstrip("/")
+    inside = bool(folder) and known.startswith(f"{folder}/")
+    if inside:
+        known = known.removeprefix(f"{folder}/")
+    if step.python and _is_module(job, step, known):
+        path = posixpath.normpath(posixpath.join(workdir, known.replace(".", "/") + ".py"))
+        notes.lose(
+            f"-m {known}", f"a job file names a file: {path}, whose folder is its import path"
+        )
+        return path
+    path = posixpath.normpath(known if inside else posixpath.join(workdir, known))
+    outside = known.startswith(("/", "~")) or "$" in known or ".." in path.split("/")
+    if outside or not known:
+        name = re.sub(r"[^\w.-]", "", posixpath.basename(known)) or "train.py"
+        what = step.program.known if step.program else "the program"
+        notes.lose(what, f"it is outside of the project; copy it there as {name}")
+        return name
+    beside = step.program is not None and step.program.known.startswith("./")
+    if not step.python and not beside and "/" not in known and not known.endswith((".py", ".sh")):
+        notes.lose(known, "it is found by PATH there; a job file names a file of the project")
+    elif step.python and not path.endswith(".py"):
+        notes.lose(known, "only a file *.py is started by Python; give it that name")
+    else:
+        notes.keep(known, "script")
+    return path
+
+
+def _is_module(job: Job, step: Step, known: str) -> bool:
+    """Return whether Python gets a module's name (`-m`), not a file's."""
+    at = step.program.at if step.program else None
+    line = written_at(job.text, step.at)
+    flag = re.search(rf"\s(?:-\w*m|--module)\s*['\"]?{re.escape(known)}(?:['\"\s\\]|$)", line)
+    named = "/" not in known and not known.endswith(".py") and re.fullmatch(r"[\w.]+", known)
+    return bool(flag) or (at is not None and bool(named))
+
+
+def arguments_of(job: Job, step: Step, values: Values, notes: Notes) -> list[str]:
+    """Return the program's arguments as a job file has them: plain text."""
+    found = []
+    divides = any(item.name == "IFS" and item.step is None for item in job.variables)
+    for word in step.arguments:
+        text = values.put(word.known) if word.value is None else word.value
+        shown = text if text == word.known else f"{word.known}, now {text},"
+        if word.value is None and re.search(r"[$`]|[<>]\(", text):
+            notes.lose(shown, "its value is known there alone; write it out in `args:`")
+        elif word.value is None and text.startswith("~"):
+            notes.lose(shown, "`~` is the home there; write the path in `args:`")
+        elif word.at.line == word.at.end_line and spreads(written_at(job.text, word.at)):
+            notes.lose(shown, "bash makes several words or file names of it; `args:` does not")
+        elif divides and not word.quotes and "$" in word.text:
+            notes.lose(word.text, f"the script's IFS divides it; `args:` has {text} as one word")
+        found.append(text)
+    return found
+
+
+def _workdir(job: Job, step: Step, parts: Sequence[Part], values: Values, notes: Notes) -> str:
+    """Return the folder in the project that the program starts in, after each `cd` before it."""
+    path = "."
+    for command in job.commands:
+        moves = command.program == "cd" and command.shell == "batch" and command.step is None
+        if not moves or command.at.file:
+            continue
+        apart = [part for part in parts if part.whole and _within(command.at, part.at)]
+        if any(part.names != ("cd",) for part in apart):
+            continue
+        written = written_at(job.text, command.at) or "cd"
+        to = values.put(command.words[0].known) if command.words else "~"
+        rest = _HERE.sub("", to).rstrip("/")
+        if command.at > step.at:
+            notes.lose(written, "it is done after the program has started")
+        elif (to != rest and rest in ("", ".")) or (job.folder and to.rstrip("/") == job.folder):
+            path = "."
+            notes.derive(written, "the program starts in the project")
+        elif rest.startswith(("/", "~")) or re.search(r"[$`]|^-$", rest):
+            path = "."
+            notes.lose(written, "a run has a folder of its own; the project is sent there")
+        elif ".." in posixpath.normpath(posixpath.join(path, rest)).split("/"):
+            notes.lose(written, "a run has a folder of its own; the project is sent there")
+        else:
+            path = posixpath.normpath(posixpath.join(path, rest))
+            notes.keep(written, "workdir")
+    return path
+
+
+def _within(at: Position, outer: Position) -> bool:
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return start <= (at.line, at.column) < end
+
+
+def _container(
+    job: Job, call: ContainerCall | None, site: Site, values: Values, notes: Notes
+) -> dict[str, object]:
+    own = site.containers.get(site.default_container or "")
+    if call is None:
+        return _no_container(job, own, notes)
+    if not site.containers:
+        image = f" {call.image.known}" if call.image else ""
+        words = " ".join(option.raw or f"--{option.name}" for option in call.options.all)
+        what = f"{call.program} {call.verb} {words}{image}"
+        notes.lose(" ".join(what.split()), f"the profile of {site.name} has no containers")
+        return {}
+    choice: dict[str, object] = {}
+    image = values.put(call.image.known) if call.image else ""
+    home = generation_of(image, site)
+    container = home[1] if home else own
+    if home and home[0] != site.default_container:
+        choice["generation"] = home[0]
+    if not image and site.containers:
+        notes.lose(call.program, "it names no image; the profile's image is taken")
+    if image and "$" in image:
+        notes.lose(image, "the image's path is known there alone; the profile's image is taken")
+    elif image and (container is None or image != container.image):
+        choice["image"] = image
+        notes.keep(image, "container.image")
+    elif image:
+        notes.derive(image, "it is the profile's image")
+    choice |= _binds(call, container, values, notes)
+    if not own and "generation" not in choice and not choice.get("image"):
+        choice["generation"] = next(iter(site.containers))
+    return {"container": choice} if choice else {}
+
+
+def _no_container(job: Job, own: Container | None, notes: Notes) -> dict[str, object]:
+    if own is None:
+        return {}
+    lines = " ".join(own.modules)
+    if any(name.partition("/")[0] in re.split(r"[\s/]", lines) for name in job.modules):
+        notes.derive("the module's own container", "the profile calls it")
+        return {}
+    return {"container": {"none": True}}
+
+
+def _binds(
+    call: ContainerCall, container: Container | None, values: Values, notes: Notes
+) -> dict[str, object]:
+    usual = {*(container.call if container else ())}
+    usual_parts = {part for word in usual for part in word.split(",")}
+    binds: list[str] = []
+    choice: dict[str, object] = {}
+    for word in call.binds:
+        bind = values.put(word.known)
+        source, _, rest = bind.partition(":")
+        if bind in usual_parts:
+            notes.derive(f"-B {bind}", "the profile binds it")
+        elif "$" in bind or "`" in bind or bind.startswith("~"):
+            notes.lose(f"-B {word.known}", "the path is known there alone")
+        elif container and source.endswith(".sqsh") and rest.startswith(container.venv_mount):
+            choice["venv"] = source
+            notes.keep(f"-B {bind}", "container.venv")
+        else:
+            binds.append(bind)
+            notes.keep(f"-B {bind}", "container.binds")
+    for option in call.options.all:
+        if option.name in ("bind", "volume", "container-mounts") or (
+            option.name == "env" and "=" in (option.value or "")
+        ):
+            continue
+        text = f"--{option.name}" + (f"={option.value}" if option.value else "")
+        if text in usual or option.raw.strip() in usual:
+            notes.derive(f"{call.program} {text}", "the profile's call has it")
+        else:
+            notes.lose(f"{call.program} {text}", "the profile's call of the container has it not")
+    return choice | ({"binds": binds} if binds else {})

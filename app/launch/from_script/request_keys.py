@@ -1,0 +1,209 @@
+"""A script's request to Slurm as keys of a job file."""
+
+import re
+
+from lumitui.app.knowledge.model.command_words import Option
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.site_facts.allocation import is_exclusive, queue_of
+from lumitui.app.launch.from_script.notes import Notes
+from lumitui.remote.site import walltime
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+_READ = {
+    "account", "partition", "qos", "nodes", "ntasks", "ntasks-per-node", "tasks-per-node", "gpus",
+    "gpus-per-node", "gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu", "time",
+    "exclusive", "signal", "job-name",
+}  # fmt: skip
+_TASKS = {"ntasks", "ntasks-per-node", "tasks-per-node"}
+"""Those that say how many GPUs there are only where no other option does."""
+_ELSEWHERE = {"qos", "signal", "exclusive", "job-name", "partition"}
+"""Those whose functions say themselves what became of them."""
+_LATER = {"gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
+"""Those that may be what lumitui would ask for anyway: that is known once the rest is."""
+_OURS = {
+    "output": "the log is in the run's folder", "error": "the log is in the run's folder",
+    "open-mode": "lumitui writes it",
+    "parsable": "lumitui writes it",
+    "ntasks-per-gpu": "there is one rank for each GPU",
+}  # fmt: skip
+"""Options that lumitui answers for by itself."""
+_LOST = {
+    "array": "make a run of each value with `grid:`",
+    "wrap": "name the program as `script:`",
+    "requeue": "this job file has it not; `chain:` writes it where a job continues",
+    "comment": "lumitui writes its own",
+    "chdir": "a run has a folder of its own; the project is sent there",
+    "cpus-per-gpu": "the job gets the profile's cores for each GPU; `cpus_per_task:`",
+    "gpu-bind": "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK",
+    "gpus-per-task": "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK",
+}
+_SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?P<lead>\d{1,5}))?$")
+_GUESSED_TIME = "01:00:00"
+
+
+def request_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
+    """Return the keys that say where a job runs, how long, and on how much."""
+    queue = queue_of(job, site)
+    asked = job.resources.partition
+    name = queue.name if queue else asked or next(iter(site.partitions))
+    data: dict[str, object] = {"site": site.name}
+    if job.resources.account:
+        data["account"] = job.resources.account
+    data["partition"] = name
+    if asked is None:
+        notes.lose("--partition", f"the script names none; {name} stands in the job file")
+    elif asked == name or (queue and (queue.partition.slurm_partition or queue.name) == asked):
+        notes.keep(f"--partition={asked}", "partition")
+    else:
+        notes.change("--partition", asked, name)
+    data |= _size(job, site, notes) | _time(job, notes) | _signal(job, notes)
+    if is_exclusive(job):
+        data |= _exclusive(job, queue.partition if queue else None, notes)
+    entry = queue.partition if queue else None
+    for option in job.options.all:
+        said = option.raw.strip() or f"--{option.name}"
+        if option is not job.options.get(option.name):
+            notes.derive(said, "a later one of its name counts")
+        elif option.name in _TASKS and job.resources.gpus_per_node:
+            notes.derive(said, _OURS["ntasks-per-gpu"])
+        elif _misread(option, job):
+            notes.lose(said, "its value is not understood; the job file has lumitui's")
+        elif option.name in _READ - _LATER - _ELSEWHERE:
+            notes.keep(said, _key(option.name))
+        elif option.name == "qos" and _is_queue(option, entry):
+            notes.keep(said, "partition")
+    _unread(job, notes)
+    partition = queue.partition if queue else None
+    return data | _disk(job, site, notes) | _others(job, site, partition, notes)
+
+
+def _misread(option: Option, job: Job) -> bool:
+    """Return whether an option's value is none that the job file could take over as it is."""
+    if option.name == "nodes":
+        return not (option.value or "").isdecimal()
+    return option.name == "time" and not job.resources.seconds
+
+
+def _is_queue(option: Option, partition: Partition | None) -> bool:
+    """Return whether a QOS is what an entry of the profile's partitions stands for."""
+    return partition is not None and f"--qos={option.value}" in partition.arguments
+
+
+def _unread(job: Job, notes: Notes) -> None:
+    """Say which lines look like directives and are none for sbatch, or for a job file."""
+    for trouble in job.troubles:
+        if trouble.id in ("directive-after-command", "nearly-a-directive"):
+            line = job.text.replace("\r\n", "\n").split("\n")[trouble.at.line - 1].strip()
+            notes.derive(line, "sbatch does not read it either")
+        elif trouble.id in ("stray-word", "unknown-directive", "not-understood"):
+            notes.lose(f"line {trouble.at.line}", trouble.message.rstrip("."))
+
+
+def _key(option: str) -> str:
+    return {
+        "ntasks": "gpus_per_node", "ntasks-per-node": "gpus_per_node", "gpus": "gpus_per_node",
+        "tasks-per-node": "gpus_per_node", "gpus-per-node": "gpus_per_node", "qos": "partition",
+        "cpus-per-task": "cpus_per_task", "mem": "memory", "mem-per-cpu": "memory",
+        "mem-per-gpu": "memory", "job-name": "name",
+    }.get(option, option)  # fmt: skip
+
+
+def _size(job: Job, site: Site, notes: Notes) -> dict[str, object]:
+    asked, most = job.resources, site.node.gpus
+    gpus = asked.gpus_per_node or (job.rank.per_node if site.node.on_cpu else None)
+    nodes = asked.nodes
+    if nodes is None and asked.tasks and gpus and asked.tasks > gpus:
+        nodes = -(-asked.tasks // gpus)
+    if gpus is None:
+        gpus = min(job.rank.per_node or 1, most)
+        if not site.node.on_cpu:
+            notes.lose("GPUs", f"the script asks for none; the job file asks for {gpus} a node")
+    data: dict[str, object] = {"nodes": nodes or 1}
+    if gpus != most:
+        data["gpus_per_node"] = gpus
+    return data
+
+
+def _time(job: Job, notes: Notes) -> dict[str, object]:
+    option, seconds = job.options.get("time"), job.resources.seconds
+    if option is None or not seconds:
+        notes.lose("--time", f"the script gives no limit; {_GUESSED_TIME} is a guess")
+        return {"time": _GUESSED_TIME}
+    written = option.value or ""
+    return {"time": written if ":" in written else walltime.text_of(seconds)}
+
+
+def _signal(job: Job, notes: Notes) -> dict[str, object]:
+    option = job.options.get("signal")
+    if option is None:
+        return {}
+    match = _SIGNAL.match(option.value or "")
+    if match is None or "R" in (match["to"] or ""):
+        notes.lose(
+            f"--signal={option.value}", "a job file's `signal:` is like USR1@120 or B:USR1@120"
+        )
+        return {}
+    to = "B:" if match["to"] else ""
+    notes.keep(f"--signal={option.value}", "signal")
+    return {"signal": f"{to}{match['name']}@{match['lead'] or 60}"}
+
+
+def _exclusive(job: Job, partition: Partition | None, notes: Notes) -> dict[str, object]:
+    if partition is not None and partition.allocation == "node":
+        notes.derive("--exclusive", "the partition has whole nodes")
+        return {}
+    notes.keep("--exclusive", "exclusive")
+    return {"exclusive": True}
+
+
+def _disk(job: Job, site: Site, notes: Notes) -> dict[str, object]:
+    """Return the part of a node's disk that `--gres` asks for beside the GPUs."""
+    option = job.options.get("gres")
+    if option is None:
+        return {}
+    data: dict[str, object] = {}
+    for part in (option.value or "").split(","):
+        if part.startswith("gpu"):
+            notes.keep(f"--gres={part}", "gpus_per_node")
+            continue
+        form = site.local_disk.request if site.local_disk else ""
+        pattern = re.escape(form).replace(r"\{gib\}", r"(\d+)[gG]?")
+        if form and (match := re.fullmatch(pattern, part)):
+            data["local_disk"] = int(match[1])
+            notes.keep(f"--gres={part}", "local_disk")
+        else:
+            notes.lose(f"--gres={part}", "the profile knows no such resource")
+    return data
+
+
+def _others(job: Job, site: Site, partition: Partition | None, notes: Notes) -> dict[str, object]:
+    """Return the options that a job file has no key for, as `sbatch:`."""
+    profiles = {*site.sbatch_arguments, *(partition.arguments if partition else ())}
+    found: list[str] = []
+    for option in job.options.all:
+        text = _text(option)
+        own = option.name in _READ and not (
+            (option.name == "qos" and not _is_queue(option, partition))
+            or (option.name == "exclusive" and option.value in ("user", "mcs", "topo"))
+        )
+        if own or option is not job.options.get(option.name):
+            continue
+        if text in profiles:
+            notes.derive(text, "the profile has it")
+        elif option.name == "export":
+            notes.derive(text, "the job gets what the job file names")
+        elif option.name in _OURS:
+            notes.derive(text, _OURS[option.name])
+        elif option.name in _LOST:
+            notes.lose(text, _LOST[option.name])
+        elif "$" in text or "\n" in text:
+            notes.lose(text, "sbatch expands no variables in it")
+        else:
+            notes.keep(text, "sbatch")
+            found.append(text)
+    return {"sbatch": found} if found else {}
+
+
+def _text(option: Option) -> str:
+    return f"--{option.name}" + ("" if option.value is None else f"={option.value}")

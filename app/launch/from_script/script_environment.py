@@ -1,0 +1,224 @@
+"""The variables that a script sets, as keys of a job file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name, is_taken
+from lumitui.app.knowledge.bash.words.other_statements import Part
+from lumitui.app.knowledge.model.command_words import Variable
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.plain_values import Values, is_literal, written_at
+
+_INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
+_BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")
+_THERE = "its value is known there alone"
+_OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
+_HOME = re.compile(r"^\w+\+?=~")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable of the script, as the program finds it."""
+
+    last: Variable
+    value: str | None
+    """None: the program does not find it."""
+    doubt: str = ""
+    """Why the value is not certain, or not there."""
+    written: str = ""
+    """Its last setting as written."""
+    earlier: tuple[str, ...] = ()
+    """Its settings before that one, as written."""
+
+
+def settings_of(job: Job, step: Step, parts: Sequence[Part]) -> dict[str, Setting]:
+    """Return the variables that a script sets, by their names; `parts` stand around `step`."""
+    index = job.steps.index(step)
+    mine = [item for item in job.variables if item.step in (None, index) and not item.local]
+    by_name: dict[str, list[Variable]] = {}
+    for item in mine:
+        by_name.setdefault(item.name, []).append(item)
+    found: dict[str, Setting] = {}
+    around = _Around.of(parts)
+    for name, settings in by_name.items():
+        setting = _setting(name, settings, job, step, around)
+        if setting is not None:
+            all_written = (written_at(job.text, item.at) for item in settings)
+            earlier = tuple(text for text in all_written if text and text != setting.written)
+            found[name] = replace(setting, earlier=earlier)
+    return found
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What stands around a step, by what it means for variables."""
+
+    called: bool
+    """Whether the step stands in a function."""
+    blocks: list[Part]
+    """Conditions and loops that do not hold the step."""
+    shells: list[Position]
+    unsettings: list[Part]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> "_Around":
+        blocks = [part for part in parts if part.whole and part.kind in ("condition", "loop")]
+        blocks += [part for part in parts if part.text.startswith(("else", "elif"))]
+        return cls(
+            any(part.kind == "function" and not part.whole for part in parts),
+            blocks,
+            [part.at for part in parts if part.kind == "command"],
+            [part for part in parts if part.kind == "unsetting"],
+        )
+
+
+def _setting(
+    name: str, settings: Sequence[Variable], job: Job, step: Step, around: _Around
+) -> Setting | None:
+    last, called, blocks, shells = settings[-1], around.called, around.blocks, around.shells
+    before = [v for v in settings if called or v.step is not None or v.at < step.at]
+    here = [v for v in before if not any(_within(v.at, at) for at in shells)]
+    sure = [v for v in here if not any(_within(v.at, block.at) for block in blocks)]
+    written = written_at(job.text, last.at)
+    if not before:
+        return Setting(last, None, "it is set after the program has started", written)
+    if not here:
+        return Setting(last, None, "another shell than the program's has it", written)
+    if len(sure) < len(here):
+        words = "a condition or a loop sets it; write the value that you mean"
+        return Setting(here[-1], sure[-1].value if sure else None, words, written)
+    last = here[-1]
+    written = written_at(job.text, last.at)
+    for part in around.unsettings:
+        if name in part.names and last.at < part.at and (called or part.at < step.at):
+            return None
+    if _HOME.match(written):
+        return Setting(last, last.value, "`~` is the home there; write the path", written)
+    return Setting(last, last.value, "", written)
+
+
+def _within(at: Position, outer: Position) -> bool:
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return outer.line > 0 and at.file == outer.file and start <= (at.line, at.column) < end
+
+
+def known_of(settings: Mapping[str, Setting]) -> dict[str, str]:
+    """Return the values that can stand in place of their variables: one word each."""
+    return {
+        name: each.value
+        for name, each in settings.items()
+        if each.value is not None and not each.doubt and each.last.shell == "batch"
+        and each.value.split() == [each.value] and not _OPEN.search(each.value)
+        and f"${name}" not in each.value
+    }  # fmt: skip
+
+
+def environment_of(
+    settings: Mapping[str, Setting], values: Values, profile: Mapping[str, str], notes: Notes
+) -> dict[str, object]:
+    """Return `env:` and `secrets:`; `profile` has the variables that lumitui sets by itself."""
+    found: dict[str, str] = {}
+    secrets: list[str] = []
+    for name, setting in settings.items():
+        for text in setting.earlier:
+            notes.derive(text, "a later setting counts")
+        if not setting.last.exported:
+            _inside(name, setting, values, notes)
+        else:
+            _one(name, setting, values, profile, notes, found, secrets)
+    data: dict[str, object] = {}
+    if found:
+        data["env"] = found
+    if secrets:
+        data["secrets"] = secrets
+    return data
+
+
+def _inside(name: str, setting: Setting, values: Values, notes: Notes) -> None:
+    """Say what became of a variable that the program does not get."""
+    text = setting.written or f"{name}={setting.last.value}"
+    if name == "IFS":
+        notes.lose(text, "bash divides words by it; `args:` has each word by itself")
+        return
+    known = not setting.doubt and values.plain(setting.last.value) is not None
+    if not known and not setting.doubt and is_taken(name) and not name.islower():
+        notes.derive(text, "the launch sets it")
+    elif not known:
+        notes.lose(text, setting.doubt or f"a variable of the script; {_THERE}")
+    else:
+        notes.derive(text, "its value stands where the script uses it")
+
+
+def _one(
+    variable: str,
+    setting: Setting,
+    values: Values,
+    profile: Mapping[str, str],
+    notes: Notes,
+    found: dict[str, str],
+    secrets: list[str],
+) -> None:
+    name = _INTO.sub("", variable)
+    if name.startswith("SLURM_"):
+        notes.lose(setting.written or name, "Slurm's own variable; the launch does not change it")
+        return
+    if _BINDS.match(name):
+        notes.lose(setting.written, "write its paths as `container.binds:`")
+        return
+    if is_taken(name):
+        if name.islower():
+            notes.lose(setting.written, "variables in small letters are the job script's own")
+        else:
+            notes.derive(setting.written or name, "the launch sets it")
+        return
+    if setting.value is not None and profile.get(name) == setting.value and not setting.doubt:
+        notes.derive(name, f"the profile sets it to {setting.value}, too")
+        return
+    try:
+        check_environment_name(name)
+    except ValueError as error:
+        _refused(name, str(error), notes, secrets)
+        return
+    bash_changes_it = setting.last.value.startswith("$(declare ")
+    literal = is_literal(setting.written) and not bash_changes_it
+    text = setting.value
+    if text is not None and not literal:
+        text = values.plain(text)
+    written = setting.written or f"{name}={setting.last.value}"
+    if text is None or setting.doubt.startswith("`~`"):
+        _elsewhere(name, written, setting, profile, notes)
+        return
+    found[name] = text
+    if re.search(r"\$\{\w+:?[-=]", written):
+        notes.change(name, written.partition("=")[2], f"{text}, whatever is set outside")
+    elif "$" in written and not literal:
+        notes.derive(written, "its value is in `env:`")
+    notes.keep(f"{variable}={text}", f"env.{name}")
+    if setting.doubt:
+        notes.lose(written, setting.doubt)
+
+
+def _elsewhere(
+    name: str, written: str, setting: Setting, profile: Mapping[str, str], notes: Notes
+) -> None:
+    """Say what became of a variable whose value is not the job file's."""
+    if name in profile:
+        notes.change(
+            name, written.partition("=")[2] or "not set", f"{profile[name]} (the profile's)"
+        )
+    else:
+        notes.lose(written, setting.doubt or _THERE)
+
+
+def _refused(name: str, words: str, notes: Notes, secrets: list[str]) -> None:
+    try:
+        check_secret_name(name)
+    except ValueError:
+        notes.lose(name, words)
+        return
+    secrets.append(name)
+    notes.lose(name, "its value is not copied; export it on your machine: `secrets:` sends it")

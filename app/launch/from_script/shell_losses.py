@@ -1,0 +1,170 @@
+"""What the shell of a script does around its program, and a job file cannot say."""
+
+import re
+from collections.abc import Sequence
+
+from lumitui.app.knowledge.bash.words.other_statements import Part, around
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.launch.from_script.notes import Notes
+
+_LOST = {
+    "function": ("{}", "a job file has no functions"),
+    "condition": ("{}", "a job file has no conditions; read what this one decides"),
+    "loop": ("{}", "a job file has no loops; `grid:` makes a run of each value"),
+    "piped in": ("{} |", "nothing is piped into the program"),
+    "piped out": ("| {}", "the run's log has the program's output"),
+    "redirection": ("{}", "a job file has no redirections; the run's log has the output"),
+    "negation": ("{}", "a run ends as its program ends; nothing turns that round"),
+    "background": ("{}", "the program runs in the foreground"),
+}
+_SHOWS = {
+    "echo", "printf", "date", "hostname", "nvidia-smi", "rocm-smi", "pwd", "env", "printenv",
+    "which", "whoami", "uname", "lscpu", "free", "squeue", "sacct", "uptime", "df", "du", "ls",
+    "head", "tail", "cat", "nproc", "id", "type", "rocminfo", "scontrol",
+}  # fmt: skip
+"""Programs that only print, where they write no file."""
+_WORDS = {
+    "alias": "a job file has no aliases; write out what it stands for",
+    "coproc": "nothing runs beside the program",
+    "xargs": "a job file starts one program; `grid:` makes a run of each value",
+    "exec": "the job runs the program alone, and the run's log has the output",
+}
+_OURS = {"wait", "exit", "true", ":", "set", "shopt", "return"}
+_PYTHON = {"conda", "mamba", "micromamba", "pip", "pip3", "uv", "activate"}
+_MODULE = {"module", "ml"}
+_PREPARED = "the job runs the program alone"
+
+
+def shell_of(job: Job, step: Step, parts: Sequence[Part], notes: Notes) -> None:
+    """Say which statements of a script the job file does not have; `parts` stand around `step`."""
+    set_before = {item.name for item in job.variables if not item.local}
+    inside = any(part.kind == "function" and not part.whole for part in parts)
+    for part in parts:
+        if part.kind == "setting":
+            _declared(part, notes)
+            if not set_before.issuperset(part.names) or not part.names:
+                notes.lose(part.text, "the script sets no value that a job file could have")
+        elif part.kind == "unsetting":
+            _unset(part, set_before, notes)
+        elif part.text == "}":
+            continue  # the end of a `coproc`, which the grammar does not know
+        elif part.kind == "command":
+            early = part.at < step.at and not inside
+            _command(job, part, notes, early=early)
+        else:
+            form, words = _LOST[part.kind]
+            notes.lose(form.format(part.text), words)
+    for shell in step.shells:
+        for part in around(shell.text, _program_in(shell.text, step)):
+            if part.kind == "unsetting":
+                _unset(part, set_before, notes)
+            elif part.kind in _LOST:
+                form, words = _LOST[part.kind]
+                notes.lose(form.format(part.text), words)
+
+
+def _declared(part: Part, notes: Notes) -> None:
+    """Say what a declaration does besides setting variables."""
+    if re.match(r"(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*[ilnu]", part.text):
+        notes.lose(part.text, "bash changes what such variables hold; `env:` and `args:` are text")
+    elif re.match(r"readonly|(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*r", part.text):
+        notes.derive(part.text, "nothing sets a variable again in a job file")
+
+
+def _program_in(text: str, step: Step) -> Position:
+    """Return where the program stands in a text of `bash -c`; nowhere where it does not."""
+    name = step.program.text if step.program else ""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        column = line.find(name)
+        if name and column >= 0:
+            return Position(number, column + 1)
+    return NOWHERE
+
+
+def _unset(part: Part, set_before: set[str], notes: Notes) -> None:
+    if set_before.issuperset(part.names):
+        notes.derive(part.text, "the job file has it not")
+    else:
+        notes.lose(part.text, "a job file removes no variables")
+
+
+def _command(job: Job, part: Part, notes: Notes, *, early: bool) -> None:
+    """Say what became of a statement that starts something, or asks something.
+
+    `early`: it runs before the program starts.
+    """
+    name = part.names[0] if part.names else ""
+    if len(part.names) == 1 and name in _MODULE:
+        _module(job, part, notes)
+        return
+    if len(part.names) == 1 and name in ("cd", "unset"):
+        return  # `workdir:` has it
+    if early and {"exit", "return"} & set(part.names):
+        notes.lose(part.text, "the script may end here, before its program starts")
+        return
+    if set(part.names) <= _OURS and part.names and not part.text.startswith("("):
+        notes.derive(part.text, "lumitui's own script has what it needs")
+        return
+    notes.lose(part.text, _words(job, part, name))
+
+
+def _words(job: Job, part: Part, name: str) -> str:
+    if part.names and set(part.names) <= _SHOWS | _OURS and not re.search(r">(?!&2)", part.text):
+        return "it only prints"
+    if name in _WORDS:
+        return _WORDS[name]
+    if name == "trap":
+        return "lumitui's own script has its traps; `signal:`"
+    if any(other.trains and _inside(other, part) for other in job.steps):
+        return "a job file starts one program; make a second job of it"
+    if "<<" in part.text and name in ("cat", "tee"):
+        return "put the file that it writes into the project"
+    if name in ("source", ".") or name in _PYTHON:
+        return "the job has the profile's Python and variables; `venv:` adds packages"
+    return _PREPARED
+
+
+def _inside(step: Step, part: Part) -> bool:
+    at = part.at
+    start = (step.at.line, step.at.column)
+    return (at.line, at.column) <= start < (at.end_line, at.end_column)
+
+
+def _module(job: Job, part: Part, notes: Notes) -> None:
+    """Say what became of a line of modules, but for those that stay loaded."""
+    words = part.text.split()[1:]
+    verb = words[0] if words else ""
+    if verb in ("list", "avail", "spider", "show", "whatis", "is-loaded"):
+        notes.lose(part.text, "it only prints")
+    elif verb in ("purge", "reset"):
+        notes.derive(part.text, "a job begins with its profile's modules")
+    elif verb in ("load", "add", "try-load") or part.names[0] == "ml":
+        gone = [word for word in words if not _stays(word, job)]
+        if gone and gone != ["load"] and gone != ["add"] and gone != ["try-load"]:
+            notes.lose(part.text, "the modules of a job are its profile's")
+    else:
+        notes.lose(part.text, "the modules of a job are its profile's")
+
+
+def _stays(word: str, job: Job) -> bool:
+    return word in job.modules
+
+
+def modules_of(job: Job, modules: tuple[str, ...], notes: Notes) -> None:
+    """Say which modules of a script the job has; `modules`: the profile's lines."""
+    known = {name.partition("/")[0]: name for name in re.split(r"\s+", " ".join(modules)) if name}
+    for name in job.modules:
+        what = f"module load {name}"
+        ours = known.get(name.partition("/")[0])
+        if ours is None:
+            notes.lose(what, "the modules of a job are its profile's")
+        elif name == ours:
+            notes.derive(what, "the profile loads it")
+        elif name == ours.partition("/")[0]:
+            notes.derive(what, f"the profile loads {ours}")
+        else:
+            version = "" if "/" in ours else ", in its default version"
+            notes.lose(what, f"the profile loads {ours}{version}")

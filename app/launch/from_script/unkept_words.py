@@ -1,0 +1,108 @@
+"""The words of the line that starts the program which no key of a job file has. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lumitui.app.knowledge.model.command_words import Word
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.model.steps import Command, Step
+from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.plain_values import written_at
+
+_NOTHING = {
+    "srun", "torchrun", "deepspeed", "accelerate", "launch", "mpirun", "mpiexec", "python",
+    "python3", "exec", "--", "env", "-m", "torch.distributed.run", "torch.distributed.launch",
+    "accelerate.commands.launch", "deepspeed.launcher.runner", "command", "nohup",
+}  # fmt: skip
+"""Words that say no more than how the program is started."""
+_SHELL = re.compile(
+    r"^(?:(?:/usr)?/bin/)?(?:ba|da)?sh$|^-[elx]*c$|^-[el]+$|^--login$|^/usr/bin/env$"
+)
+_QUIET = {"export", "exec", "set", "wait", ":", "true", "exit", "echo", "printf", "unset"}
+
+
+def line_of(job: Job, step: Step, activate: str, notes: Notes) -> None:
+    """Say which words of the program's line a job file does not have.
+
+    `activate` is what the profile runs in its containers before the program.
+    """
+    index = job.steps.index(step)
+    explained = [item.at for item in job.variables if item.step == index]
+    explained += _explained(step)
+    outer = [item for item in job.commands if item.at == step.at][:1]
+    inner = [item for item in job.commands if item.step == index and item.at != step.at]
+    texts = [word.at for word in step.shells]
+    for command in (*outer, *inner):
+        if command in outer or (step.program and _holds(command.at, step.program.at)):
+            places = explained + texts if command in outer else explained
+            for words in _left(job, command, places, shells=bool(step.shells)):
+                if words == "-u":
+                    notes.derive("python -u", "the launch sets PYTHONUNBUFFERED")
+                else:
+                    notes.lose(words, "the new launch does not have it")
+        elif activate and _text(job, command) == activate:
+            notes.derive(activate, "the launch runs it, too")
+        elif command.program in ("cd", "pushd"):
+            notes.lose(_text(job, command), "the program starts in `workdir:`")
+        elif command.program not in _QUIET:
+            notes.lose(_text(job, command), "the job runs the program alone")
+        elif command.program in ("echo", "printf"):
+            notes.lose(_text(job, command), "it only prints")
+
+
+def _text(job: Job, command: Command) -> str:
+    words = " ".join(word.text for word in command.words)
+    return written_at(job.text, command.at) or f"{command.program} {words}".strip()
+
+
+def _explained(step: Step) -> list[Position]:
+    options = [*(step.srun.all if step.srun else ()), *step.launcher_options.all]
+    words = [*step.arguments]
+    places = []
+    if step.program is not None:
+        words.append(step.program)
+    if step.container is not None:
+        options += step.container.options.all
+        words += [step.container.image] if step.container.image else []
+        places.append(step.container.at)
+    return [*places, *(option.at for option in options), *(word.at for word in words)]
+
+
+def _left(
+    job: Job, command: Command, explained: Sequence[Position], *, shells: bool
+) -> Iterator[str]:
+    """Yield what nothing explains of a command, words that follow each other together."""
+    first = Word(_program(job, command), command.at)
+    found: list[str] = []
+    for word in (first, *command.words):
+        place = command.at if word is first else word.at
+        known = word.text in _NOTHING or (word is first and _is_plain(word.text))
+        known = known or (shells and bool(_SHELL.match(word.text)))
+        known = known or (word.text in ("exec", "run", "shell") and bool(explained))
+        if known or (word is not first and any(_holds(each, place) for each in explained)):
+            if found:
+                yield " ".join(found)
+            found = []
+        else:
+            found.append(word.text)
+    if found:
+        yield " ".join(found)
+
+
+def _program(job: Job, command: Command) -> str:
+    """Return a command's program as it is written, with its folder."""
+    written = written_at(job.text, command.at)
+    for word in re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", written):
+        if word.strip("\"'").rstrip("/").rsplit("/", 1)[-1] == command.program:
+            return str(word.strip("\"'"))
+    return command.program
+
+
+def _is_plain(text: str) -> bool:
+    return text in _NOTHING or "singularity" in text or "apptainer" in text
+
+
+def _holds(outer: Position, inner: Position) -> bool:
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return outer.file == inner.file and start <= (inner.line, inner.column) < end

@@ -1,0 +1,93 @@
+"""What a job is billed, and the memory, GPUs and disk it asks for, which it is billed by. Pure."""
+
+import math
+import re
+
+from lumitui.app.job.launch import Layout, Price
+from lumitui.app.launch.placement import Placement
+from lumitui.remote.site import walltime
+from lumitui.remote.site.partition import Billing
+
+_GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
+
+
+def price_of(place: Placement, layout: Layout) -> Price:
+    """Return what the site bills for the job if it runs to its time limit, each one it may take."""
+    spec, site = place.spec, place.site
+    cores = layout.cpus_per_task * layout.tasks_per_node
+    memory = memory_gib(place, layout)
+    gpus = layout.gpus_per_node
+    billing = place.partition.billing
+    if spec.exclusive or _bills_whole_nodes(billing, spec.nodes):
+        cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
+    if billing.kind == "node":
+        rate = billing.per_node_hour
+    elif billing.kind == "slice":
+        slices = max(
+            math.ceil(cores / billing.cores),
+            math.ceil(memory / billing.memory_gib),
+            math.ceil(gpus / billing.gpus),
+        )
+        rate = slices * billing.per_slice_hour
+    else:
+        rate = (
+            cores * billing.per_core_hour
+            + memory * billing.per_gib_hour
+            + gpus * billing.per_gpu_hour
+            + (spec.local_disk or 0) * billing.per_disk_gib_hour
+        )
+    per_hour = rate * spec.nodes
+    hours = spec.chain * walltime.seconds_of(spec.time) / 3600
+    return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
+
+
+def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
+    return billing.kind == "sum" and nodes >= (billing.whole_nodes_from or math.inf)
+
+
+def device_options(place: Placement, layout: Layout) -> list[str]:
+    """Return the job's GPUs and its part of each node's disk as #SBATCH options.
+
+    Both in one `--gres` where the site writes GPUs so: a second one takes the place of the first
+    (slurm, src/common/slurm_opt.c, `arg_set_gres`).
+    """
+    site, asked = place.site, place.spec.local_disk
+    request = place.partition.gpu_request or site.gpu_request
+    options = [request.format(gpus=layout.gpus_per_node)] if request else []
+    if asked is None or site.local_disk is None:
+        return options
+    disk = site.local_disk.request.format(gib=asked)
+    if options and options[0].startswith("--gres="):
+        return [f"{options[0]},{disk}"]
+    return [*options, f"--gres={disk}"]
+
+
+def memory_options(place: Placement, layout: Layout) -> list[str]:
+    """Return the job's memory as #SBATCH options; [] where the site decides."""
+    spec, site = place.spec, place.site
+    if not site.memory_option:
+        return []
+    if spec.memory:
+        return [f"--mem={spec.memory}"]
+    if spec.exclusive and site.memory_per_node:
+        return [f"--mem={site.memory_per_node}"]
+    if layout.tasks_per_node == layout.gpus_per_node and site.memory_per_gpu:
+        return [f"--mem-per-gpu={site.memory_per_gpu}"]
+    if layout.gpus_per_node == site.node.gpus and site.memory_per_node:
+        return [f"--mem={site.memory_per_node}"]
+    return [f"--mem-per-gpu={site.memory_per_gpu}"] if site.memory_per_gpu else []
+
+
+def memory_gib(place: Placement, layout: Layout) -> float:
+    """Return the memory per node that `memory_options` asks for, in GiB; 0: the site decides.
+
+    `--mem=0` asks for all memory of a node (sbatch(1)).
+    """
+    for option in memory_options(place, layout):
+        match = re.match(r"^(--mem|--mem-per-gpu)=(\d+)([KMGT]?)$", option)
+        if match:
+            if int(match[2]) == 0:
+                return place.site.node.memory_gib
+            share = layout.gpus_per_node if match[1] == "--mem-per-gpu" else 1
+            return int(match[2]) * _GIB[match[3]] * share
+    return 0.0

@@ -1,0 +1,130 @@
+"""Where a job's ranks run: nodes, GPUs and cores, from the job file and the profile. Pure."""
+
+from dataclasses import replace
+
+from lumitui.app.explain.words import count
+from lumitui.app.job.launch import Layout
+from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.launch.core_binding import numa_cores, rank_bindings
+from lumitui.app.launch.placement import Placement
+from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.errors import InputError
+
+
+def layout_of(place: Placement) -> Layout:
+    """Return how the job's ranks are placed on nodes, GPUs and cores.
+
+    Raises:
+        InputError: more GPUs than a node has, more ranks than the launcher or the strategy can
+            start, or masks where they would be wrong.
+    """
+    spec, gpus = place.spec, _gpus_per_node(place)
+    _check_masks(place)
+    tasks = gpus if place.launcher.tasks in ("rank", "slot") else 1
+    cpus = spec.cpus_per_task or needed_cores(place, gpus) // tasks
+    layout = Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes)
+    node = place.site.node
+    bus = node.gpu_bus[:gpus] if place.whole_nodes and not node.on_cpu else ()
+    return _with_cores(replace(layout, on_cpu=node.on_cpu, gpu_bus=bus), place)
+
+
+def needed_cores(place: Placement, ranks: int) -> int:
+    """Return how many cores of a node its `ranks` need.
+
+    A launcher that is one task per node gets all cores of a whole node: with fewer, its step has
+    the job's first cores, and torchrun finds none beside GPUs whose cores are others.
+    """
+    site = place.site
+    if place.whole_nodes and place.launcher.tasks == "node" and not site.cores_fixed:
+        return len(site.node.usable_cores)
+    return site.cores_per_gpu * ranks
+
+
+def _gpus_per_node(place: Placement) -> int:
+    """Return the GPUs that the job uses on each node: one for each rank there."""
+    spec, site, launcher = place.spec, place.site, place.launcher
+    single, gpus = STRATEGIES[spec.strategy].single_rank, place.gpus_per_node
+    if gpus > site.node.gpus:
+        raise InputError(
+            f"gpus_per_node: {gpus} is more than the "
+            f"{site.node.device.some(site.node.gpus)} of a node of {site.name}.",
+            f"Ask for 1 to {site.node.gpus}, and for more nodes.",
+            field="gpus_per_node",
+        )
+    if spec.nodes > 1 and not launcher.multi_node:
+        raise InputError(
+            f"The launcher {launcher.name} starts ranks on one node only, not on {spec.nodes}.",
+            "Use `launcher: srun`.",
+            field="launcher",
+        )
+    if spec.nodes * gpus > 1 and (single or launcher.tasks == "one"):
+        what = f"strategy {spec.strategy}" if single else f"launcher {launcher.name}"
+        raise InputError(
+            f"The {what} starts one rank, which cannot use {count(spec.nodes, 'node')} with "
+            f"{site.node.device.some(gpus)}{' each' if spec.nodes > 1 else ''}.",
+            _a_rank_each(place, single=single),
+            field="launcher" if launcher.tasks == "one" else "strategy",
+        )
+    return gpus
+
+
+def _a_rank_each(place: Placement, *, single: bool) -> str:
+    """Return how each GPU gets a rank, and how one rank gets its GPU."""
+    one = "`gpus_per_node: 1`" + (" and `nodes: 1`" if place.spec.nodes > 1 else "")
+    keys = ["`strategy: ddp`"] if single else []
+    if place.launcher.tasks == "one":
+        keys.insert(0, f"`launcher: {place.site.launchers[0]}`")
+    return f"Set {' and '.join(keys)} for a rank on each GPU, or {one} for one rank."
+
+
+def _check_masks(place: Placement) -> None:
+    spec, launcher = place.spec, place.launcher
+    if spec.binding != "masks":
+        return
+    if not place.whole_nodes:
+        raise InputError(
+            f"Masks on {spec.partition} would be wrong: on shared nodes Slurm chooses the cores.",
+            "Use a partition of whole nodes, `exclusive: true`, or `binding: auto`.",
+            field="binding",
+        )
+    if launcher.binding not in ("masks", "wrapper"):
+        raise InputError(
+            f"The launcher {launcher.name} cannot use masks here.",
+            "Use `launcher: srun`, or `binding: auto`.",
+            field="launcher",
+        )
+
+
+def _with_cores(layout: Layout, place: Placement) -> Layout:
+    """Return `layout` with the cores that are planned for each rank, or why none are."""
+    node, ranks = place.site.node, layout.ranks_per_node
+    unplanned = _unplanned(layout, place)
+    if unplanned:
+        return replace(layout, unplanned=unplanned)
+    if place.launcher.binding in ("masks", "wrapper"):
+        bound = rank_bindings(node, ranks)
+        masks = tuple(item.mask for item in bound)
+        return replace(layout, masks=masks, planned_cores=tuple(item.cores for item in bound))
+    if place.torchrun_binding == "numa":
+        return replace(layout, planned_cores=numa_cores(node, ranks), exact=False)
+    return replace(layout, planned_cores=(format_cores(node.usable_cores),) * ranks)
+
+
+def _unplanned(layout: Layout, place: Placement) -> str:
+    """Return why no cores are promised to any rank; "" where they can be."""
+    spec, site, launcher = place.spec, place.site, place.launcher
+    if spec.binding == "none":
+        return "the job file says `binding: none`"
+    if not site.node.gpu_cores:
+        return site.node.no_gpu_cores
+    if not layout.whole_nodes:
+        return "nodes are shared, and Slurm chooses the cores"
+    if launcher.binding == "none":
+        return f"the launcher {launcher.name} binds nothing"
+    if launcher.binding == "torchrun":
+        if place.torchrun_binding == "script":
+            return "the training script chooses its cores itself, after the probe"
+        all_cores = layout.cpus_per_task == len(site.node.usable_cores)
+        if place.torchrun_binding == "none" and not all_cores:
+            return "torchrun binds no rank here, and Slurm chooses the cores of each node"
+    return ""

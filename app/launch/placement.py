@@ -1,0 +1,185 @@
+"""A job file at a site: what it names there, looked up once. Pure."""
+
+import re
+from dataclasses import dataclass, replace
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS, Trainer
+from lumitui.app.launch.launcher_templates import Launcher, launchers
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A job file, the site it is for, and what of the site it uses."""
+
+    spec: JobSpec
+    site: Site
+    partition: Partition
+    launcher: Launcher
+    container: Container | None
+    """The container generation, adapted to the job's image; None: no container."""
+
+    @property
+    def runtime(self) -> Container | Site:
+        """Where the ranks run: in the container, or on the site as it is."""
+        return self.container or self.site
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """The bundled trainer; None for a person's own script."""
+        return TRAINERS.get(self.spec.trainer or "")
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether the job has all of its nodes to itself."""
+        if self.partition.allocation == "node" or self.spec.exclusive:
+            return True
+        return self.partition.whole_when_full and self._takes_all
+
+    @property
+    def _takes_all(self) -> bool:
+        """Whether the job asks for all GPUs and all cores of its nodes."""
+        node, gpus = self.site.node, self.gpus_per_node
+        tasks = gpus if self.launcher.tasks == "rank" else 1
+        cores = (self.spec.cpus_per_task or 0) * tasks or self.site.cores_per_gpu * gpus
+        return gpus == node.gpus and cores >= len(node.usable_cores)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """The GPUs that the job uses on each node, which may be more than a node has."""
+        single = STRATEGIES[self.spec.strategy].single_rank or self.launcher.tasks == "one"
+        return self.spec.gpus_per_node or (1 if single else self.site.node.gpus)
+
+    @property
+    def node_folder(self) -> str:
+        """A folder of each node's own, on the disk that the job asks for where it asks for one."""
+        disk = self.site.local_disk
+        return f"${{{disk.variable}}}" if disk and self.spec.local_disk else self.site.node_folder
+
+    @property
+    def preflight(self) -> str:
+        """Whether GPUs and network are measured before the launch: `warn`, `end` or `off`."""
+        return self.spec.preflight or self.site.preflight
+
+    @property
+    def torchrun_binding(self) -> str:
+        """How torchrun's workers get their cores in this job: as in the profile, or `none`."""
+        bound = self.whole_nodes and self.spec.binding != "none"
+        return self.runtime.torchrun_binding if bound else "none"
+
+    @property
+    def image(self) -> str:
+        """The path of the job's container image; "" without a container."""
+        return (self.spec.container.image or self.container.image) if self.container else ""
+
+    @property
+    def resume_arguments(self) -> tuple[str, ...]:
+        """The arguments that continue from the last checkpoint; empty: the program cannot."""
+        return self.spec.resume or (self.trainer.resume if self.trainer else ())
+
+
+def placement_of(spec: JobSpec, site: Site) -> Placement:
+    """Return what `spec` names at `site`.
+
+    Raises:
+        InputError: no such partition, launcher or container generation.
+    """
+    launcher, container = _launcher_of(spec), _container_of(spec, site)
+    place = Placement(spec, site, partition_of(spec, site), launcher, container)
+    if launcher.binding == "torchrun" and place.torchrun_binding == "masks":
+        return replace(place, launcher=replace(launcher, binding="wrapper", starts="command"))
+    return place
+
+
+def partition_of(spec: JobSpec, site: Site) -> Partition:
+    """Return the partition the job asks for.
+
+    Raises:
+        InputError: the site has none of that name.
+    """
+    if spec.partition in site.other_partitions:
+        raise InputError(
+            f"{spec.partition} of {site.name} does not have the nodes with {site.node.gpu}, which "
+            "its profile describes.",
+            f"Choose one of {', '.join(site.partitions)}.",
+            field="partition",
+        )
+    if spec.partition not in site.partitions:
+        raise InputError(
+            f"{site.name} has no partition {spec.partition!r}.",
+            f"It has {', '.join(site.partitions)}.",
+            field="partition",
+        )
+    return site.partitions[spec.partition]
+
+
+def _launcher_of(spec: JobSpec) -> Launcher:
+    """Return the job's launcher.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if spec.launcher not in launchers():
+        raise InputError(
+            f"There is no launcher {spec.launcher!r}.",
+            f"Known are {', '.join(launchers())}.",
+            field="launcher",
+        )
+    return launchers()[spec.launcher].on(spec.nodes)
+
+
+def _container_of(spec: JobSpec, site: Site) -> Container | None:
+    """Return the container generation the job runs in, adapted to its image; None: no container.
+
+    Raises:
+        InputError: the site has no such generation.
+    """
+    wanted = spec.container.image or spec.container.binds or spec.container.venv
+    only = next(iter(site.containers)) if wanted and len(site.containers) == 1 else None
+    name = spec.container.generation or site.default_container or only
+    if name is None and wanted and not spec.container.none:
+        raise InputError(
+            f"{site.name} has no containers, so `container:` would have no effect.",
+            "Remove it, or give the profile a container generation.",
+            field="container.image",
+        )
+    if spec.container.none or name is None:
+        return None
+    if name not in site.containers:
+        known = ", ".join(site.containers) or "none"
+        raise InputError(
+            f"{site.name} has no container generation {name!r}.",
+            f"It has {known}.",
+            field="container.generation",
+        )
+    container = site.containers[name]
+    if not (spec.container.image or container.image):
+        raise InputError(
+            f"{site.name} has no image of its own for the generation {name!r}.",
+            "Name yours: `container: {image: /path/of/image.sif}`.",
+            field="container.image",
+        )
+    _check_binds(spec, site, container)
+    for variant in container.variants:
+        if re.search(variant.matches, spec.container.image or container.image):
+            update = variant.model_dump(exclude={"matches"}, exclude_none=True)
+            return container.model_copy(update=update)
+    return container
+
+
+def _check_binds(spec: JobSpec, site: Site, container: Container) -> None:
+    """Raise InputError where a job wants folders bound, and the site's containers take no binds."""
+    wanted = {"container.binds": bool(spec.container.binds), "container.venv":
+              bool(spec.container.venv), "venv": spec.venv is not None}  # fmt: skip
+    for field, given in wanted.items():
+        if given and not container.takes_binds:
+            raise InputError(
+                f"`{field}:` has no effect at {site.name}: its containers mount what their own "
+                "file names.",
+                f"Leave it out, and write the folders as `mounts` into {spec.container.image}.",
+                field=field,
+            )

@@ -1,0 +1,70 @@
+"""The adviser's rules about cores: whether the ranks are bound, and whether that is checked."""
+
+from collections.abc import Iterator
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+
+
+def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec, layout = launch.spec, launch.layout
+    if not place.site.node.gpu_cores or layout.world_size == 1:
+        return
+    if not layout.whole_nodes:
+        yield Finding(
+            "shared-cores",
+            "note",
+            f"Nodes of {spec.partition} are shared: Slurm chooses the cores, and no masks are set.",
+            "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
+            "slurm.conf(5), OverSubscribe; srun(1), --cpu-bind",
+            field="partition",
+        )
+    elif not layout.masks and spec.binding == "none":
+        yield Finding(
+            "no-binding",
+            "note",  # somebody has chosen it
+            "With `binding: none` nothing binds the ranks to the cores nearest to their GPUs.",
+            "Leave out `binding:` unless the program binds them itself.",
+            "srun(1), --cpu-bind",
+            field="binding",
+            fix=Fix("bind them", "binding", None),
+        )
+
+
+def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
+    unbound = place.launcher.binding == "torchrun" and place.runtime.torchrun_binding == "none"
+    if unbound and place.whole_nodes and place.site.node.gpu_cores:
+        yield Finding(
+            "torchrun-unbound",
+            "warning",
+            "torchrun here does not bind its ranks to cores.",
+            "Use `launcher: srun`, which binds each rank with a mask.",
+            "pytorch, torch/numa/binding.py: --numa-binding",
+            field="launcher",
+            fix=Fix("use srun", "launcher", "srun") if "srun" in place.site.launchers else None,
+        )
+
+
+def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout = launch.layout
+    unbound = (
+        launch.spec.binding == "none"
+        and layout.whole_nodes
+        and place.launcher.binding in ("masks", "wrapper")
+    )
+    if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
+        yield Finding(
+            "strict-unchecked",
+            "warning",
+            "No exact cores are planned here, so `proof: strict` stops nothing.",
+            "Leave out `binding: none`, or `proof: strict`."
+            if unbound
+            else "Use `launcher: srun` on whole nodes.",
+            "templates/job/job.sh.j2",
+            field="binding" if unbound else "proof",
+            fix=Fix("bind the ranks", "binding", None) if unbound else None,
+        )
+
+
+RULES: tuple[Rule, ...] = (_binding, _binding_of_torchrun, _strict_proof)

@@ -1,0 +1,79 @@
+"""The adviser's rules about `chain:`: an attempt can end in time, and the next one continue."""
+
+from collections.abc import Iterator
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+
+_ONE = Fix("take one time limit", "chain", None)
+
+
+def _site(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    forbids = [option for option in spec.sbatch if option.startswith("--no-requeue")]
+    if spec.chain > 1 and (forbids or not place.site.requeue):
+        who = forbids[0] if forbids else place.site.name
+        yield Finding(
+            "chain-requeue",
+            "error",
+            f"{who} keeps a job from going back into the queue, which `chain:` needs.",
+            "Leave out `chain:`, and resubmit from the checkpoint after each time limit.",
+            "scontrol(1) requeue; sbatch(1) --requeue; the site's profile",
+            field="chain",
+            fix=_ONE,
+        )
+
+
+def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    if spec.chain == 1:
+        return
+    if not place.resume_arguments:
+        yield Finding(
+            "chain-resume",
+            "error",
+            "Each attempt of the chain would begin anew: nothing says how the script continues.",
+            "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`.",
+            "templates/job/job.sh.j2",
+            field="resume",
+        )
+    if place.trainer is None:
+        yield from _own_script(launch, place)
+
+
+def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if not launch.spec.signal or place.launcher.signals == "none":
+        yield Finding(
+            "chain-signal",
+            "error",
+            "No signal warns the script before its time limit, so that no attempt ends in time.",
+            "Name the one on which it saves and ends with 85, like `signal: USR1@300`; the "
+            "launcher srun passes it on.",
+            "sbatch(1) --signal; templates/job/chain.sh",
+            field="signal",
+        )
+    elif place.launcher.signals == "torchrun":
+        yield Finding(
+            "chain-exit",
+            "error",
+            f"{place.launcher.name} ends with 1 when the script ends with 85, so that the chain "
+            "would end after one attempt.",
+            "Use the launcher srun.",
+            "torch/distributed/run.py; templates/job/chain.sh",
+            field="launcher",
+            fix=Fix("use srun", "launcher", "srun"),
+        )
+    else:
+        yield Finding(
+            "chain-contract",
+            "note",
+            "The chain goes on only after the script has ended with exit code 85.",
+            "Let it save to $RUN_DIR/checkpoints on the signal and end with 85, and with 0 when "
+            "the training is done.",
+            "templates/job/chain.sh",
+            field="chain",
+        )
+
+
+RULES: tuple[Rule, ...] = (_site, _program)

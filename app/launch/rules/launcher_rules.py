@@ -1,0 +1,27 @@
+"""The adviser's rules about launchers: whether a stop signal reaches a person's own script."""
+
+from collections.abc import Iterator
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+
+
+def _signal(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    # With `B:` the job script gets it, whatever the launcher: the program finds the file `stop`.
+    passed = not spec.signal or spec.signal.startswith("B:") or place.launcher.signals != "none"
+    if not passed and spec.chain == 1 and not place.trainer:
+        yield Finding(
+            "signal-lost",
+            "warning",
+            f"The launcher {place.launcher.name} passes no signal on: `signal:` has no effect.",
+            f"Use `launcher: srun`; or `signal: B:{spec.signal}`, at which the file `stop` appears "
+            "in RUN_DIR.",
+            "sbatch(1) --signal; deepspeed/launcher/launch.py",
+            field="signal",
+            fix=Fix("use srun", "launcher", "srun") if "srun" in place.site.launchers else None,
+        )
+
+
+RULES: tuple[Rule, ...] = (_signal,)

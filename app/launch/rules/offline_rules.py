@@ -1,0 +1,147 @@
+"""The adviser's rules about nodes that reach no internet, and about what is staged for them."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.program.downloads import STAGE_IT
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.script.staged import named_in
+
+_URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
+# Arguments of the Hugging Face examples and of their likes, whose value may be a name of the hub.
+_HUB_ARGUMENT = re.compile(r"--?(?:\w+[_-])?(?:model|dataset|tokenizer|repo)(?:[_-]\w+)*", re.I)
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?")
+_ONLINE = {
+    "WANDB_MODE": ("online", "offline"),
+    "HF_HUB_OFFLINE": ("0", "1"),
+    "TRANSFORMERS_OFFLINE": ("0", "1"),
+    "HF_DATASETS_OFFLINE": ("0", "1"),
+}
+_SOURCE = "the site's profile, internet_on_compute_nodes"
+
+
+def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if place.site.internet_on_compute_nodes:
+        return
+    for key, text in _texts(launch.spec):
+        yield Finding(
+            "offline",
+            "warning",
+            f"The nodes of {place.site.name} reach no internet, and `{key}:` names {text}.",
+            STAGE_IT,
+            _SOURCE,
+            field=key,
+        )
+    for name, (online, offline) in _ONLINE.items():
+        if launch.spec.env.get(name) == online:
+            yield Finding(
+                "offline",
+                "warning",
+                f"{name} is {online}, and the nodes of {place.site.name} reach no internet.",
+                f"Set it to {offline}, or leave it out: the profile sets what programs need there.",
+                _SOURCE,
+                field=f"env.{name}",
+                fix=Fix(f"set {name} to {offline}", f"env.{name}", offline),
+            )
+
+
+def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of what looks like something to download."""
+    for text in (*spec.args, *spec.resume):
+        if match := _URL.search(text):
+            yield "args", match[0]
+    for argument, value in _arguments(spec.args):
+        if _HUB_ARGUMENT.fullmatch(argument) and _is_hub_name(argument, value):
+            yield "args", f"{value} ({argument})"
+    for name, text in spec.env.items():
+        if (match := _URL.search(text)) and not name.lower().endswith("proxy"):
+            yield f"env.{name}", match[0]
+    image = spec.container.image or ""
+    if re.match(r"(?:docker|oras|library|shub)://", image):
+        yield "container.image", image
+
+
+def _arguments(args: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for number, text in enumerate(args):
+        argument, equals, value = text.partition("=")
+        if argument.startswith("-") and equals:
+            yield argument, value
+        elif argument.startswith("-") and number + 1 < len(args):
+            yield argument, args[number + 1]
+
+
+def _is_hub_name(argument: str, value: str) -> bool:
+    """Whether the value of an argument is a name of the hub; a bare word only where both may be."""
+    if not _HUB_NAME.fullmatch(value) or value.startswith("."):
+        return False
+    return (
+        "/" in value or re.search(r"name[_-]or[_-]path|dataset[_-]name|repo", argument) is not None
+    )
+
+
+def _names(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    texts = [("args", text) for text in spec.args]
+    texts += [(f"env.{name}", text) for name, text in spec.env.items()]
+    texts += [("container.image", spec.container.image or "")]
+    for key, text in texts:
+        for name in named_in(text):
+            if name not in spec.stage:
+                yield Finding(
+                    "stage-name",
+                    "error",
+                    f"`{key}:` names $STAGE_{name}, and `stage:` has no {name}.",
+                    f"Add `stage: {{{name}: PATH}}`, or correct the name.",
+                    "the job file",
+                    field=key,
+                )
+
+
+def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
+    """Yield the variables of what is staged that the job file sets itself."""
+    spec = launch.spec
+    for key, names in (("env", spec.env), ("secrets", spec.secrets)):
+        for name in names:
+            staged = name.removeprefix("STAGE_")
+            if staged != name and staged in spec.stage:
+                yield Finding(
+                    "stage-variable",
+                    "error",
+                    f"`{key}:` sets {name}, which lumitui sets to the place of what `stage:` "
+                    f"calls {staged}.",
+                    f"Remove it from `{key}:`, or give one of the two another name.",
+                    "the job file",
+                    field=f"env.{name}" if key == "env" else key,
+                    final=True,
+                )
+
+
+_SHELL = re.compile(
+    r"\$(?:(?!STAGE_)[A-Za-z_]\w*|[@*#]|\d|\((?=\w)"
+    r"|\{(?!STAGE_)[A-Z_][A-Z0-9_]*(?::?[-=?+][^}]*)?\})"
+)
+"""What a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra's `${data.root}` and
+`${lr}` are the program's own."""
+
+
+def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    for text in (*spec.args, *spec.resume):
+        found = _SHELL.search(text)
+        if found is None:
+            continue
+        key = "args" if text in spec.args else "resume"
+        yield Finding(
+            "literal-argument",
+            "warning",
+            f"No shell expands {found[0]} in `{key}:`: the program gets it as it is written.",
+            "Write the value, or let the program read the variable from its environment.",
+            "docs/offline.md: only $STAGE_NAME is expanded",
+            field=key,
+        )
+
+
+RULES: tuple[Rule, ...] = (_downloads, _names, _replaced, _literal)

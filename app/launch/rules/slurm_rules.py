@@ -1,0 +1,305 @@
+"""The adviser's rules about what a launch asks Slurm for: cores, memory, disk, options, signals."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.launch.job_price import memory_gib
+from lumitui.app.launch.layout import needed_cores
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.remote.site import walltime
+
+
+def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout, usable = launch.layout, len(place.site.node.usable_cores)
+    asked = layout.tasks_per_node * layout.cpus_per_task
+    if asked > usable and place.site.scheduler == "slurm":
+        yield Finding(
+            "cores",
+            "error",
+            f"{asked} cores per node are more than the {usable} that a job may use.",
+            f"Leave out `cpus_per_task`: {place.site.cores_per_gpu} per GPU fit.",
+            "the site's profile, node.reserved_cores",
+            field="cpus_per_task",
+            fix=Fix("leave it to the site", "cpus_per_task", None),
+        )
+
+
+def _fixed_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout, each = launch.layout, place.site.cores_per_gpu
+    asked, right = layout.tasks_per_node * layout.cpus_per_task, each * layout.gpus_per_node
+    if place.site.cores_fixed and asked != right:
+        fewer = asked < right
+        yield Finding(
+            "fixed-cores",
+            "error" if fewer else "warning",
+            f"{asked} cores per node are {'fewer' if fewer else 'more'} than {place.site.name} "
+            f"gives for {layout.device.some(layout.gpus_per_node)}: {each} each, {right} in all.",
+            "Leave out `cpus_per_task`.",
+            "the site's profile, cores_fixed",
+            field="cpus_per_task",
+            fix=Fix("leave it to the site", "cpus_per_task", None),
+        )
+
+
+def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
+    layout = launch.layout
+    needed = needed_cores(place, layout.ranks_per_node)
+    if place.site.cores_fixed or place.launcher.tasks != "node" or layout.cpus_per_task >= needed:
+        return
+    if place.site.scheduler == "slurm":
+        bound = bool(layout.masks) or place.torchrun_binding != "none"
+        yield Finding(
+            "few-cores",
+            "error" if bound else "warning",
+            f"The ranks of a node share {layout.cpus_per_task} cores"
+            + (": its first ones, not those near their GPUs." if bound else "."),
+            f"Leave out `cpus_per_task`: the job then asks for {needed}.",
+            "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
+            field="cpus_per_task",
+            fix=Fix("leave it to the site", "cpus_per_task", None),
+        )
+
+
+def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
+    asked, most = memory_gib(place, launch.layout), place.site.node.memory_gib
+    if asked > most and place.site.scheduler == "slurm":
+        yield Finding(
+            "memory",
+            "error",
+            f"{asked:g} GiB per node are more than the {most} that a job may use.",
+            "Ask for less, or leave out `memory:`.",
+            "the site's profile, node.memory_gib",
+            field="memory",
+            fix=Fix("leave it to the site", "memory", None),
+        )
+
+
+def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.memory and not place.site.memory_option:
+        yield Finding(
+            "memory-option",
+            "error",
+            f"A job at {place.site.name} must not ask for memory: it comes with the cores.",
+            "Remove `memory:`.",
+            "the site's profile, memory_option",
+            field="memory",
+            fix=Fix("leave it to the site", "memory", None),
+        )
+
+
+def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
+    asked, disk, site = launch.spec.local_disk, place.site.local_disk, place.site
+    if asked is not None and disk is None:
+        known = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
+        yield Finding(
+            "local-disk",
+            "error",
+            f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{known}",
+            "Remove `local_disk:`.",
+            "the site's profile, local_disk",
+            field="local_disk",
+            fix=Fix("remove it", "local_disk", None),
+        )
+    elif asked is not None and disk is not None and asked > disk.max_gib:
+        yield Finding(
+            "local-disk-size",
+            "error",
+            f"{asked} GiB are more than the {disk.max_gib} that a node's local disk has.",
+            "Ask for less.",
+            "the site's profile, local_disk",
+            field="local_disk",
+            fix=Fix(f"ask for {disk.max_gib}", "local_disk", str(disk.max_gib)),
+        )
+    elif asked is None and disk is not None and f"${disk.variable}" in _words(launch):
+        yield Finding(
+            "local-disk-missing",
+            "error",
+            f"The job names ${disk.variable}, but asks for no local disk, so that it is empty.",
+            "Say how many GiB it needs on each node: `local_disk: 200`.",
+            "the site's profile, local_disk",
+            field="local_disk",
+            fix=Fix("ask for 200 GiB", "local_disk", "200"),
+        )
+
+
+def _words(launch: Launch) -> str:
+    """Return the job's own words in which a variable may be named, with no braces."""
+    spec = launch.spec
+    words = (*spec.args, *spec.env.values(), *spec.container.binds, *spec.links.values())
+    return "\n".join(words).replace("${", "$")
+
+
+def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec, layout, partition = launch.spec, launch.layout, place.partition
+    one = STRATEGIES[spec.strategy].single_rank or place.launcher.tasks == "one"
+    partial = layout.gpus_per_node < place.site.node.gpus and not layout.on_cpu
+    if partition.allocation == "node" and partial and layout.world_size == 1 and one:
+        yield _one_rank(launch, place)
+    elif partition.allocation == "node" and partial:
+        yield Finding(
+            "idle-gpus",
+            "warning",
+            f"{spec.partition} gives and bills whole nodes: "
+            f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
+            f"Use all {place.site.node.gpus}, or a shared partition.",
+            "the site's profile, allocation",
+            field="gpus_per_node",
+            fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
+        )
+    if partition.allocation == "shared" and spec.nodes > 1 and partial:
+        yield Finding(
+            "scattered",
+            "warning",
+            f"The job uses {layout.gpus_per_node} of {place.site.node.gpus} GPUs on each of "
+            f"{spec.nodes} nodes.",
+            "Fill whole nodes before adding nodes: traffic inside a node is faster.",
+            "csc-user-guide, ml-multi.md",
+            field="gpus_per_node",
+            fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
+        )
+
+
+def _one_rank(launch: Launch, place: Placement) -> Finding:
+    """Return what is said of one rank on a whole node: more GPUs alone would be refused."""
+    spec, gpus = launch.spec, place.site.node.gpus
+    single = STRATEGIES[spec.strategy].single_rank
+    keys = [("launcher", place.site.launchers[0])] if place.launcher.tasks == "one" else []
+    keys += [("strategy", "ddp")] if single else []
+    keys += [("gpus_per_node", str(gpus))] if spec.gpus_per_node else []
+    written = " and ".join(f"`{key}: {value}`" for key, value in keys)
+    shared = any(one.allocation == "shared" for one in place.site.partitions.values())
+    what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
+    others = ", or use a shared partition" if shared else ""
+    return Finding(
+        "idle-gpus",
+        "warning",
+        f"`{what}` starts one rank, and {spec.partition} gives and bills "
+        f"whole nodes: {gpus - 1} GPUs stay idle.",
+        f"Set {written} for a rank on each GPU{others}.",
+        "the site's profile, allocation",
+        field=keys[0][0],
+        fix=Fix(f"use {keys[0][1]}", *keys[0]) if len(keys) == 1 else None,
+    )
+
+
+def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
+    per_gpu = re.compile(
+        r"^--(?:cpus-per-gpu|gpus-per-task|n?tasks-per-gpu|gpu-bind)(?:=(?!none)|$)"
+    )
+    ours = re.compile(
+        r"^--(?:job-name|comment|output|error|chdir|open-mode|nodes|partition|account|time|wrap|"
+        r"array|ntasks|ntasks-per-node|cpus-per-task|parsable|signal|exclusive|gres|"
+        r"mem|mem-per-cpu|mem-per-gpu|gpus|gpus-per-node|gpus-per-socket)(?:=|$|\s)|"
+        r"^-[JNpAtnconeDaG]"
+    )
+    for option in launch.spec.sbatch:
+        if per_gpu.match(option):
+            yield Finding(
+                "gpu-cgroup",
+                "error",
+                f"{option} hides the other GPUs from each rank.",
+                f"Remove {option}: ranks choose their GPU by LOCAL_RANK.",
+                "LUMI-training-materials 2day-20260422/202-Binding",
+                field="sbatch",
+                fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
+            )
+        elif ours.match(option):
+            yield Finding(
+                "own-option",
+                "error",
+                _own(option),
+                _key(option),
+                "DESIGN, job script",
+                field="sbatch",
+                fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
+                final=True,  # another name or array would keep lumitui from finding its job
+            )
+
+
+_KEYS = {
+    "--job-name": "name", "-J": "name", "--nodes": "nodes", "-N": "nodes",
+    "--partition": "partition", "-p": "partition", "--account": "account", "-A": "account",
+    "--time": "time", "-t": "time", "--cpus-per-task": "cpus_per_task", "-c": "cpus_per_task",
+    "--signal": "signal", "--exclusive": "exclusive", "--mem": "memory",
+    "--mem-per-cpu": "memory", "--mem-per-gpu": "memory", "--gres": "gpus_per_node",
+    "--gpus": "gpus_per_node", "-G": "gpus_per_node", "--gpus-per-node": "gpus_per_node",
+    "--gpus-per-socket": "gpus_per_node", "--ntasks": "gpus_per_node", "-n": "gpus_per_node",
+    "--ntasks-per-node": "gpus_per_node",
+}  # fmt: skip
+"""The key of the job file for what an option asks."""
+
+
+def _own(option: str) -> str:
+    if _name(option) in ("--array", "-a"):
+        return f"{option} would start several jobs of one run, which all write into its folder."
+    return f"{option} is written by lumitui itself, and a second one would say something else."
+
+
+def _key(option: str) -> str:
+    name = _name(option)
+    if name in ("--array", "-a"):
+        return "Name the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
+    if name in ("--output", "--error", "-o", "-e"):
+        return f"Leave {name} out: the log is in the run's folder, and `lumitui log` shows it."
+    if key := _KEYS.get(name):
+        return f"Write `{key}:` in its place."
+    return f"Leave {name} out."
+
+
+def _name(option: str) -> str:
+    """Return the option's name: `--mem` of `--mem=480G`, `-N` of `-N2`."""
+    if option.startswith("--"):
+        return re.split(r"[=\s]", option)[0]
+    return option[:2]
+
+
+def _others(options: tuple[str, ...], option: str) -> tuple[str, ...] | None:
+    return tuple(other for other in options if other != option) or None
+
+
+def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec = launch.spec
+    if (
+        spec.script
+        and not spec.signal
+        and spec.chain == 1
+        and walltime.seconds_of(spec.time) > 4 * 3600
+    ):
+        yield Finding(
+            "no-checkpoint-signal",
+            "note",
+            f"No signal warns the script before its time limit of {spec.time}.",
+            "If it saves on a signal, name it: `signal: USR1@300`.",
+            "sbatch(1) --signal",
+            field="signal",
+        )
+
+
+def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.script and launch.spec.hang:
+        yield Finding(
+            "no-heartbeat",
+            "warning",
+            "`hang:` does nothing here: only the bundled trainers say whether their ranks move.",
+            "Remove `hang:`; PyTorch ends a collective that hangs after its own time limit.",
+            "trainers/engine/heartbeat",
+            field="hang",
+            fix=Fix("remove it", "hang", None),
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    _cores,
+    _fixed_cores,
+    _too_few_cores,
+    _memory,
+    _no_memory,
+    _disk,
+    _options,
+    _part_of_a_node,
+    _no_save,
+    _no_heartbeat,
+)

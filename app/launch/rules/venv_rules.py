@@ -1,0 +1,143 @@
+"""The adviser's rules about `venv:`: what is installed can be reached, fits, and costs little."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.job.fields.venv_field import package_of
+from lumitui.app.job.launch import Launch
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.finding import Finding, Rule
+from lumitui.remote.site.profile import Site
+from lumitui.remote.transfer.environments.image_names import versions_in
+
+_HOME = re.compile(r"^(~|\$\{?HOME\b|(/gpfs)?/(home|users)/)")
+_WHEEL = re.compile(
+    r"(?P<name>[^-]+)-[^-]+(?:-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl"
+)
+
+
+def reaches_index(site: Site) -> bool:
+    """Whether packages can come from an index where `site` builds environments."""
+    return site.venv.index and (site.internet_on_compute_nodes or site.venv.build != "job")
+
+
+def _reach(launch: Launch, place: Placement) -> Iterator[Finding]:
+    venv, site = launch.spec.venv, place.site
+    if venv is None or venv.wheels:
+        return
+    if reaches_index(site):
+        return
+    where = "its nodes" if site.venv.build == "job" else "its login nodes"
+    yield Finding(
+        "venv-offline",
+        "error",
+        f"{site.name} builds the environment of `venv:` on {where}, which reach no package index.",
+        "Put wheels into a folder of the project and name it: `pip download --dest wheels "
+        f"--platform manylinux2014_{site.node.architecture} --only-binary=:all: …`, "
+        "`venv: {packages: […], wheels: wheels}`.",
+        "the site's profile, venv",
+        field="venv",
+    )
+
+
+def _fit(launch: Launch, place: Placement) -> Iterator[Finding]:
+    venv = launch.spec.venv
+    if venv is None or venv.sent is None:
+        return
+    python, machine = python_of(place), place.site.node.architecture
+    fitting: set[str] = set()
+    others: dict[str, str] = {}
+    for name in venv.sent.wheels:
+        if not (match := _WHEEL.fullmatch(name)):
+            continue
+        if _runs_on(match, python, machine):
+            fitting.add(package_of(match["name"]))
+        else:
+            others.setdefault(package_of(match["name"]), name)
+    for package, name in others.items():
+        if package not in fitting:
+            yield Finding(
+                "venv-wheel",
+                "error",
+                f"The wheel {name} does not fit: the job's Python is {python or 'not known'}, its "
+                f"nodes are {machine}.",
+                f"Download the one for them: `pip download --dest {venv.wheels} "
+                f"{f'--python-version {python} ' if python else ''}--platform "
+                f"manylinux2014_{machine} --only-binary=:all: {package}`.",
+                "the site's profile; packaging.python.org, platform compatibility tags",
+                field="venv",
+            )
+
+
+def python_of(place: Placement) -> str:
+    """Return the version (`3.12`) of the Python that the job's environment is made with; or ""."""
+    container = place.container
+    if container is None:
+        return place.site.venv.python
+    listing = container.listing
+    named = versions_in(place.image, listing.names).get("python", "") if listing else ""
+    return ".".join(named.split(".")[:2]) or container.python_version
+
+
+def _runs_on(wheel: re.Match[str], python: str, machine: str) -> bool:
+    platform = wheel["platform"]
+    if platform != "any" and not re.search(rf"linux.*_{machine}(\.|$)", platform):
+        return False
+    if not python or "py3" in wheel["python"].split("."):
+        return True
+    major, minor = map(int, python.split("."))
+    wanted = [re.fullmatch(r"cp(\d)(\d+)", tag) for tag in wheel["python"].split(".")]
+    versions = [(int(one[1]), int(one[2])) for one in wanted if one]
+    if wheel["abi"] == "abi3":
+        return any(version <= (major, minor) for version in versions)
+    return (major, minor) in versions
+
+
+def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
+    venv = launch.spec.venv
+    kept = set(map(package_of, place.site.venv.keeps))
+    lines = [line for line in (venv.lines if venv else ()) if package_of(line) in kept]
+    if lines:
+        has = "the image's" if place.container else "the modules'"
+        yield Finding(
+            "venv-replaces",
+            "warning",
+            f"`venv:` asks for {', '.join(lines)}: what an index has in place of {has} own is not "
+            f"built for {place.site.title}'s GPUs and network.",
+            f"Leave {', '.join(map(package_of, lines))} out, or choose another image: "
+            f"`lumitui containers {place.site.name}`.",
+            "the site's profile, venv.keeps",
+            field="venv",
+        )
+
+
+def _cost(launch: Launch, place: Placement) -> Iterator[Finding]:
+    venv, price = launch.spec.venv, launch.price
+    if venv is None or place.site.venv.build != "job" or not price.per_hour:
+        return
+    yield Finding(
+        "venv-in-job",
+        "note",
+        "The first job with this environment builds it before the launch, while its GPUs wait: "
+        f"{price.per_hour / 60:.2g} {price.unit} a minute. Later ones find it there.",
+        "Run it on one node first.",
+        "the site's profile, venv",
+        field="venv",
+    )
+
+
+def _home(launch: Launch, place: Placement) -> Iterator[Finding]:
+    path = launch.spec.container.venv
+    if path and _HOME.match(path):
+        yield Finding(
+            "venv-home",
+            "warning",
+            f"The environment {path} is in a home folder, which is small and often not seen or "
+            "slow on compute nodes.",
+            "Let `venv:` build one beside the runs, or move it to the project's scratch.",
+            "LUMI user guide, storage; CSC user guide, disk",
+            field="container.venv",
+        )
+
+
+RULES: tuple[Rule, ...] = (_reach, _fit, _replaced, _cost, _home)

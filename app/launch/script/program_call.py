@@ -1,0 +1,175 @@
+"""What the launcher starts, as shell words: the container's call and the program. Pure."""
+
+import re
+from dataclasses import dataclass
+
+from lumitui.app.job.launch import Layout
+from lumitui.app.launch.launcher_templates import Launcher
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.script import staged
+from lumitui.remote.site import walltime
+from lumitui.remote.site.environments import Mpi
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG, PREFLIGHT_SCRIPTS, PROBE_SCRIPT
+from lumitui.remote.site.shell_text import quote
+
+_IN_VENV = '"$VENV"/bin/python'
+BUNDLED = ".lumitui/trainers"
+"""Where a bundled trainer is in a run's code."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the launcher starts, as shell words."""
+
+    command: str
+    """The whole command line."""
+    script: str = ""
+    """The same without the interpreter, where it is a Python script."""
+
+    def words_for(self, launcher: Launcher) -> str:
+        """Return what comes after the words of `launcher`."""
+        if launcher.starts == "command":
+            return self.command
+        return self.script or f"--no-python {self.command}"
+
+
+def preflight_of(place: Placement, layout: Layout) -> Program:
+    """Return what measures GPUs and network before the job's own program, in its environment."""
+    node = place.site.node
+    words = [f"--gpus={0 if layout.on_cpu else layout.gpus_per_node}"]
+    if layout.gpu_bus:
+        words.append(f"--bus={','.join(layout.gpu_bus)}")
+    if node.gemm_tflops:
+        words.append(f"--gemm={node.gemm_tflops:g}")
+    # A figure of the profile is for all GPUs of a node.
+    if node.links and layout.gpus_per_node == node.gpus:
+        words += [f"--in-node={node.links.in_node:g}", f"--all-nodes={node.links.between_nodes:g}"]
+    command = " ".join([f'"$RUN_DIR"/{PREFLIGHT_SCRIPTS[0]}', *words])
+    return Program(f"{interpreter(place)} {command}", command)
+
+
+PROBE = Program(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
+"""What measures each rank's cores and GPU before the job's own program starts."""
+
+
+def program_of(place: Placement, *, has_config: bool) -> Program:
+    """Return the job's own program; `has_config`: it gets a DeepSpeed configuration.
+
+    Raises:
+        InputError: the code is an archive, and the site has no folder to unpack it in.
+    """
+    spec, bundled = place.spec, place.trainer
+    path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
+    words = [staged.word(text, spec.stage) for text in spec.args]
+    if has_config:
+        words += ["--deepspeed", "--deepspeed_config", f'"$RUN_DIR/{DEEPSPEED_CONFIG}"']
+    if place.resume_arguments:
+        words.append('"${resume[@]}"')
+    arguments = "".join(f" {word}" for word in words)
+    quoted = f"{code_folder(place)}/{quote(path)}"
+    if not path.endswith(".py"):
+        return Program(f"{quoted}{arguments}")
+    return Program(f"{interpreter(place)} {quoted}{arguments}", f"{quoted}{arguments}")
+
+
+def code_folder(place: Placement) -> str:
+    """Return where the code is while the job runs, as a shell word.
+
+    Raises:
+        InputError: the code is an archive, and the site has no folder to unpack it in.
+    """
+    spec, site = place.spec, place.site
+    if spec.ship != "archive":
+        return '"$RUN_DIR"/code'
+    if not place.node_folder:
+        raise InputError(
+            f"{site.name}'s profile names no folder of the nodes for a project sent as an archive.",
+            "Exclude data in .lumituiignore and reach it with `links:`, or set `node_folder:`.",
+        )
+    return '"$CODE"'
+
+
+def interpreter(place: Placement) -> str:
+    """Return the Python that the ranks run as a shell word: the environment's, if there is one."""
+    if place.spec.venv is None:
+        return own_python(place)
+    return quote(f"{place.container.venv_mount}/bin/python") if place.container else _IN_VENV
+
+
+def own_python(place: Placement) -> str:
+    """Return the Python of the job's container or site as a shell word; `${NAME}` expands."""
+    python = place.runtime.python
+    return python if re.match(r"^[\w./-]+$", python) else expand(python)
+
+
+def mpi_of(place: Placement) -> Mpi | None:
+    """Return what mpirun is at the site, for the launcher that calls it.
+
+    Raises:
+        InputError: the profile names none.
+    """
+    if place.launcher.tasks != "slot":
+        return None
+    if place.site.mpi is None:
+        raise InputError(
+            f"{place.site.name}'s profile does not say which mpirun there is.",
+            "Set `mpi:` in it, like {kind: openmpi, command: mpirun}; or use `launcher: srun`.",
+            field="launcher",
+        )
+    return place.site.mpi
+
+
+def gpu_numbers(place: Placement, layout: Layout) -> str:
+    """Return the numbers of a node's GPUs as a shell word, for a launcher that shows each its own.
+
+    Slurm's are those that the job may use, where it does not count from 0.
+    """
+    numbers = ",".join(map(str, range(layout.ranks_per_node)))
+    nvidia = place.site.visible_gpus == "CUDA_VISIBLE_DEVICES" and not layout.on_cpu
+    return f'"${{CUDA_VISIBLE_DEVICES:-{numbers}}}"' if nvidia else numbers
+
+
+def container_call(place: Placement) -> str:
+    """Return the shell words before the program that start it inside the container; "" without."""
+    spec, container = place.spec, place.container
+    if container is None:
+        return ""
+    words = [quote(word) for word in container.call]
+    if not container.takes_binds:
+        return " ".join([*words, '"$SIF"'])
+    if spec.container.venv:
+        words += ["-B", quote(f"{spec.container.venv}:{container.venv_mount}:image-src=/")]
+    if spec.venv:
+        words += ["-B", '"$VENV":' + quote(f"{container.venv_mount}:image-src=/")]
+    for bind in spec.container.binds:
+        words += ["-B", quote(bind)]
+    for name in spec.stage:  # the store need not lie in a folder that the call binds
+        words += ["-B", f'"$STAGE_{name}"'] if name not in staged.named_in(place.image) else []
+    return " ".join([*words, '"$SIF"'])
+
+
+def container_environment(place: Placement) -> dict[str, str]:
+    """Return the variables that the profile sets for the ranks, without the job file's own."""
+    spec, container = place.spec, place.container
+    values = dict(place.site.environment)
+    if not place.site.internet_on_compute_nodes:
+        values |= place.site.offline_environment
+    if container:
+        values |= container.environment
+        if spec.container.venv or spec.venv:
+            values |= container.venv_environment
+        values = {k: v for k, v in values.items() if k not in container.drop_environment}
+    if spec.hang and place.trainer:
+        values["TRAINER_HANG_SECONDS"] = str(walltime.seconds_of(spec.hang))
+    if spec.venv:
+        values.setdefault("PYTHONNOUSERSITE", "1")  # what is in the home folder is no part of it
+    # Lines reach the log as they are printed; without this, Python keeps 8 KiB back.
+    values.setdefault("PYTHONUNBUFFERED", "1")
+    return {name: value for name, value in values.items() if name not in spec.env}
+
+
+def expand(text: str) -> str:
+    """Return a profile's value as a double-quoted shell word: `$NAME` and `${NAME}` expand."""
+    text = re.sub(r'([\\"`])', r"\\\1", text).replace("$(", "\\$(")
+    return f'"{text}"'

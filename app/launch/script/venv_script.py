@@ -1,0 +1,122 @@
+"""The virtual environment of a job: its name, and what the script says that builds it. Pure."""
+
+import hashlib
+import json
+import re
+
+from lumitui.app.job.fields.requirement_lines import check_requirement
+from lumitui.app.job.fields.venv_field import VenvChoice, package_of
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.script import staged
+from lumitui.app.launch.script.program_call import expand, own_python
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import CODE, CODE_ARCHIVE
+from lumitui.remote.site.shell_text import quote
+
+_FORM = 1
+"""Counts up when an environment is made in another way, so that older ones are not taken for it."""
+_NAMED = re.compile(r"^# Virtual environment ([0-9a-f]{16})", re.MULTILINE)
+
+
+def venv_name(place: Placement) -> str:
+    """Return the environment's name: a hash of everything that decides what is in it.
+
+    Where the job runs in a container, or wheels are on the site, the site adds which file and
+    folder they really are, since a link moves.
+    """
+    venv, container, recipe = _venv(place), place.container, place.site.venv
+    # A package that the job asks for by name is not kept at the image's version.
+    parts = [_FORM, list(venv.lines), venv.wheels, dict(venv.sent.wheels) if venv.sent else {}]
+    parts += [place.image, place.runtime.python, list(place.runtime.modules), recipe.create]
+    parts += [recipe.environment, list(recipe.keeps)]
+    if container:
+        parts += [list(container.call), container.activate, container.venv_mount, recipe.squash]
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def name_in(script: str) -> str | None:
+    """Return the name of the environment that a job's script uses; None: it uses none."""
+    match = _NAMED.search(script)
+    return match[1] if match else None
+
+
+def venv_values(place: Placement) -> dict[str, object]:
+    """Return what the template of venv.sh reads.
+
+    Raises:
+        InputError: a requirement cannot be part of an environment.
+    """
+    venv, container, recipe = _venv(place), place.container, place.site.venv
+    for line in venv.lines:
+        check_requirement(line)
+    if venv.sent is None and (venv.requirements or venv.wheels_in_project):
+        raise InputError(
+            "The files of `venv:` are not among the code that was sent before.",
+            "Send the project as it is now: `--code current`.",
+            field="venv",
+        )
+    if not venv.lines:
+        raise InputError("`venv:` names no package.", "Name some, or remove it.", field="venv")
+    if place.spec.container.venv:
+        raise InputError(
+            "`venv:` and `container.venv:` are two environments; a job has one.",
+            "Remove one of them.",
+            field="venv",
+        )
+    asked = set(map(package_of, venv.lines))
+    python = own_python(place)
+    return {
+        "name": venv_name(place),
+        "modules": place.runtime.modules,
+        "environment": recipe.environment,
+        "container": " ".join(map(quote, container.call)) if container else "",
+        "staged": _staged(place),
+        "image": staged.word(place.image, place.spec.stage),
+        "activate": f"{container.activate}; " if container and container.activate else "",
+        "mount": container.venv_mount if container else "",
+        "python": python,
+        "create": recipe.create.format(python=python, folder='"$1"'),
+        "squash": recipe.squash.format(folder='"$data/tree"', file='"$data/env.sqsh"'),
+        "kept": [name for name in recipe.keeps if package_of(name) not in asked],
+        "requirements": venv.lines,
+        "wheels": venv.wheels,
+        "found": _found(place),
+        "wheels_sent": venv.wheels_in_project,
+        "archive": CODE_ARCHIVE if place.spec.ship == "archive" else "",
+        "code": CODE,
+        "folder": _folder(place),
+        "shared": bool(recipe.folder),
+        "seconds": recipe.minutes * 60,
+    }
+
+
+def _venv(place: Placement) -> VenvChoice:
+    assert place.spec.venv is not None, "the job has no `venv:`"
+    return place.spec.venv
+
+
+def _staged(place: Placement) -> list[str]:
+    """Return the names of the staged things that the environment is made with."""
+    words = (place.image, place.spec.venv.wheels or "" if place.spec.venv else "")
+    named = {name for text in words for name in staged.named_in(text)}
+    return sorted(named & set(place.spec.stage))
+
+
+def _found(place: Placement) -> str:
+    """Return the folder of wheels that is on the site already, as a shell word; "": none is."""
+    venv = _venv(place)
+    if venv.wheels is None or venv.wheels_in_project:
+        return ""
+    return staged.word(venv.wheels, place.spec.stage)
+
+
+def _folder(place: Placement) -> str:
+    """Return the profile's folder of environments as a shell word; "": beside the runs."""
+    folder = place.site.venv.folder
+    account = place.site.account.in_path(place.spec.account)
+    if not folder:
+        return ""
+    return expand(folder.format(account=account, user="$(id -un)", home="$HOME")).replace(
+        "\\$(id -un)", "$(id -un)"
+    )

@@ -1,0 +1,54 @@
+"""Links that a job file puts below the code: whether their places are free there. Pure."""
+
+import posixpath
+from collections.abc import Iterator
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.source.manifest import Manifest
+
+
+def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError]]:
+    """Yield each link that cannot be made in `code`: the key of the job file, and the reason."""
+    links = {name: ("links", f"links: {name}") for name in spec.links}
+    staged = [(name, one.link) for name, one in spec.stage.items() if one.link]
+    kinds = {entry.path: "a link" if entry.target else "a file" for entry in code.entries}
+    folders = {above for path in kinds for above in _above(path)}
+    seen: dict[str, str] = {}
+    for link, key, said in (
+        *((link, *words) for link, words in links.items()),
+        *((link, f"stage.{name}", f"stage: {name}: `link: {link}`") for name, link in staged),
+    ):
+        # `ln` follows a link of the code; the way to what is staged would then be another one.
+        closed = {path for path, kind in kinds.items() if kind == "a file" or key != "links"}
+        why = _why(posixpath.normpath(link), kinds, folders, closed, seen)
+        if why:
+            yield key, InputError(f"{said} is not free: {why}.", "Name another path for the link.")
+        seen[posixpath.normpath(link)] = said
+
+
+def _why(
+    link: str,
+    kinds: dict[str, str],
+    folders: set[str],
+    closed: set[str],
+    seen: dict[str, str],
+) -> str:
+    """Return what is in the way of `link`, or ""."""
+    if link == ".":
+        return "it is the code itself"
+    if link in kinds or link in folders:
+        return f"{link} is {kinds.get(link, 'a folder')} of the code"
+    for above in _above(link):
+        if above in closed:
+            return f"{above} is {kinds[above]} of the code, and no folder"
+    for other, said in seen.items():
+        if f"{link}/".startswith(f"{other}/") or other.startswith(f"{link}/"):
+            return f"{said} has that place"
+    return ""
+
+
+def _above(path: str) -> list[str]:
+    """Return the folders that `path` lies in."""
+    parts = path.split("/")
+    return ["/".join(parts[:number]) for number in range(1, len(parts))]

@@ -1,0 +1,289 @@
+"""The files of a job on the laptop: its project, DeepSpeed configuration, bundled trainer."""
+
+import hashlib
+import os
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lumitui.app.job.spec import JobSpec, changed
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.rules.finding import Finding
+from lumitui.app.launch.script.program_call import BUNDLED
+from lumitui.app.launch.send.code.code_links import taken_links
+from lumitui.app.launch.send.code.installs import install_line
+from lumitui.app.launch.send.code.rule_texts import texts_of
+from lumitui.app.launch.send.code.secret_files import findings_of, needed_by
+from lumitui.app.launch.send.code.weight import code_size
+from lumitui.app.launch.send.code.weight import findings_of as weight_findings
+from lumitui.app.launch.send.staging.staging_plan import heeded, left_out
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.source.guard import Guard, Suspect
+from lumitui.remote.source.hash_cache import Hashes
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.source.outside_links import Follow
+from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES, Limits, exceeds
+from lumitui.remote.source.scan import scan
+from lumitui.remote.transfer.snapshots import archive
+
+_CONFIG_BYTES = 1_000_000
+"""More than DeepSpeed's configuration ever has."""
+TRAINER_FOLDER = Path(__file__).resolve().parents[4] / "trainers"
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code that is sent with a run: the manifest, and where its files are on the laptop."""
+
+    root: Path
+    manifest: Manifest
+    extra: Mapping[str, Path]
+    """Files from outside the project, by the path they get."""
+    kept_back: tuple[Suspect, ...] = ()
+    """Files that look like secrets and are not sent."""
+
+
+def project_name(root: Path) -> str:
+    """Return the folder's name as a part of a path on a site."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", root.resolve().name).strip("-.") or "project"
+
+
+def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
+    """Return the text of the DeepSpeed configuration the job needs; None when it needs none.
+
+    Raises:
+        InputError: the file is not there or not text.
+    """
+    if spec.deepspeed is not None:
+        path = root / spec.deepspeed.config
+    elif STRATEGIES[spec.strategy].zero_stage is not None and spec.trainer:
+        path = TRAINER_FOLDER / "ds_config.json"
+    else:
+        return None
+    try:
+        text = read_plain(path, _CONFIG_BYTES + 1)
+        if len(text) > _CONFIG_BYTES:
+            raise InputError(
+                f"{path} is larger than {_CONFIG_BYTES // 1000} kB.", "Check `deepspeed.config`."
+            )
+        return text.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"The DeepSpeed configuration {path} cannot be read.", "Check `deepspeed.config`."
+        ) from error
+
+
+def with_ship_mode(spec: JobSpec, root: Path) -> JobSpec:
+    """Return `spec` with `ship: archive` when it is `auto` and the project is over the limits.
+
+    The files are counted each time. The count stops at the limits: it took 10 ms for 1000 files
+    and 50 ms for 5000, the most.
+    """
+    elsewhere, follow = left_out(spec, root), Follow(spec.follow_links)
+    if spec.ship != "auto" or not exceeds(root, elsewhere=elsewhere, follow=follow):
+        return spec
+    return changed(spec, {"ship": "archive"}, "ship")
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a preview says of the files that a send takes from the laptop."""
+
+    project: Path
+    findings: tuple[Finding, ...]
+    """What the laptop lacks to send the job, and which files are kept back."""
+    kept_back: tuple[Suspect, ...] = ()
+    """Files that look like secrets and are not sent."""
+    shipped: tuple[Suspect, ...] = ()
+    """Files that look like secrets and are sent, since the job file names them."""
+    install: str = ""
+    """The line of the script that installs packages; "": there is none."""
+    ships_code: bool = True
+    """Whether code is sent; False: what the run needs is on the site already."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """The texts that rules read of the project, by their paths in it."""
+    count: int = 0
+    """Files that are sent as code; 0 where they could not be read, too."""
+    bytes: int = 0
+    """Of those files."""
+
+    @property
+    def weight(self) -> str:
+        """How much code is sent, like `12 files, 40 kB`; "": it is not known, or none is."""
+        return code_size(self.count, self.bytes) if self.count else ""
+
+
+def look(
+    spec: JobSpec,
+    project: Path,
+    hashes: Path | None,
+    *,
+    ships_code: bool = True,
+    environ: Mapping[str, str] = os.environ,
+) -> Files:
+    """Return what there is to say of the files that `spec` sends, as they are now.
+
+    They are read as for a send, so that the send finds their hashes in `hashes`. Without
+    `ships_code` the code is on the site already, and only the secrets are checked.
+    """
+    unset = [("secrets", _no_secret(name)) for name in spec.secrets if not environ.get(name)]
+    if not ships_code:
+        return Files(project, _errors(unset), ships_code=False)
+    if not project.is_dir():
+        return Files(project, _errors([*unset, ("project", _no_project(project))]))
+    try:
+        code, guard = _scanned(spec, project, hashes)
+    except InputError as refused:
+        return Files(project, _errors([*unset, ("project", refused)]))
+    needed = _needed(spec, code, guard)
+    problems = [("secret-needed", problem) for _, problem in needed]
+    problems += _absent(spec, code, guard)
+    taken = (_taken_finding(key, error) for key, error in taken_links(spec, code.manifest))
+    elsewhere = heeded(spec, project) if guard.unused else frozenset()
+    said = findings_of(guard, [item for item, _ in needed], elsewhere)
+    own = (one for one in code.manifest.files if not one.path.startswith(f"{BUNDLED}/"))
+    large = weight_findings(own)
+    findings = (*_errors([*unset, *problems]), *taken, *said, *large)
+    install = install_line(spec, project)
+    shipped, programs = tuple(guard.shipped), texts_of(spec, project)
+    return Files(
+        project,
+        findings,
+        code.kept_back,
+        shipped,
+        install,
+        programs=programs,
+        count=sum(1 for _ in code.manifest.files),
+        bytes=code.manifest.size,
+    )
+
+
+_FIELDS = {"secret-needed": "ship_secrets"} | {
+    key: key for key in ("secrets", "project", "workdir", "script")
+}
+
+
+def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(key, "error", problem.message, problem.hint, "the files here", field=_FIELDS[key],
+                final=True)
+        for key, problem in problems
+    )  # fmt: skip
+
+
+def _absent(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[str, InputError]]:
+    """Return the keys of the job file whose file or folder is not sent, each with the reason."""
+    paths, found = {entry.path for entry in code.manifest.entries}, []
+    workdir = posixpath.normpath(spec.workdir)
+    if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
+        found.append(("workdir", _no_workdir(spec)))
+    script = posixpath.normpath(spec.script) if spec.script else None
+    kept = {item.path for item in guard.kept_back}
+    if script is not None and script not in paths | kept:
+        found.append(("script", _no_script(spec, code.root)))
+    return found
+
+
+def _taken_finding(key: str, error: InputError) -> Finding:
+    return Finding(
+        "link-taken", "error", error.message, error.hint, "the files here", field=key, final=True
+    )
+
+
+def _needed(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[Suspect, InputError]]:
+    own = [entry.path for entry in code.manifest.files if entry.path not in code.extra]
+    return list(needed_by(spec, code.root, guard, own))
+
+
+def _no_project(root: Path) -> InputError:
+    return InputError(f"The project {root} is not a folder.", "Check `project:`.")
+
+
+def _no_script(spec: JobSpec, root: Path) -> InputError:
+    return InputError(
+        f"The script {spec.script} is not among the files that are sent.",
+        f"It must lie in {root} and not be ignored by .gitignore or .lumituiignore.",
+    )
+
+
+def _no_workdir(spec: JobSpec) -> InputError:
+    return InputError(
+        f"The working folder {spec.workdir} has no files that are sent.", "Check `workdir:`."
+    )
+
+
+def _no_secret(name: str) -> InputError:
+    return InputError(f"The secret {name} is not set in this shell.", f"export {name}=… first.")
+
+
+def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
+    """Return what is sent: the project's files, and the bundled trainer's beside them.
+
+    `hashes` is the folder that keeps the hashes of files, so that unchanged ones are not read
+    again.
+
+    Raises:
+        InputError: the script or the working folder is not among them, a file that the job needs
+            looks like a secret, or a file is refused.
+    """
+    if not root.is_dir():
+        raise _no_project(root)
+    code, guard = _scanned(spec, root, hashes)
+    for _, problem in (
+        *_needed(spec, code, guard),
+        *_absent(spec, code, guard),
+        *taken_links(spec, code.manifest),
+    ):
+        raise problem
+    return code
+
+
+def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, Guard]:
+    guard, extra, follow = Guard(spec.ship_secrets), _bundled(spec), Follow(spec.follow_links)
+    manifest = scan(
+        root,
+        extra=extra,
+        guard=guard,
+        limits=Limits(archive.MAX_FILES, archive.MAX_BYTES)
+        if spec.ship == "archive"
+        else Limits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"),
+        hashes=_hashes(hashes, root) if hashes else None,
+        elsewhere=left_out(spec, root),
+        follow=follow,
+    )
+    return Code(root, manifest, {**extra, **follow.taken}, tuple(guard.kept_back)), guard
+
+
+def _hashes(folder: Path, root: Path) -> Hashes:
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+    return Hashes(folder / f"{name}.json", root)
+
+
+def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the values of the job's secrets from the laptop's environment.
+
+    Raises:
+        InputError: one of them is not set.
+    """
+    missing = [name for name in spec.secrets if not environ.get(name)]
+    if missing:
+        raise _no_secret(missing[0])
+    return {name: environ[name] for name in spec.secrets}
+
+
+def _bundled(spec: JobSpec) -> dict[str, Path]:
+    if spec.trainer is None:
+        return {}
+    others = {trainer.file for trainer in TRAINERS.values()} - {TRAINERS[spec.trainer].file}
+    found = {}
+    for path in sorted(TRAINER_FOLDER.rglob("*")):
+        place = path.relative_to(TRAINER_FOLDER)
+        # A checkout holds caches there: mypy's alone has 38 MB.
+        cached = any(part.startswith((".", "__pycache__")) for part in place.parts)
+        alone = place.parts[0] == "preflight"  # it goes to the run's folder, with any program
+        if path.is_file() and not (cached or alone) and place.as_posix() not in others:
+            found[f"{BUNDLED}/{place.as_posix()}"] = path
+    return found

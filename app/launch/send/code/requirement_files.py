@@ -1,0 +1,85 @@
+"""The files of the project that `venv:` names, read when a launch is made ready."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from lumitui.app.job.fields.requirement_lines import beside, check_requirement, included, lines_of
+from lumitui.app.job.fields.venv_field import SentRequirements, VenvChoice
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.reading.plain_file import read_plain
+
+_MOST_BYTES = 1_000_000
+_DEEPEST = 5
+"""How far files may include others."""
+
+
+def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
+    """Return `spec` with what the requirements file and the wheels of the project at `root` say.
+
+    Raises:
+        InputError: one cannot be read, or has what no environment can have.
+    """
+    venv = spec.venv
+    if venv is None:
+        return spec
+    lines = tuple(_lines(root, venv.requirements, 1)) if venv.requirements else ()
+    for line in (*lines, *venv.packages):
+        check_requirement(line)
+    sent = SentRequirements(lines=lines, wheels=_wheels(root, venv))
+    return spec.model_copy(update={"venv": venv.model_copy(update={"sent": sent})})
+
+
+def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
+    path = (root / name).resolve()
+    if not path.is_relative_to(root.resolve()) or depth > _DEEPEST:
+        raise _unreadable(name, "it is outside the project, or includes itself")
+    try:
+        text = read_plain(path, _MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise _unreadable(name, f"it is larger than {_MOST_BYTES // 1000} kB")
+        found = list(lines_of(text.decode("utf-8-sig")))
+    except (OSError, UnicodeDecodeError) as error:
+        words = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise _unreadable(name, str(words)) from error
+    for line in found:
+        if other := included(line):
+            yield from _lines(root, beside(name, other), depth + 1)
+        else:
+            yield line
+
+
+def _unreadable(name: str, why: str) -> InputError:
+    return InputError(
+        f"The requirements {name} cannot be read: {why}.", "Check `venv:`.", field="venv"
+    )
+
+
+def _wheels(root: Path, venv: VenvChoice) -> dict[str, str]:
+    if not venv.wheels_in_project or venv.wheels is None:
+        return {}
+    try:
+        found = sorted((root / venv.wheels).glob("*.whl"))
+        wheels = {path.name: _hash(path, path.stat().st_mtime_ns) for path in found}
+    except OSError as error:
+        raise InputError(
+            f"The wheels in {venv.wheels} cannot be read: {error.strerror}.",
+            "Check `venv.wheels`.",
+            field="venv",
+        ) from error
+    if not wheels:
+        raise InputError(
+            f"There is no wheel in {venv.wheels}.",
+            f"Fill it here: `pip download --dest {venv.wheels} PACKAGE`.",
+            field="venv",
+        )
+    return wheels
+
+
+@lru_cache(maxsize=1000)
+def _hash(path: Path, modified: int) -> str:
+    """Return the SHA-256 of a file that was changed last at `modified`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

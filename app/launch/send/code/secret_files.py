@@ -1,0 +1,158 @@
+"""What is said of files that look like secrets: kept back, needed by the job, or sent after all."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.source.guard import Guard, Suspect
+
+_MOST_NAMED = 200
+"""Files that one sentence names; `preview --json` has all of them."""
+_MOST_SENTENCES = 20
+_MODULE_BYTES = 1_000_000
+
+
+def findings_of(
+    guard: Guard, needed: Sequence[Suspect] = (), elsewhere: Set[str] = frozenset()
+) -> Iterator[Finding]:
+    """Yield what is kept back, each file by its name, and what is sent although it is a suspect.
+
+    The `needed` files have errors of their own. The patterns `elsewhere` are about staged files.
+    """
+    kept = [item for item in guard.kept_back if item not in needed]
+    yield from _by_name([item for item in kept if item.by == "name"])
+    contents = [item for item in kept if item.by == "contents"]
+    for item in contents[:_MOST_SENTENCES]:
+        yield Finding(
+            "secret-contents",
+            "warning",
+            f"{item.path} is not sent: line {item.line} has the shape of {item.what}.",
+            _way_out(item.path),
+            item.source,
+            field="ship_secrets",
+        )
+    if more := contents[_MOST_SENTENCES:]:
+        places = _listed([f"{item.path}:{item.line}" for item in more])
+        yield Finding(
+            "secret-contents",
+            "warning",
+            f"Also not sent, because of lines with the shape of a key: {places}.",
+            "Name those that are no secrets under `ship_secrets:` in the job file.",
+            more[0].source,
+            field="ship_secrets",
+        )
+    if guard.shipped:
+        names = _listed([f"{item.path} ({item.what})" for item in guard.shipped])
+        yield Finding(
+            "secret-shipped",
+            "note",
+            f"Sent, because `ship_secrets:` names them: {names}.",
+            "Who can read the run's folder at the site can read them.",
+            "the job file",
+            field="ship_secrets",
+        )
+    for word in guard.unused:
+        if word in elsewhere:
+            continue
+        yield Finding(
+            "ship-secrets-unused",
+            "note",
+            f"`ship_secrets:` names {word}, which is no file that would be kept back.",
+            "Remove it, or correct the path from the project's root.",
+            "the job file",
+            field="ship_secrets",
+        )
+
+
+def _by_name(kept: Sequence[Suspect]) -> Iterator[Finding]:
+    if kept:
+        sources = dict.fromkeys(item.source for item in kept)
+        yield Finding(
+            "secret-files",
+            "warning",
+            f"Not sent, because files with such names hold secrets: "
+            f"{_listed([item.path for item in kept])}.",
+            "Pass values with `secrets:`; name files that the job needs under `ship_secrets:`.",
+            "; ".join(list(sources)[:3]),
+            field="ship_secrets",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"{shown} and {more} more (`preview --json` lists them)" if more > 0 else shown
+
+
+def _way_out(path: str) -> str:
+    return (
+        f"Take the key out and pass it with `secrets:`; or send the file as it is with "
+        f"`ship_secrets: [{path}]` in the job file."
+    )
+
+
+def needed_by(
+    spec: JobSpec, root: Path, guard: Guard, sent: Sequence[str]
+) -> Iterator[tuple[Suspect, InputError]]:
+    """Yield the files that are kept back although the job needs them, each with the error.
+
+    Needed are the script, DeepSpeed's configuration, files that the arguments name, and modules
+    that one of the `sent` files imports.
+    """
+    if not guard.kept_back:
+        return
+    named = dict(_named(spec))
+    modules = {}
+    for item in guard.kept_back:
+        if item.path.endswith(".py") and item.path not in named:
+            modules[item.path] = _import_of(item.path)
+    importers = _importers(root, modules, sent) if modules else {}
+    for item in guard.kept_back:
+        if why := named.get(item.path) or importers.get(item.path):
+            shape = f"line {item.line} has the shape of" if item.line else "its name is that of"
+            message = f"{item.path} is not sent, but {why}: {shape} {item.what}."
+            yield item, InputError(message, _way_out(item.path))
+
+
+def _named(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the project's files that the job file names, each with what needs it."""
+    for text in spec.args:
+        for part in (text, text.partition("=")[2]):
+            for place in (part, posixpath.join(spec.workdir, part)):
+                yield posixpath.normpath(place), f"`args:` names it ({text})"
+    if spec.deepspeed is not None:
+        yield posixpath.normpath(spec.deepspeed.config), "it is DeepSpeed's configuration"
+    if spec.script:
+        yield posixpath.normpath(spec.script), "it is the script"
+
+
+def _import_of(path: str) -> re.Pattern[bytes]:
+    """Return what a line that imports the module at `path` looks like."""
+    name = posixpath.basename(path).removesuffix(".py")
+    if name == "__init__":
+        name = posixpath.basename(posixpath.dirname(path))
+    word = re.escape(name.encode("utf-8", "surrogateescape"))
+    return re.compile(rb"^[ \t]*(?:from|import)\b[^\n#]*\b" + word + rb"\b", re.MULTILINE)
+
+
+def _importers(
+    root: Path, modules: dict[str, re.Pattern[bytes]], sent: Sequence[str]
+) -> dict[str, str]:
+    """Return which of the `modules` a file among `sent` imports, with words for it."""
+    found: dict[str, str] = {}
+    for path in sent:
+        if not path.endswith(".py") or len(found) == len(modules):
+            continue
+        try:
+            with (root / path).open("rb") as file:
+                text = file.read(_MODULE_BYTES)
+        except OSError:
+            continue  # it is read again, and refused, when it is sent
+        for module, pattern in modules.items():
+            if module not in found and pattern.search(text):
+                found[module] = f"{path} imports it"
+    return found

@@ -1,0 +1,60 @@
+"""How much code is sent, and what of it is large or looks like results rather than code. Pure."""
+
+import fnmatch
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from lumitui.app.explain.words import count, size
+from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.run_folder import BINDING, METRICS
+from lumitui.remote.source.manifest import Entry
+
+_RESULT = 1_000_000
+"""Bytes below which a file named like a result is more likely part of the code."""
+_LARGE = 10_000_000
+"""Bytes: a file of code has less."""
+_RESULTS = (
+    "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.onnx", "events.out.tfevents.*", "slurm-*.out",
+    METRICS, BINDING,
+)  # fmt: skip
+_FOLDERS = ("wandb", "mlruns", "lightning_logs", "checkpoints")
+_MOST = 5
+
+
+def code_size(files: int, total: int) -> str:
+    """Return how much code is sent: `12 files, 40 kB`."""
+    return f"{count(files, 'file')}, {size(total)}"
+
+
+def findings_of(files: Iterable[Entry]) -> Iterator[Finding]:
+    """Yield which of the `files` are large, or look like the results of a run."""
+    groups: dict[str, tuple[int, int]] = {}
+    for entry in files:
+        if name := _odd(entry):
+            number, total = groups.get(name, (0, 0))
+            groups[name] = number + 1, total + entry.size
+    if groups:
+        largest = sorted(groups.items(), key=lambda item: -item[1][1])
+        named = ", ".join(f"{name} ({code_size(*of)})" for name, of in largest[:_MOST])
+        more = f" and {len(groups) - _MOST} more" if len(groups) > _MOST else ""
+        yield Finding(
+            "code-large",
+            "warning",
+            f"Sent as code, though large or like results of a run: {named}{more}.",
+            "Exclude them in .lumituiignore if the job does not need them; "
+            "`stage:` sends data once.",
+            "the files here",
+            field="project",
+        )
+
+
+def _odd(entry: Entry) -> str:
+    """Return by which name a file is told that is hardly code: its folder of results, or itself."""
+    parts = entry.path.split("/")
+    for depth, part in enumerate(parts[:-1], 1):
+        if part in _FOLDERS and not entry.path.endswith(".py"):
+            return "/".join(parts[:depth]) + "/"
+    name = posixpath.basename(entry.path)
+    if entry.size >= _RESULT and any(fnmatch.fnmatchcase(name, each) for each in _RESULTS):
+        return f"{posixpath.dirname(entry.path)}/".lstrip("/") or name
+    return entry.path if entry.size >= _LARGE else ""

@@ -1,0 +1,286 @@
+"""Job files at work: previews of all their runs, and everything that is wrong with one."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.job import grid
+from lumitui.app.job.launch import Price
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.draft import job_form, problems
+from lumitui.app.launch.draft.job_form import Choice, Field
+from lumitui.app.launch.draft.problems import Problem
+from lumitui.app.launch.rules.finding import Finding
+from lumitui.app.launch.rules.mistakes.output_mistakes import shared_outputs
+from lumitui.app.launch.send.code import project_files
+from lumitui.app.launch.send.code.requirement_files import with_requirements
+from lumitui.app.launch.send.drafts import draft as beginnings
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.export_folder import project_folder
+from lumitui.app.launch.send.preview import Preview, preview_of
+from lumitui.remote.connect import Connections
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
+from lumitui.remote.site.sites import Sites
+
+_FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "ship",
+          "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
+"""The keys that say which files are sent."""
+
+_STAND_INS = {"name": "job", "time": "00:01:00"}
+"""Values for required keys that are wrong, with which the rest of a text can be checked."""
+
+LOOK_SECONDS = 5.0
+"""How long a check relies on what an earlier one found in the project's files: 2,000 of them take
+half a second."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A draft with everything that there is to say about it."""
+
+    draft: Draft
+    previews: tuple[Preview, ...]
+    """What would be sent: a run, or those of the grid; empty: it cannot be composed."""
+    problems: tuple[Problem, ...]
+    """Errors first."""
+    fields: tuple[Field, ...]
+    """The form; empty: the text is no YAML."""
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that keep it from being sent."""
+        return tuple(item for item in self.problems if item.severity == "error")
+
+    @property
+    def where(self) -> str:
+        """The job's name, site and partition as the text has them; "": it is no YAML."""
+        values = {field.key: field.value for field in self.fields}
+        name, *place = (values.get(key, "") for key in ("name", "site", "partition"))
+        return f"{name or 'no name'}  {' '.join(filter(None, place))}".rstrip() if values else ""
+
+    @property
+    def loose(self) -> tuple[Problem, ...]:
+        """The problems that stand at no field of the form."""
+        return job_form.loose(self.problems)
+
+
+def total(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
+    """Return what all runs cost together, a price for each unit."""
+    found: dict[str, Price] = {}
+    for price in (preview.launch.price for preview in previews):
+        before = found.get(price.unit, Price(0.0, price.unit, 0.0))
+        amount = round(before.amount + price.amount, 3)
+        found[price.unit] = Price(amount, price.unit, before.per_hour + price.per_hour)
+    return tuple(found.values())
+
+
+@dataclass
+class Drafts:
+    """Makes previews and checks drafts; no network. Threads may share it."""
+
+    sites: Sites
+    connections: Connections
+    history: History
+    hashes: Path
+    """The folder with the hashes of the projects' files."""
+    images: Callable[[str], Sequence[Choice]] = lambda site: ()
+    """Returns the images that a site is known to have; it is not asked."""
+    answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
+    """Returns what the cluster said of the same job a while ago; it is not asked."""
+    kept: Draft | None = field(default=None)
+    """The draft that a person left without saving it."""
+
+    _summaries: dict[str, str] = field(default_factory=dict)
+    """What each site is in a few words, read once: all profiles take a tenth of a second."""
+    _recent: tuple[float, tuple[Preview, ...]] = field(default=(0.0, ()))
+    """When a check looked at the files of a project, and what it found."""
+
+    def previews(
+        self,
+        spec: JobSpec,
+        folder: Path,
+        job_file: Path | None = None,
+        recent: tuple[Preview, ...] = (),
+        beside: tuple[tuple[str, str], ...] = (),
+    ) -> tuple[Preview, ...]:
+        """Return what `spec` would send, a preview for each of its runs.
+
+        What `recent` ones say of the same files is taken from them. The files `beside` are not
+        written yet.
+
+        Raises:
+            InputError: it cannot be composed.
+        """
+        found: list[Preview] = []
+        cells = grid.cells(spec)
+        shared = shared_outputs(cells)
+        for cell in cells:
+            site = self.sites.load(cell.spec.site)
+            root = project_folder(folder, cell.spec.project)
+            same = next(
+                (item for item in (*found, *recent) if _same_files(item, cell.spec, root)), None
+            )
+            # A project is looked at once: a grid has a hundred runs of the same files.
+            ship = {"ship": same.launch.spec.ship} if same else {}
+            ready = cell.spec.model_copy(update=ship)
+            ready = ready if same else project_files.with_ship_mode(ready, root)
+            ready = with_requirements(ready, root)
+            named = ready.deepspeed.config if ready.deepspeed else None
+            config = dict(beside).get(named or "") or project_files.deepspeed_config(ready, root)
+            launch = compose(ready, site, deepspeed_config=config)
+            command = self.connections.get(site).scheduler.command()
+            files = same.files if same else project_files.look(launch.spec, root, self.hashes)
+            one = preview_of(launch, site, command, files, job_file, cell.words)
+            found.append(replace(one, findings=(*one.findings, *shared)))
+        return tuple(found)
+
+    def check(self, draft: Draft) -> Checked:
+        """Return everything that is wrong with a draft, and its previews if there are any."""
+        try:
+            document = Document(draft.text, draft.name, plain=True)
+        except InputError as error:
+            return Checked(draft, (), problems.of_error(error, None), ())
+        previews: tuple[Preview, ...] = ()
+        said: tuple[Problem, ...]
+        try:
+            spec = validate(document, JobSpec, document.data)
+            previews = self._quick_previews(spec, draft)
+            said = _found(previews, spec, document)
+        except LumiError as error:
+            said = self._further(problems.of_error(error, document), document, draft)
+        said = problems.worst_first(said)
+        site = previews[0].site if previews else self._site(document.data)
+        images = self.images(site.name) if site else ()
+        rows = job_form.fields(document.data, site, self._offered(), said, images)
+        # The form may know a fix that the rule did not.
+        better = {(p.field, p.message): p for row in rows for p in row.problems}
+        said = tuple(better.get((item.field, item.message), item) for item in said)
+        return Checked(draft, previews, said, rows)
+
+    def _offered(self) -> dict[str, str]:
+        """Return the sites that a job may name, each with what it is."""
+        for name in self.sites.names():
+            if name not in self._summaries:
+                try:
+                    self._summaries[name] = self.sites.load(name).summary(date.today())
+                except InputError:
+                    self._summaries[name] = "its profile cannot be read"
+        return {name: self._summaries[name] for name in self.sites.names()}
+
+    def _further(
+        self, found: tuple[Problem, ...], document: Document, draft: Draft
+    ) -> tuple[Problem, ...]:
+        """Return `found`, which keeps a text from being composed, and the errors beside it.
+
+        What is wrong is left out, and the rest is checked. What is found at a key that is left
+        out, or at none, may come from that alone and does not count.
+        """
+        data, new, last = dict(document.data), found, False
+        while not last:
+            wrong = {item.field.split(".")[0] for item in new}
+            kept = {key: value for key, value in data.items() if key not in wrong}
+            if len(kept) == len(data):
+                break
+            data = kept
+            try:
+                stand_ins = {key: value for key, value in _STAND_INS.items() if key not in data}
+                spec = validate(document, JobSpec, stand_ins | data)
+                new, last = _found(self._quick_previews(spec, draft), spec, document), True
+            except LumiError as error:
+                new = problems.of_error(error, document)
+            new = tuple(item for item in new if item.severity == "error")
+            new = tuple(item for item in new if item.field.split(".")[0] in data)
+            found += new
+        return found
+
+    def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
+        """Return the previews; the files of one project are not looked at for every key.
+
+        A send looks at them again, and refuses what the person has not seen.
+        """
+        now, (looked, recent) = time.monotonic(), self._recent
+        saved = bool(recent) and recent[0].job_file != draft.path  # perhaps with an example's files
+        if now - looked > LOOK_SECONDS or saved:
+            looked, recent = now, ()
+        previews = self.previews(spec, draft.folder, draft.path, recent, draft.files)
+        if not recent or previews[0].files is not recent[0].files:
+            looked = now
+        self._recent = looked, previews[:1]
+        if spec.script in dict(draft.files):
+            previews = tuple(map(_to_save_first, previews))
+        return tuple(
+            replace(one, findings=(*one.findings, *self.answered(one))) for one in previews
+        )
+
+    def _site(self, data: Mapping[str, object]) -> Site | None:
+        try:
+            return self.sites.load(str(data.get("site", "")))
+        except LumiError:
+            return None
+
+    # -- to begin with
+
+    def open(self, path: Path) -> Draft:
+        """Return a file as a draft, to be compared with the run that was sent from it last.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        draft = beginnings.open_file(path)
+        last = next((run for run in self._runs() if run.job_file == str(draft.path)), None)
+        # A list of runs comes without their scripts.
+        return replace(draft, base=self.history.get(last.id).script if last else None)
+
+    def example(self, name: str, folder: Path) -> Draft:
+        """Return an example for the site that was used last, with the account that paid there.
+
+        Raises:
+            InputError: there is no such example, or the site's profile is wrong.
+        """
+        last = next((run for run in self._runs() if run.site in self.sites.names()), None)
+        names = self.sites.names()
+        own = "laptop" if "laptop" in names else names[0]
+        site = self.sites.load(last.site if last else own)
+        account = last.brief.account if last else ""
+        return beginnings.from_example(name, site, account if account != "none" else "", folder)
+
+    def run(self, run_id: str) -> Draft:
+        """Return the job file of a run as a draft.
+
+        Raises:
+            InputError: no such run.
+        """
+        return beginnings.from_run(self.history.get(run_id))
+
+    def _runs(self) -> list[Run]:
+        return self.history.page(limit=50)
+
+
+def _to_save_first(preview: Preview) -> Preview:
+    """Return a preview that says of an example's script that it is written with the job file."""
+    do = "Save the job file: the example's files are written beside it then."
+    findings = (replace(one, do=do) if one.id == "script" else one for one in preview.findings)
+    return replace(preview, findings=tuple(findings))
+
+
+def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> tuple[Problem, ...]:
+    return tuple(
+        problems.in_grid(problems.of_finding(finding, document), spec.grid, document)
+        for preview in previews
+        for finding in preview.findings
+    )
+
+
+def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
+    own, asked = preview.launch.spec, spec.ship
+    if preview.project != root or (asked != "auto" and asked != own.ship):
+        return False
+    return all(getattr(own, key) == getattr(spec, key) for key in _FILES if key != "ship")

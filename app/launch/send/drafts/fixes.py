@@ -1,0 +1,37 @@
+"""A draft with all mechanical fixes made: one of each key at a time, until none is left."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.launch.draft.problems import Problem, apply_fixes
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.drafts.drafts import Checked
+
+_MOST_ROUNDS = 10
+"""A fix may bring the next problem to light; one in two that undo each other would never end."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A draft after its fixes."""
+
+    draft: Draft
+    done: tuple[Problem, ...]
+    """The problems that were fixed, in order."""
+    left: tuple[Problem, ...]
+    """What is left for a person; errors first."""
+
+
+def fixed(draft: Draft, check: Callable[[Draft], Checked]) -> Fixed:
+    """Return `draft` with the fixes of its problems, as `check` names them."""
+    done: list[Problem] = []
+    seen = {draft.text}
+    problems = check(draft).problems
+    for _ in range(_MOST_ROUNDS):
+        text, made = apply_fixes(draft.text, problems)
+        if text in seen:
+            break
+        seen.add(text)
+        draft, done = draft.edited(text), [*done, *made]
+        problems = check(draft).problems
+    return Fixed(draft, tuple(done), problems)

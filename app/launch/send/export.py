@@ -1,0 +1,170 @@
+"""A job as a folder for plain Slurm: for a colleague without lumitui, or a ticket at a helpdesk."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.settings import version
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.compose import plain_script
+from lumitui.app.launch.send.code import project_files
+from lumitui.app.launch.send.preview import Preview
+from lumitui.app.launch.send.shipment import slug
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.run_folder import (
+    CODE,
+    CODE_ARCHIVE,
+    DEEPSPEED_CONFIG,
+    JOB_SCRIPT,
+    VENV_SCRIPT,
+)
+from lumitui.remote.source.manifest import Entry
+from lumitui.remote.source.scan import source_of
+from lumitui.remote.transfer.snapshots.tar import Packed, content, tar_stream
+
+README = "README.md"
+_MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A folder that was written."""
+
+    path: Path
+    files: int
+    """Files of code in it."""
+    kept_back: tuple[str, ...]
+    """Files of the project that look like secrets, and are not in it."""
+
+
+def export(preview: Preview, target: Path, hashes: Path) -> Exported:
+    """Write the job of `preview` into the folder `target`, which must be new or empty.
+
+    Nothing of it needs lumitui. It holds no value of a secret: job.sh names what to export. What
+    could not be finished is removed again.
+
+    Raises:
+        InputError: a file is missing or may not be sent, the site has no Slurm, or there is
+            something at `target`. What a rule finds keeps nobody from a folder.
+    """
+    site, spec = preview.site, preview.launch.spec
+    if site.scheduler != "slurm":
+        raise InputError(
+            f"{site.name} has no Slurm that could run an exported job.", "Choose another `site:`."
+        )
+    # A secret that is not set here is no error: its value is not exported.
+    found = tuple(each for each in preview.findings if each.id != "secrets")
+    replace(preview, findings=found, forced=True).check()
+    code = project_files.collect(spec, preview.project, hashes)
+    target = Path(os.path.abspath(target))
+    part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
+    try:
+        if target.is_symlink() or (target.exists() and not _is_empty(target)):
+            raise InputError(f"{target} is there already.", "Name a new folder, or an empty one.")
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part.mkdir(mode=0o700)
+        try:
+            _write_files(part, preview, code)
+            part.rename(target)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"{target} could not be written: {error.strerror}.", "Name another folder."
+        ) from error
+    return Exported(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and next(folder.iterdir(), None) is None
+
+
+def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> None:
+    launch, spec = preview.launch, preview.launch.spec
+    script = plain_script(launch, preview.site, slug(spec.name))
+    _write(folder / JOB_SCRIPT, [script.encode()], 0o700)
+    _write(folder / README, [_readme(launch, preview.site).encode()], 0o600)
+    if venv := launch.texts.get(VENV_SCRIPT):
+        _write(folder / VENV_SCRIPT, [venv.encode()], 0o600)
+    if config := launch.texts.get(DEEPSPEED_CONFIG):
+        _write(folder / DEEPSPEED_CONFIG, [config.encode()], 0o600)
+    links = (Entry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
+    entries, where = [*code.manifest.entries, *links], source_of(code.root, code.extra)
+    if spec.ship == "archive":
+        pieces = Packed().stream(tar_stream(entries, where, mtime=_MTIME))
+        _write(folder / CODE_ARCHIVE, pieces, 0o600)
+        return
+    (folder / CODE).mkdir(mode=0o700)
+    for entry in entries:
+        path = folder / CODE / entry.path
+        for parent in reversed(path.relative_to(folder).parents):
+            (folder / parent).mkdir(mode=0o700, exist_ok=True)
+        if entry.target is not None:
+            path.symlink_to(entry.target)
+        else:
+            _write(path, content(entry, where(entry.path)), 0o700 if entry.executable else 0o600)
+
+
+def _write(path: Path, pieces: Iterable[bytes], mode: int) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.writelines(pieces)
+
+
+def _readme(launch: Launch, site: Site) -> str:
+    return "\n".join(_readme_lines(launch.spec, site, slug(launch.spec.name))) + "\n"
+
+
+def _one_limit(spec: JobSpec) -> Iterator[str]:
+    if spec.chain > 1:
+        yield f"It takes one time limit: `chain: {spec.chain}` needs what lumitui adds to a job."
+        yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
+        yield ""
+
+
+def _one_launch(spec: JobSpec) -> Iterator[str]:
+    if spec.relaunch:
+        adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
+        yield f"It launches the program once: {adds}"
+        yield ""
+
+
+def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
+    host = site.hosts.login or site.name
+    yield from (
+        f"# {name}, a Slurm job for {site.title}",
+        "",
+        f"lumitui {version()} wrote this folder. Nothing in it needs lumitui.",
+        "",
+        f"1. Copy the folder to {site.title} (`scp -r … {host}:…`), where its nodes can read it.",
+        "2. Go into it there: job.sh looks for its files where you call sbatch.",
+        *(f"3. Set {key}, whose value is not here: `export {key}=…`" for key in spec.secrets),
+        f"{4 if spec.secrets else 3}. `sbatch job.sh`",
+        "",
+        *_one_limit(spec),
+        *_one_launch(spec),
+        f"The log is `slurm-{name}-JOB.out`. What the program writes to `$RUN_DIR` comes here too.",
+        "",
+        "It needs:",
+        f"- the partition {spec.partition}"
+        + (f" and the account {spec.account}" * bool(spec.account)),
+    )
+    if spec.container.image:
+        yield f"- the image {spec.container.image}"
+    for path in (*spec.container.binds, spec.container.venv):
+        if path:
+            yield f"- {path} (bound into the container)"
+    if spec.venv:
+        yield f"- {', '.join(spec.venv.lines)} (the job installs them once, into venvs/)"
+        yield "  `bash venv.sh venvs` does it before, on a login node, where that costs nothing"
+    for link, to in spec.links.items():
+        yield f"- {to} (the code's link {link})"
+    for key, one in spec.stage.items():
+        yield f"- {one.path} of the laptop: copy it there, and `export STAGE_{key}=…` where it is"
+        if one.link:
+            yield f'  `ln -s "$STAGE_{key}" code/{one.link}` puts it where the code looks for it'

@@ -1,0 +1,73 @@
+"""The lock of the process that is sending a run; the kernel frees it when the process dies."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lumitui.remote.site.errors import HistoryError
+
+
+@contextlib.contextmanager
+def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bool]:
+    """Hold a run's lock in `folder`; yields whether it was free.
+
+    With `wait` it waits until the lock is free: nothing but a sweep ever holds the lock of a new
+    run.
+
+    Raises:
+        HistoryError: the lock's file cannot be made.
+    """
+    path = folder / f"{run_id}.sending"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = _locked(path, wait=wait)
+    except OSError as error:
+        raise HistoryError(
+            f"The lock {path} cannot be taken: {error.strerror}.",
+            "Check the rights of its folder and the space on the disk, or set LUMITUI_DATA_DIR to "
+            "another folder.",
+        ) from error
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        _leave(path, descriptor)
+
+
+def sweep_locks(folder: Path) -> None:
+    """Remove the lock files of processes that died; a lock that is held stays."""
+    for path in folder.glob("*.sending"):
+        # A file that stays does no harm: the kernel's lock counts, not the file.
+        with contextlib.suppress(OSError):
+            descriptor = _locked(path, wait=False)
+            if descriptor is not None:
+                _leave(path, descriptor)
+
+
+def _leave(path: Path, descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+    os.close(descriptor)
+
+
+def _locked(path: Path, *, wait: bool) -> int | None:
+    """Return a descriptor that locks the file now at `path`; None: another process has it."""
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            with contextlib.suppress(FileNotFoundError):
+                # The last holder may have removed the file meanwhile: its lock excludes no one.
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+            os.close(descriptor)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError:
+            os.close(descriptor)
+            raise

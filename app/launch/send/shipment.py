@@ -1,0 +1,163 @@
+"""What one send carries: the record of the new run, its launch, code, secrets and checkpoints."""
+
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Launch
+from lumitui.app.launch.deepspeed_batch import sent_text
+from lumitui.app.launch.send.code import project_files
+from lumitui.app.launch.send.code.project_files import Code
+from lumitui.app.launch.send.code.provenance import provenance
+from lumitui.app.launch.send.preview import Preview
+from lumitui.app.launch.send.staging.staging_plan import Staging, staging_of
+from lumitui.remote.connect import Connection
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import MACHINERY, PROBE_SCRIPT
+from lumitui.remote.transfer.snapshots.once_mark import Once
+
+
+@dataclass(frozen=True)
+class Inheritance:
+    """What a new run takes over from the run that it is made from."""
+
+    parent: Run
+    same_code: bool
+    """Whether it runs the code that the parent sent, which is on the site already."""
+    continues: bool
+    """Whether it continues from the parent's last checkpoint."""
+    checkpoint_needed: bool
+    """Whether the send is refused when there is none; else the run starts from scratch."""
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints that a new run gets a copy of."""
+
+    folder: str
+    """The folder of the run on the site that wrote them."""
+    needed: bool
+    """Whether the send is refused when there are none."""
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """Everything that one send puts on a site."""
+
+    run: Run
+    launch: Launch
+    code: Code | str
+    """What to send, or the id of a snapshot that is on the site already."""
+    secret_values: Mapping[str, str] = field(repr=False)
+    checkpoints: Checkpoints | None = None
+    login_build_seconds: float | None = None
+    """How long the environment of `venv:` may be built on the login host before the job is
+    submitted; None: there is none, or the job builds it."""
+    staging: Staging | str | None = None
+    """What to stage, or the folder of the run that shares what it has; None: nothing."""
+    once: Once | None = None
+    """What the run is the only one of, whichever laptop sends it."""
+
+    @property
+    def snapshot(self) -> str:
+        """The id that the code's snapshot has on the site, or will have."""
+        return self.code if isinstance(self.code, str) else self.code.manifest.id
+
+
+def shipment_of(
+    preview: Preview, connection: Connection, hashes: Path, inheritance: Inheritance | None = None
+) -> Shipment:
+    """Return what a send of `preview` carries; `hashes` keeps the hashes of the files sent before.
+
+    Raises:
+        InputError: a file cannot be sent, or a secret is not set.
+    """
+    spec = preview.launch.spec
+    code: Code | str
+    if inheritance and inheritance.same_code:
+        code = inheritance.parent.snapshot or ""
+    else:
+        code = project_files.collect(spec, preview.project, hashes)
+        _refuse_unseen(preview, code)
+    values = project_files.secret_values(spec)
+    run = _new_run(preview, connection, inheritance)
+    checkpoints = None
+    if inheritance and inheritance.continues:
+        checkpoints = Checkpoints(inheritance.parent.folder, inheritance.checkpoint_needed)
+    recipe = preview.site.venv
+    login = spec.venv is not None and recipe.build == "login"
+    seconds = recipe.minutes * 60.0 if login else None
+    staging = _staging(preview, connection, hashes, inheritance)
+    return Shipment(run, preview.launch, code, values, checkpoints, seconds, staging)
+
+
+def _staging(
+    preview: Preview, connection: Connection, hashes: Path, inheritance: Inheritance | None
+) -> Staging | str | None:
+    spec = preview.launch.spec
+    if not spec.stage:
+        return None
+    if inheritance and inheritance.same_code and inheritance.parent.spec.stage == spec.stage:
+        return inheritance.parent.folder
+    return staging_of(spec, preview.project, preview.site, connection, hashes)
+
+
+def _refuse_unseen(preview: Preview, code: Code) -> None:
+    """Raise InputError when a file is kept back that the person was not told of."""
+    seen = {item.path for item in preview.files.kept_back}
+    for item in code.kept_back:
+        if item.path not in seen:
+            raise InputError(
+                f"{item.path} has changed since the preview and is now kept back: it looks like "
+                f"{item.what}.",
+                "Look at the preview again, then send.",
+            )
+
+
+def new_id(name: str) -> str:
+    """Return a run's id: the job's name as a slug, and six random digits; unique for good."""
+    return f"{slug(name)}-{secrets.token_hex(3)}"
+
+
+def slug(name: str) -> str:
+    """Return a job's name in at most 32 small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-") or "run"
+
+
+def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance | None) -> Run:
+    """Return the record of the run that is about to be sent."""
+    launch, parent = preview.launch, inheritance.parent if inheritance else None
+    spec, run_id = launch.spec, new_id(launch.spec.name)
+    root = connection.root(preview.site, spec.account, project_files.project_name(preview.project))
+    private = [item.path for item in preview.files.kept_back]
+    same_code = parent if inheritance and inheritance.same_code else None
+    return Run(
+        id=run_id,
+        name=spec.name,
+        site=preview.site.name,
+        created=time.time(),
+        parent=parent.id if parent else None,
+        resumed_from=parent.id if inheritance and parent and inheritance.continues else None,
+        spec=spec,
+        script=launch.script,
+        machinery=launch.texts.get(MACHINERY),
+        probe=launch.texts.get(PROBE_SCRIPT),
+        command=preview.command,
+        layout=launch.layout,
+        price=launch.price,
+        global_batch=launch.global_batch,
+        deepspeed_config=sent_text(launch),
+        project=str(preview.project),
+        job_file=str(preview.job_file) if preview.job_file else None,
+        folder=f"{root}/runs/{run_id}",
+        root=same_code.root if same_code else root,
+        token=secrets.token_hex(8),
+        provenance=same_code.provenance if same_code else provenance(preview.project, private),
+        state=State.SENDING,
+        note=preview.note,
+    )

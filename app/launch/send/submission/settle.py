@@ -1,0 +1,109 @@
+"""What became of a submission: the evidence for it is read, and history gets the outcome."""
+
+import calendar
+import hashlib
+import re
+import time
+from collections.abc import Sequence
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Changes, Run
+from lumitui.app.launch.send.submission.refusal import scheduler_hint
+from lumitui.remote.scheduler.scheduler_protocol import Answer, Scheduler, State, Submission
+from lumitui.remote.site.errors import LinkError, OutcomeUnknown, RefusedError
+from lumitui.remote.ssh.prompts import attendance, is_attended
+
+GRACE_SECONDS = 180.0
+"""How long a submission without any sign of a job stays open before it is voided: longer than
+sbatch's own retries (120 s while the queue is full; MessageTimeout is 10 s by default,
+slurm.conf(5))."""
+
+
+def submission_of(run: Run) -> Submission:
+    """Return what identifies the run's submission on the site."""
+    digest = hashlib.sha256("".join(run.files.values()).encode()).hexdigest()
+    return Submission(run.folder, run.id, run.token, digest)
+
+
+def asks_the_site(run: Run) -> bool:
+    """Return whether only the site knows what became of a submission."""
+    # `submitted` is written before the request leaves.
+    return run.state is not State.SENDING or run.submitted is not None
+
+
+def settle(run: Run, scheduler: Scheduler) -> Answer:
+    """Look for the job of a submission whose reply was lost.
+
+    Only when the submit step began GRACE_SECONDS ago by the site's clock, with no sign of a job in
+    receipt, claim, queue and accounting, is the claim taken, so that a job that still appears ends
+    at once. The laptop's clock, which may be wrong, decides nothing.
+    """
+    if not asks_the_site(run):
+        return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
+    answer = scheduler.settle(submission_of(run), deep=True, void=True, grace=GRACE_SECONDS)
+    return answer if answer.hidden_at is None else _hidden(run, answer.hidden_at)
+
+
+_HIDDEN = "the run's folder is not there; it was first missed at {} UTC by the site's clock"
+_CLOCK = "%Y-%m-%d %H:%M:%S"
+
+
+def _hidden(run: Run, clock: float) -> Answer:
+    """Judge a folder that is out of sight at `clock` and whose job nobody knows.
+
+    A disk may be away for a moment. When it was first missed is kept in the run's reason, because
+    the next look may be another process's.
+    """
+    found = re.search(re.escape(_HIDDEN).replace(re.escape("{}"), "([0-9: -]{19})"), run.reason)
+    if found:
+        try:
+            since = float(calendar.timegm(time.strptime(found[1], _CLOCK)))
+        except ValueError:
+            since = clock
+        if since <= clock < since + GRACE_SECONDS:
+            return Answer(State.UNKNOWN, None, run.reason)
+        if clock >= since + GRACE_SECONDS:
+            return Answer(State.NOT_SENT, None, "neither the run's folder nor a job is there")
+    return Answer(State.UNKNOWN, None, _HIDDEN.format(time.strftime(_CLOCK, time.gmtime(clock))))
+
+
+def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:
+    """Look for the job at once, after each of `pauses` in seconds, until it is settled.
+
+    What this leaves open, with `message` as its reason, is settled by a later refresh.
+    """
+    for pause in pauses:
+        time.sleep(pause)
+        try:
+            with attendance(is_attended() and not pause):  # a declined question is not put again
+                answer = scheduler.settle(submission_of(run), deep=False, void=False)
+        except LinkError:
+            continue
+        if answer.state is not State.UNKNOWN:
+            return answer
+    return Answer(State.UNKNOWN, None, message)
+
+
+def record(run: Run, answer: Answer, history: History) -> Run:
+    """Write what became of a submission to history, and return the run as it is then.
+
+    Raises:
+        RefusedError: there is certainly no job.
+        OutcomeUnknown: there may be one.
+    """
+    now = time.time()
+    changes: Changes = {"state": answer.state, "reason": answer.message, "updated": now}
+    if answer.job_id is not None:
+        changes |= {"job_id": answer.job_id, "submitted": now, "reason": ""}
+    history.update(run.id, **changes)
+    if answer.state is State.REFUSED:
+        words = f"The scheduler refused the job: {answer.message}"
+        raise RefusedError(words, scheduler_hint(answer.message))
+    if answer.state is State.NOT_SENT:
+        raise RefusedError(f"No job was created: {answer.message}.", "Submit it again.")
+    if answer.state is State.UNKNOWN:
+        raise OutcomeUnknown(
+            f"It is not known yet whether {run.id} became a job: {answer.message or 'no reply'}.",
+            "`lumitui status` settles it; until then, do not submit it again.",
+        )
+    return history.get(run.id)

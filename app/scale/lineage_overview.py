@@ -1,0 +1,143 @@
+"""What a run and its relatives have measured, read from history: the content of its overview."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain.proof.binding_proof import Verdict, verdict_of
+from lumitui.app.explain.timeline import Attempt, attempts_of
+from lumitui.app.follow.results.run_figures import Figures, figures_from
+from lumitui.app.follow.results.summary import Summary
+from lumitui.app.follow.results.sweep import Pace, pace_of, sweep, workers_in
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.scale.speedup import Speedup, TrainedRun, speedups
+
+_MOST = 200
+"""Runs whose figures are remembered; each takes some 10 kB."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A run of a lineage: where it stands, and what it measured."""
+
+    run: Run
+    depth: int
+    """0 for the root; one more for each parent above."""
+    summary: Summary
+    beside_parent: Speedup | None
+    """Compared with its parent; None: it has none, or one of them has no throughput."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What is known of a run besides its own fields."""
+
+    run: Run
+    proof: Verdict
+    figures: Figures
+    relatives: tuple[Relative, ...]
+    """The run with its ancestors and descendants, each below its parent."""
+    attempts: tuple[Attempt, ...] = ()
+    """The starts of its program, from its metrics."""
+    advice: tuple[str, ...] = ()
+    """What the runs of its grid say about the number of loader workers."""
+
+    @property
+    def comparison(self) -> tuple[Run, Speedup] | None:
+        """The parent, and the run beside it."""
+        own = next((item for item in self.relatives if item.run.id == self.run.id), None)
+        parent = next((item.run for item in self.relatives if item.run.id == self.run.parent), None)
+        if own is None or parent is None or own.beside_parent is None:
+            return None
+        return parent, own.beside_parent
+
+
+class Overviews:
+    """Reads overviews from a history; what did not change is not computed again."""
+
+    def __init__(self, history: History) -> None:
+        """Read from `history`; threads may share it."""
+        self._history = history
+        self._lock = threading.Lock()
+        self._read: dict[tuple[str, int], _Metrics] = {}
+        """By a run's id and its bytes of metrics.jsonl; the oldest first."""
+
+    def of(self, run_id: str) -> Overview:
+        """Return the overview of a run; no site is asked.
+
+        Raises:
+            InputError: no such run.
+        """
+        run = self._history.get(run_id)
+        own = self._metrics(run)
+        relatives = self._relatives(self._history.lineage(run.id))
+        advice = self._advice(run)
+        return Overview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
+
+    def _advice(self, run: Run) -> tuple[str, ...]:
+        """Return what follows from the grid of a run, where that is about loader workers."""
+        series = self._history.series.of_run(run.id)
+        if series is None or any(workers_in(one.words) is None for one in series.members):
+            return ()
+        names = [one.run for one in series.members if one.run]
+        known = self._history.finder.with_ids(names)
+        states = {name: one.state.value for name, one in known.items()}
+        return sweep(series, states, lambda name: self._metrics(known[name]).pace).advice
+
+    def figures(self, run: Run) -> Figures:
+        """Return the figures of a run's metrics; those of 20,000 steps take 0.3 s once."""
+        return self._metrics(run).figures
+
+    def _metrics(self, run: Run) -> "_Metrics":
+        key = (run.id, run.metrics_offset)
+        with self._lock:
+            known = self._read.get(key)
+        if known is None:
+            points = self._history.metrics.of(run.id)
+            broken = self._history.metrics.broken(run.id)
+            known = _Metrics(figures_from(points, broken), attempts_of(points), pace_of(points))
+            with self._lock:
+                self._read[key] = known
+                while len(self._read) > _MOST:
+                    del self._read[next(iter(self._read))]
+        return known
+
+    def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
+        trained: dict[str, TrainedRun] = {}
+        found = []
+        for run, depth in _tree(family):
+            summary = self.figures(run).summary
+            trained[run.id] = TrainedRun(run.id, run.layout.nodes, summary)
+            parent = trained.get(run.parent or "")
+            beside = _beside(parent, trained[run.id]) if parent else None
+            found.append(Relative(run, depth, summary, beside))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Metrics:
+    """What one run's metrics come to."""
+
+    figures: Figures
+    attempts: tuple[Attempt, ...]
+    pace: Pace
+
+
+def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:
+    """Yield each run below its parent with its depth, siblings in the order they have."""
+    known = {run.id for run in family}
+    below: dict[str | None, list[Run]] = {}
+    for run in family:
+        below.setdefault(run.parent if run.parent in known else None, []).append(run)
+    waiting = [(run, 0) for run in reversed(below.get(None, []))]
+    while waiting:
+        run, depth = waiting.pop()
+        yield run, depth
+        waiting += [(child, depth + 1) for child in reversed(below.get(run.id, []))]
+
+
+def _beside(parent: TrainedRun, run: TrainedRun) -> Speedup | None:
+    if not (parent.summary.samples_per_s and run.summary.samples_per_s):
+        return None
+    return speedups((parent, run))[1]

@@ -1,0 +1,273 @@
+"""The scaling of a training in rows and sentences, the same for both interfaces. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import compress
+
+from lumitui.app.explain import words
+from lumitui.app.scale.scaling.model import Estimate
+from lumitui.app.scale.scaling.size_advice import WORTHWHILE, Advice
+from lumitui.app.scale.scaling.step_time import StepModel
+from lumitui.app.scale.scaling.study import Cost, Scaling, Size
+
+NOTHING = (
+    "No run of this lineage has reported samples/s. A bundled trainer does; your own script does "
+    'by a line such as {"step": 1, "samples_per_s": 812.5} in $RUN_DIR/metrics.jsonl for each step.'
+)
+PREDICTED = "predicted"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+@dataclass(frozen=True)
+class ScalingTable:
+    """A row for each size."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
+    """Return a row for each size; time and price are of `scaling.whole`, as all that is told.
+
+    `speed_up`: whether it has a column beside the efficiency, and room for the latter's interval.
+    """
+    titles = (
+        "nodes",
+        scaling.device.plural,
+        "samples/s",
+        "between",
+        "speed-up",
+        "eff.",
+        "time",
+        scaling.device.hours,
+        "price",
+        "measured from",
+    )
+    rows = tuple(_row(size, ranged=speed_up) for size in scaling.sizes)
+    priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
+    kept = [(title != "price" or priced) and (title != "speed-up" or speed_up) for title in titles]
+    return ScalingTable(
+        tuple(compress(titles, kept)), tuple(tuple(compress(row, kept)) for row in rows)
+    )
+
+
+def _row(size: Size, *, ranged: bool) -> tuple[str, ...]:
+    start = (f"{size.nodes:,}", f"{size.gpus:,}")
+    if size.speed is None or size.whole is None:
+        return (*start, *("-",) * 7, size.refused or "-")
+    wide = size.speed.high / size.speed.low > 1.0005
+    return (
+        *start,
+        _speed(size),
+        f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
+        f"{middle(size.speed_up, short)} x",
+        percent(_ranged(size) if ranged else size.efficiency),
+        middle(size.whole.seconds, time_text),
+        middle(size.whole.gpu_hours, price_cell),
+        middle(size.whole.price, price_cell) if size.offer and size.offer.per_hour else "-",
+        size.source or size.refused or PREDICTED,
+    )
+
+
+def _ranged(size: Size) -> Estimate | None:
+    """Return the efficiency, as an interval where nobody knows whether it is worthwhile."""
+    value = size.efficiency
+    if value is None or size.measured or not value.low < WORTHWHILE <= value.high:
+        return value
+    return Estimate(value.low, value.high, None)
+
+
+def _speed(size: Size) -> str:
+    if size.speed is None or size.speed.likely is None:
+        return "-"
+    return f"{'' if size.measured else '~'}{short(size.speed.likely)}"
+
+
+def heading(scaling: Scaling) -> str:
+    """Return what the table's time and price are of, and what it compares with."""
+    if not scaling.measured:
+        return NOTHING
+    first = scaling.measured[0]
+    priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
+    price = f" and price in {scaling.unit}" if priced else ""
+    return (
+        f"Time{price} are for {scaling.whole.words}; speed-up and efficiency against "
+        f"{words.count(first.nodes, 'node')}; ~ is predicted."
+    )
+
+
+def basis(scaling: Scaling) -> str:
+    """Return what the predictions rest on, in a sentence or two."""
+    count, share = len({size.gpus for size in scaling.measured}), scaling.serial_share
+    if not count:
+        return ""
+    if scaling.steps is not None:
+        return _step_basis(scaling.steps, scaling.measured[0])
+    if count == 1 or share is None:
+        return (
+            "One size was measured: the others lie between no gain and ideal scaling, give or take "
+            "what its steps differ by. Run one more size for a prediction."
+        )
+    percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
+    still = f"{percent:g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
+    law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "
+    law += f"however many {scaling.device.plural} there are."
+    if count == 2:
+        return f"{law} Nothing checks it yet: it may lie anywhere between no gain and ideal."
+    return f"{law} 8 of 10 runs should lie within its interval."
+
+
+def _step_basis(steps: StepModel, size: Size) -> str:
+    step, exchange = steps.calibrated, steps.exchange
+    nodes = words.count(size.nodes, "node")
+    said = f"A step of {nodes} takes {_milliseconds(step.seconds)}"
+    each = exchange.bytes * exchange.passes / 1e6
+    in_node, between = exchange.links.in_node, exchange.links.between_nodes
+    links = f"at {in_node:g} GB/s in a node and {between:g} GB/s between nodes"
+    if steps.measured.wire is not None:
+        said += (
+            f", of which its run waited {_milliseconds(step.exposed)} for the wire, as measured "
+            f"({_milliseconds(step.exchange)} on the wire)"
+        )
+        links += f", and that takes {short(exchange.slower)} times as long, as it did here"
+    elif step.exchange:
+        said += f", of which by the profile's links the exchange adds {_milliseconds(step.exposed)}"
+    return (
+        f"{said}; {_milliseconds(step.compute)} are computing. Other sizes are predicted from that "
+        f"one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
+        "trainings lie within the interval. Run one more size to check it."
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{short(seconds * 1000)} ms"
+
+
+def recommendation(scaling: Scaling, advice: Advice) -> str:
+    """Return the size to take, why, and what it takes."""
+    chosen = next((size for size in scaling.sizes if size.nodes == advice.nodes), None)
+    if chosen is None or chosen.whole is None:
+        return advice.sentence
+    takes = "It takes" if chosen.measured else "The prediction is"
+    late = (
+        " That is longer than the time limit." if chosen.over_limit and scaling.knows_work else ""
+    )
+    seconds = chosen.whole.seconds
+    # A short trial scales well in its steps, and gains nothing as a whole.
+    idle = scaling.overhead > 0.5 * (seconds.high if seconds.likely is None else seconds.likely)
+    little = (
+        " Most of that is start, tests and checkpoints: so many nodes pay for longer work."
+        if idle
+        else ""
+    )
+    return (
+        f"Take {words.count(chosen.nodes, 'node')}. {advice.sentence} {takes} "
+        f"{cost_text(chosen.whole, scaling.unit)}.{late}{little if chosen.nodes > 1 else ''}"
+        f"{_move(scaling, chosen)}"
+    )
+
+
+def _move(scaling: Scaling, size: Size) -> str:
+    other = scaling.moves_to(size)
+    return f" The job moves to {other}{_idle(size)}." if other else ""
+
+
+def _idle(size: Size) -> str:
+    if size.offer is None or not size.offer.idle:
+        return ""
+    gpus = words.count(size.offer.idle, "GPU")
+    return f", where {gpus} of each node {'stays' if size.offer.idle == 1 else 'stay'} idle"
+
+
+def _moves(scaling: Scaling) -> Iterator[str]:
+    """Yield for each other partition the sizes that move there."""
+    moved = [size for size in scaling.sizes if scaling.moves_to(size)]
+    for other in dict.fromkeys(map(scaling.moves_to, moved)):
+        there = [size for size in moved if scaling.moves_to(size) == other]
+        nodes = ", ".join(f"{size.nodes:,}" for size in there)
+        yield (
+            f"On {nodes} nodes the job moves to {other}{_idle(there[-1])}: such a size is "
+            "recommended only for a deadline or a budget."
+        )
+
+
+def notes(scaling: Scaling) -> Iterator[str]:
+    """Yield what else a reader must know, a sentence each."""
+    yield from _moves(scaling)
+    if scaling.overhead >= 1:
+        took = words.length(scaling.overhead)
+        yield f"Each time includes {took} besides the steps: start, tests and checkpoints."
+    if scaling.epoch and scaling.whole.samples != scaling.epoch:
+        yield f"An epoch has {scaling.epoch:,} samples."
+    for size in scaling.measured:
+        if size.efficiency and (size.efficiency.likely or 0.0) >= 100.5:
+            nodes = words.count(size.nodes, "node")
+            yield (
+                f"The {percent(size.efficiency)} of {nodes} is more than ideal: that is noise of "
+                "few or uneven steps, or a smaller share of work that fits caches better."
+            )
+    for item in scaling.doubts:
+        verb = "differ" if " and " in item.why or "arguments" in item.why else "differs"
+        yield f"{item.run} is compared although {item.why} {verb}."
+    for item in scaling.left_out:
+        yield f"{item.run} is left out: {item.why}."
+
+
+def cost_text(cost: Cost, unit: str) -> str:
+    """Return `34 min (30 min to 41 min), 16 GPU-hours (14 to 19)`."""
+    parts = [_with_interval(cost.seconds, length)]
+    if cost.price.high > 0:
+        value, _, rest = _with_interval(cost.price, words.price).partition(" (")
+        parts.append(f"{value} {unit}{f' ({rest}' if rest else ''}")
+    return ", ".join(parts)
+
+
+def _with_interval(value: Estimate, text: Callable[[float], str]) -> str:
+    low, high = text(value.low), text(value.high)
+    if low == high or value.high < value.low * 1.01:
+        return text(value.high if value.likely is None else value.likely)
+    between = f"{low} to {high}"
+    return between if value.likely is None else f"{text(value.likely)} ({between})"
+
+
+def middle(value: Estimate | None, text: Callable[[float], str]) -> str:
+    """Return the likely value, or the interval where none is likelier than the rest."""
+    if value is None:
+        return "-"
+    if value.likely is not None:
+        return text(value.likely)
+    low, high = text(value.low), text(value.high)
+    return low if low == high else f"{low}-{high}"
+
+
+def percent(value: Estimate | None) -> str:
+    """Return whole percents: `94 %`, `49-100 %`, or `100+ %` where the end is anybody's guess."""
+    if value is not None and value.likely is None and value.high > 2 * value.low >= 100:
+        return f"{value.low:.0f}+ %"
+    return "-" if value is None else f"{middle(value, lambda each: f'{each:.0f}')} %"
+
+
+def short(value: float) -> str:
+    """Return a number with three digits, without an exponent where people read none."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 100 <= rounded < 1e12 else f"{rounded:.3g}"
+
+
+def price_cell(value: float) -> str:
+    """Return a price or hours for a column: two decimals below 1,000 (`0.67`, `1.33`, `16.00`)."""
+    text = words.price(value)
+    return text if "." in text or "e" in text or value >= 999.995 else f"{text}.00"
+
+
+def length(seconds: float) -> str:
+    """Return a length of time in words, with parts of seconds below ten: `1.2 s`, `1 min 46 s`."""
+    return f"{seconds:.2g} s" if seconds < 9.95 else words.length(seconds + 0.5)
+
+
+def time_text(seconds: float) -> str:
+    """Return a length of time for a table, with parts of seconds below ten: `1.2s`, `1m46`."""
+    return f"{seconds:.2g}s" if seconds < 9.95 else words.short_length(seconds + 0.5)
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"

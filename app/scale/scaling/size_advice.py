@@ -1,0 +1,199 @@
+"""Which size to take for a deadline, a budget, or neither. Pure."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain.words import count, length
+from lumitui.app.scale.scaling.model import Estimate
+from lumitui.app.scale.scaling.study import Cost, Scaling, Size
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError
+
+WORTHWHILE = 75.0
+"""Percent below which no size is recommended without a deadline: a choice.
+
+Of the training steps' efficiency, and of the whole run's: its price on the smallest measured size
+over its price there. The start of a run costs more on more nodes, and gets no faster.
+"""
+_LENGTH = re.compile(r"^(?P<number>\d{1,9}(?:\.\d{1,6})?) ?(?P<unit>[smhd])$", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the size must keep to; without either, the most that is worthwhile is wanted."""
+
+    deadline: float | None = None
+    """Seconds that the work may take."""
+    budget: float | None = None
+    """What it may cost, in the site's billing unit."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A size to take, how sure that is, and why in words."""
+
+    nodes: int | None
+    """None: no size keeps to the goal, or nothing was measured."""
+    certainty: str
+    """`measured`, `sure`, `likely`, `at best` or `none`."""
+    sentence: str
+
+
+def seconds_in(text: str) -> float:
+    """Return the seconds of a length of time: `6h`, `90m`, `1.5d`, or one of Slurm's forms.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    if match := _LENGTH.match(text.strip()):
+        return float(match["number"]) * _SECONDS[match["unit"]]
+    try:
+        return float(walltime.seconds_of(text))
+    except ValueError as error:
+        raise InputError(
+            f"{text!r} is no length of time.", "Write 6h, 90m, 2d or 06:00:00."
+        ) from error
+
+
+def advise(scaling: Scaling, goal: Goal) -> Advice:
+    """Return the size to take for `goal`."""
+    sizes = [size for size in scaling.sizes if size.whole and not size.refused]
+    if not sizes:
+        return Advice(None, "none", "Nothing was measured yet, so no size can be recommended.")
+    if goal.deadline is None and goal.budget is None:
+        return _worthwhile(scaling, sizes)
+    for certainty, bound in (("sure", _worst), ("likely", _likely), ("at best", _best)):
+        fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, bound)]
+        if fitting:
+            return _chosen(fitting, goal, certainty)
+    return Advice(None, "none", _nothing_fits(sizes, goal))
+
+
+def _keeps(cost: Cost, goal: Goal, bound: Callable[[Estimate], float | None]) -> bool:
+    seconds, price = bound(cost.seconds), bound(cost.price)
+    if seconds is None or price is None:
+        return False
+    in_time = goal.deadline is None or seconds <= goal.deadline
+    return in_time and (goal.budget is None or price <= goal.budget)
+
+
+def _worst(value: Estimate) -> float | None:
+    return value.high
+
+
+def _likely(value: Estimate) -> float | None:
+    return value.likely
+
+
+def _best(value: Estimate) -> float | None:
+    return value.low
+
+
+def _middle(value: Estimate) -> float:
+    return value.high if value.likely is None else value.likely
+
+
+def _chosen(fitting: Sequence[Size], goal: Goal, certainty: str) -> Advice:
+    """Return the cheapest for a deadline, the fastest for a budget alone."""
+
+    def by_price(size: Size) -> tuple[float, float, int]:
+        assert size.whole is not None
+        return _middle(size.whole.price), _middle(size.whole.gpu_hours), size.nodes
+
+    def by_time(size: Size) -> tuple[float, int]:
+        assert size.whole is not None
+        return _middle(size.whole.seconds), size.nodes
+
+    size = min(fitting, key=by_time if goal.deadline is None else by_price)
+    what = " and ".join(
+        word
+        for word, wanted in (("deadline", goal.deadline), ("budget", goal.budget))
+        if wanted is not None
+    )
+    how = "fastest" if goal.deadline is None else "cheapest"
+    why = {
+        "sure": f"It is the {how} size that keeps to the {what} at the slow end of its interval.",
+        "likely": f"It probably keeps to the {what}, but not at the slow end of its interval.",
+        "at best": f"It keeps to the {what} only at the fast end of its interval.",
+    }[certainty]
+    sure = "measured" if certainty == "sure" and size.measured else certainty
+    return Advice(size.nodes, sure, why)
+
+
+def _worthwhile(scaling: Scaling, sizes: Sequence[Size]) -> Advice:
+    """Return the largest size that is known to be worth its price, in the run's own partition."""
+    base = next((size for size in sizes if size.measured), sizes[0])
+    staying = [size for size in sizes if not scaling.moves_to(size)]
+    known = [size for size in staying if _at_least(size) >= WORTHWHILE]
+    if alone := len({size.gpus for size in scaling.measured}) < 2:
+        known = [size for size in known if size.measured]  # nothing checks a prediction
+    paying = [size for size in known if not scaling.knows_work or _pays(size, base)]
+    chosen = paying[-1] if paying else base
+    said = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
+    if alone:
+        said = "It is the only size that was measured: run one more before you take more."
+    elif chosen == base:
+        said = f"No larger size is known to be worth its price at {WORTHWHILE:.0f} % efficiency."
+    more = _too_dear(next((size for size in known if size.nodes > chosen.nodes), None), base)
+    if more and chosen == base:
+        said = ""  # it is efficient enough, but the run is too short for it
+    if not more and not alone:
+        more = _unknown([size for size in staying if size.nodes > chosen.nodes])
+    certainty = "measured" if chosen.measured else "sure"
+    return Advice(chosen.nodes, certainty, " ".join(filter(None, (said, more))))
+
+
+def _at_least(size: Size) -> float:
+    """Return the efficiency that is certain: what was measured, or the low end of the rest."""
+    if size.efficiency is None:
+        return 0.0
+    return _middle(size.efficiency) if size.measured else size.efficiency.low
+
+
+def _paid(size: Size) -> float:
+    """Return what the whole run costs: its price, or GPU-hours where nothing is billed."""
+    if size.whole is None:
+        return 0.0
+    return _middle(size.whole.price) or _middle(size.whole.gpu_hours)
+
+
+def _pays(size: Size, base: Size) -> bool:
+    return _paid(size) * WORTHWHILE <= 100 * _paid(base) * (1 + 1e-9)
+
+
+def _too_dear(size: Size | None, base: Size) -> str:
+    """Return what `size` would save for how much more; '' without one."""
+    if size is None or size.whole is None or base.whole is None or not _paid(base):
+        return ""
+    saved = _middle(base.whole.seconds) - _middle(size.whole.seconds)
+    saves = f"{length(saved + 0.5)} of {length(_middle(base.whole.seconds) + 0.5)}"
+    return (
+        f"{count(size.nodes, 'node')} would save {saves if saved >= 1 else 'nothing'} for "
+        f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay for longer work."
+    )
+
+
+def _unknown(sizes: Sequence[Size]) -> str:
+    """Return of which sizes nobody knows whether they are efficient enough; '' of none."""
+    open_ = [
+        size.efficiency
+        for size in sizes
+        if size.efficiency and _at_least(size) < WORTHWHILE <= size.efficiency.high
+        if not size.measured
+    ]
+    if not open_:
+        return ""
+    low, high = min(each.low for each in open_), max(each.high for each in open_)
+    return f"Whether larger sizes reach that is not known: it may be {low:.0f} to {high:.0f} %."
+
+
+def _nothing_fits(sizes: Sequence[Size], goal: Goal) -> str:
+    most = sizes[-1].nodes
+    over = "node" if most == 1 else "nodes"
+    if goal.deadline is not None and goal.budget is not None:
+        return f"No size up to {most} {over} keeps to both. Give more time or a larger budget."
+    if goal.deadline is not None:
+        return f"No size up to {most} {over} is as fast. Give more time, or train fewer samples."
+    return f"No size up to {most} {over} is as cheap. Train fewer samples."

@@ -1,0 +1,159 @@
+"""What became of the runs of a grid, or of a run on several sizes, in words. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lumitui.app.explain.phrases.chain_words import time_limit
+from lumitui.app.explain.words import count, price, price_limit
+from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.history.run import Run
+from lumitui.app.scale.resubmission import Resubmission
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError, LumiError, OutcomeUnknown
+
+NEVER_A_JOB = (State.NOT_SENT, State.REFUSED)
+"""The states of a run that certainly has no job."""
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Which members of a series are jobs, and which are not."""
+
+    series: Series
+    sent: tuple[tuple[Member, Run], ...]
+    """They had or have a job."""
+    open: tuple[tuple[Member, Run], ...]
+    """Their site has to be asked whether they have one."""
+    left: tuple[Member, ...]
+    """They certainly have none."""
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """What a person must know before the rest is sent, as labels and words."""
+        total = len(self.series.members)
+        rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
+        if self.open:
+            words = _named([member.words for member, _ in self.open])
+            rows.append(("not known", f"{words}: the site is asked first; no job is sent twice"))
+        return [*rows, ("not sent", _named([member.words for member in self.left]))]
+
+    @property
+    def sentence(self) -> str:
+        """The same in one line."""
+        sent = _sent(len(self.sent), len(self.series.members))
+        rest = f"{len(self.left)} {_was(len(self.left))} not"
+        open_ = f", {len(self.open)} not known yet" if self.open else ""
+        return f"{self.series.id}: {sent}, {rest}{open_}."
+
+
+def standing(series: Series, runs: Mapping[str, Run]) -> Standing:
+    """Return how the members of `series` stand; `runs` has those in history, by id."""
+    sent, unsettled, left = [], [], []
+    for member in series.members:
+        run = runs.get(member.run or "")
+        if run is None or run.state in NEVER_A_JOB:
+            left.append(member)
+        elif run.job_id is None and run.state in (State.SENDING, State.UNKNOWN):
+            unsettled.append((member, run))
+        else:
+            sent.append((member, run))
+    return Standing(series, tuple(sent), tuple(unsettled), tuple(left))
+
+
+class LadderUnfinished(InputError):
+    """An earlier ladder of a run is unfinished: a new one could send a size twice."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one member that was to be sent."""
+
+    member: Member
+    run: Run | None = None
+    error: LumiError | None = None
+    """Why it was not sent; neither run nor error nor `already`: it was not tried."""
+    already: str = ""
+    """That another laptop has sent it, or is sending it; `run` is its run where that is known."""
+
+
+def why_stopped(outcomes: Sequence[Outcome]) -> str:
+    """Return which member failed and why; "" where none did."""
+    failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
+    return f"{failed.member.words}: {failed.error}" if failed else ""
+
+
+def sent_of(outcomes: Sequence[Outcome]) -> list[Run]:
+    """Return the runs that have a job."""
+    return [outcome.run for outcome in outcomes if outcome.run is not None]
+
+
+def failure(series: Series, outcomes: Sequence[Outcome]) -> LumiError | None:
+    """Return what was sent and what was not as one error; None: all were sent."""
+    failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
+    if failed is None or failed.error is None:
+        return None
+    error = failed.error
+    if series.kind == "ladder":
+        return LumiError("\n".join(map(_line, outcomes)), error.hint)
+    done = sent_of(outcomes)
+    verb = "failed" if not isinstance(error, OutcomeUnknown) else "may have failed"
+    return type(error)(
+        f"{_sent(len(done), len(outcomes))}{_names(run.id for run in done)}. "
+        f"Then {failed.member.words} {verb}: {error.message}",
+        error.hint,
+    )
+
+
+def _line(outcome: Outcome) -> str:
+    if outcome.already:
+        return f"{outcome.member.words}: {outcome.already}"
+    if outcome.run is not None:
+        return f"{outcome.member.words}: sent, {outcome.run.id} is job {outcome.run.job_id}."
+    why = outcome.error.message if outcome.error else "It was not tried."
+    return f"{outcome.member.words}: not sent. {why}"
+
+
+def _sent(number: int, total: int) -> str:
+    return f"{number} of {count(total, 'run')} {_was(number)} sent"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _names(ids: Iterable[str]) -> str:
+    found = list(ids)
+    return f": {_named(found)}" if found else ""
+
+
+def _named(texts: Sequence[str]) -> str:
+    more = len(texts) - _MOST_NAMED
+    shown = ", ".join(texts[:_MOST_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown or "none"
+
+
+def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
+    """Return what a person agrees to by sending a run on several sizes, as labels and words."""
+    prices = [plan.preview.launch.price for plan in plans]
+    lines = [
+        (
+            count(plan.preview.launch.layout.nodes, "node"),
+            f"at most {time_limit(plan.preview.launch.spec)}, billed {price_limit(most)}",
+        )
+        for plan, most in zip(plans, prices, strict=True)
+    ]
+    total = sum(most.amount for most in prices)
+    in_all = f"billed at most {price(total)} {prices[0].unit}" if total else "nothing is billed"
+    warnings = sum(
+        finding.severity == "warning" for plan in plans for finding in plan.preview.findings
+    )
+    lines.append(("in all", in_all))
+    return [*lines, ("warnings", str(warnings))] if warnings else lines
+
+
+def sent_sentence(sent: Sequence[Run]) -> str:
+    """Return which job each run is; of many, how many there are."""
+    if len(sent) > _MOST_NAMED:
+        return f"{count(len(sent), 'run')} were sent."
+    return "; ".join(f"{run.id} is job {run.job_id}" for run in sent) + "."

@@ -1,0 +1,58 @@
+"""What is known of an image, from its own answer or else from its name. Pure."""
+
+from collections.abc import Iterable
+
+from lumitui.app.launch.draft.job_form import Choice
+from lumitui.remote.transfer.environments.image_listing import Image
+
+_OTHER_NAMES = {"lightning": ("lightning", "pytorch-lightning")}
+"""Packages that are called by more than one name."""
+_SHOWN = (("torch", "torch"), ("rocm", "ROCm"), ("cuda", "CUDA"), ("python", "Python"))
+"""What tells images apart at a glance."""
+
+
+def version_of(image: Image, name: str) -> str | None:
+    """Return the version of a package (or of `python`, `rocm`, `cuda`) in `image`.
+
+    "": it has none. None: that is not known.
+    """
+    said, wanted = image.contents, name.lower().replace("_", "-")
+    if said is None or said.why_not:
+        return image.named.get(wanted)
+    own = {"python": said.python, "rocm": said.rocm, "cuda": said.cuda}
+    if wanted in own:
+        return own[wanted]
+    return next(
+        (said.packages[one] for one in _OTHER_NAMES.get(wanted, (wanted,)) if one in said.packages),
+        "",
+    )
+
+
+def with_package(images: Iterable[Image], name: str) -> tuple[list[Image], list[Image]]:
+    """Return the images that have a package, and those of which nobody knows; "": any image."""
+    have: list[Image] = []
+    unknown: list[Image] = []
+    for image in images:
+        if not name:
+            have.append(image)
+            continue
+        version = version_of(image, name)
+        if version:
+            have.append(image)
+        elif version is None:
+            unknown.append(image)
+    return have, unknown
+
+
+def unknown_because(image: Image) -> str:
+    """Return why it is not known what an image holds; "": it is known."""
+    if image.contents is None:
+        return "it was not asked"
+    return image.contents.why_not
+
+
+def choice_of(image: Image) -> Choice:
+    """Return the image as a value of the form, with what it holds in a few words."""
+    versions = ((name, version_of(image, key)) for key, name in _SHOWN)
+    words = ", ".join(f"{name} {version}" for name, version in versions if version)
+    return Choice(image.path, words or image.generation)

@@ -1,0 +1,88 @@
+"""What is known of a site's images, kept on the laptop: an image is asked once what it holds."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from lumitui.app.job.settings import write_whole
+from lumitui.remote.site.answer_fields import json_of
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.transfer.environments.image_listing import Contents, Image
+
+_FORM = 1
+_MOST = 64 << 20
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a site, as they were at a time."""
+
+    at: float
+    """Epoch seconds, by the laptop's clock."""
+    images: tuple[Image, ...]
+
+
+class KnownImages:
+    """The listings of all sites, a file for each."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep them in `folder`."""
+        self._folder = folder
+
+    def get(self, site: str) -> Listing | None:
+        """Return what was found last; None: nothing, or the file cannot be used any more."""
+        try:
+            data = json_of(self._path(site).read_bytes(), most=_MOST)
+        except OSError:
+            return None
+        try:
+            return _listing(data)
+        except (KeyError, TypeError, ValueError):
+            return None  # another version's: it is asked again
+
+    def put(self, site: str, listing: Listing) -> None:
+        """Keep a listing.
+
+        Raises:
+            LumiError: the file cannot be written.
+        """
+        data = {"form": _FORM, "at": listing.at, "images": [asdict(one) for one in listing.images]}
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(self._path(site), json.dumps(data))
+        except OSError as error:
+            raise LumiError(
+                f"{self._path(site)} cannot be written: {error.strerror}.", "Check the disk."
+            ) from error
+
+    def _path(self, site: str) -> Path:
+        return self._folder / f"{site}.json"
+
+
+def with_known(images: Iterable[Image], earlier: Listing | None) -> tuple[Image, ...]:
+    """Return `images`, those that were not asked now with what they said earlier.
+
+    Links to one file have the same contents.
+    """
+    answers = {one.key: one.contents for one in earlier.images} if earlier else {}
+    answers = {key: said for key, said in answers.items() if said and not said.why_not}
+    found = tuple(images)
+    answers |= {one.key: one.contents for one in found if one.contents}
+    return tuple(replace(one, contents=answers.get(one.key)) for one in found)
+
+
+def answered(listing: Listing | None) -> list[str]:
+    """Return the keys of the images that need not be asked again."""
+    images = listing.images if listing else ()
+    return [one.key for one in images if one.contents and not one.contents.why_not]
+
+
+def _listing(data: object) -> Listing:
+    if not isinstance(data, dict) or data["form"] != _FORM:
+        raise ValueError("another form")
+    images = [
+        Image(**{**one, "contents": Contents(**said) if (said := one["contents"]) else None})
+        for one in data["images"]
+    ]
+    return Listing(float(data["at"]), tuple(images))

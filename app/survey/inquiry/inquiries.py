@@ -1,0 +1,194 @@
+"""Asks sites about jobs when a person wants it, and keeps the answers for the session."""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.rule import Finding
+from lumitui.app.launch.rules import finding as advice
+from lumitui.app.survey.inquiry import job_paths
+from lumitui.app.survey.inquiry.findings import findings
+from lumitui.app.survey.inquiry.inquiry_parts import Wanted, finding
+from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.ssh.prompts import attendance
+from lumitui.remote.survey.inquiry.answers import Answers
+from lumitui.remote.survey.inquiry.ask_inquiry import inquire
+from lumitui.remote.survey.inquiry.inquiry_request import MOST_PATHS, Asked
+from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
+
+if TYPE_CHECKING:
+    from lumitui.app.knowledge.model.job import Job
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.remote.connect import Connection
+    from lumitui.remote.site.profile import Site
+
+FRESH_SECONDS = 300.0
+"""How long an answer counts when the same is asked again: a queue moves in minutes."""
+_QOS = re.compile(r"^#SBATCH\s+(?:--qos[= ]|-q\s*)(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Inquired:
+    """What a site says of a job, and when it said so."""
+
+    findings: tuple[Finding, ...]
+    at: float
+    """Epoch seconds."""
+    budget: BudgetRow | None = None
+    """What the job's account has left; None: the site does not tell, or not so that it is read."""
+    start: float | None = None
+    """When the job would start by Slurm's estimate, in epoch seconds."""
+
+    @property
+    def advice(self) -> tuple[advice.Finding, ...]:
+        """The findings as the adviser of job files has them."""
+        return tuple(
+            advice.Finding(one.rule, one.severity, one.message, one.do, one.source, one.at.field)
+            for one in self.findings
+        )
+
+
+class Inquiries:
+    """Questions about jobs, to any site. Threads may share it."""
+
+    def __init__(
+        self, connection: "Callable[[Site], Connection]", budgets: KeptBudgets | None = None
+    ) -> None:
+        """Ask over what `connection` returns, and keep what accounts have left in `budgets`."""
+        self._connection, self._budgets = connection, budgets
+        self._kept: dict[tuple[str, Asked], tuple[Answers, float]] = {}
+        self._lock = threading.Lock()
+
+    def of_preview(
+        self, preview: "Preview", *, fresh: bool = False, attended: bool = True
+    ) -> Inquired:
+        """Return what the site says of a job file's launch; what it cannot say is a note.
+
+        `fresh`: an earlier answer does not count. Not `attended`, no login asks a question.
+        """
+        try:
+            wanted = self._wanted(preview)
+        except LumiError as error:
+            return _unanswered(error)
+        script = preview.launch.script
+        return self._answered(preview.site, wanted, script, fresh=fresh, attended=attended)
+
+    def known(self, preview: "Preview") -> tuple[advice.Finding, ...]:
+        """Return what the site said of the very same job a while ago; no site is asked."""
+        site = preview.site
+        with self._lock:
+            asked = any(name == site.name for name, _ in self._kept)
+        if not asked:
+            return ()  # the person's name there may take a moment to find out
+        try:
+            wanted = self._wanted(preview)
+        except LumiError:
+            return ()
+        kept = self._fresh(site, _asked_of(site, wanted, preview.launch.script))
+        return _inquired(wanted, *kept).advice if kept else ()
+
+    def _wanted(self, preview: "Preview") -> Wanted:
+        """Return what a launch wants of its cluster.
+
+        Raises:
+            LumiError: the person's name there cannot be known.
+        """
+        site, spec, launch = preview.site, preview.launch.spec, preview.launch
+        partition = site.partitions[spec.partition]
+        fields = ("account", "partition", "time", "nodes", "qos")
+        at = {name: Position(field="sbatch" if name == "qos" else name) for name in fields}
+        qos = _QOS.findall(launch.script)
+        work = self._connection(site).work_root(site, spec.account)
+        found = job_paths.of_spec(spec, site, work)
+        return Wanted(
+            found,
+            account="" if spec.account == "none" else spec.account,
+            partition=partition.slurm_partition or spec.partition,
+            qos=qos[-1] if qos else "",
+            seconds=walltime.seconds_of(spec.time),
+            nodes=spec.nodes,
+            price=launch.price.amount,
+            unit=launch.price.unit,
+            field_of=tuple(at.items()),
+        )
+
+    def of_script(
+        self, job: "Job", site: "Site", *, fresh: bool = False, attended: bool = True
+    ) -> Inquired:
+        """Return what the site says of a script that was read as `job`; see `of_preview`."""
+        options, asked = job.options, job.resources
+        names = ("account", "partition", "time", "nodes", "qos")
+        at = {name: option.at for name in names if (option := options.get(name))}
+        wanted = Wanted(
+            job_paths.of_job(job, site),
+            account=asked.account or "",
+            partition=asked.partition or "",
+            qos=asked.qos or "",
+            seconds=asked.seconds,
+            nodes=asked.nodes,
+            unit=site.billing_unit,
+            field_of=tuple(at.items()),
+        )
+        return self._answered(site, wanted, job.text, fresh=fresh, attended=attended)
+
+    def _answered(
+        self, site: "Site", wanted: Wanted, script: str, *, fresh: bool, attended: bool
+    ) -> Inquired:
+        asked = _asked_of(site, wanted, script)
+        try:
+            kept = None if fresh else self._fresh(site, asked)
+            answers, at = kept or self._ask(site, asked, attended=attended)
+        except LumiError as error:
+            return _unanswered(error)
+        return _inquired(wanted, answers, at)
+
+    def _fresh(self, site: "Site", asked: Asked) -> tuple[Answers, float] | None:
+        kept = self._kept.get((site.name, asked))
+        return kept if kept and 0 <= time.time() - kept[1] < FRESH_SECONDS else None
+
+    def _ask(self, site: "Site", asked: Asked, *, attended: bool) -> tuple[Answers, float]:
+        """Return the answers and when they came.
+
+        Raises:
+            LumiError: the site could not be asked.
+        """
+        connection = self._connection(site)
+        with attendance(attended):
+            answers = inquire(connection.transport, site, asked)
+        now = time.time()
+        with self._lock:
+            self._kept[site.name, asked] = answers, now
+            if self._budgets is not None:
+                self._budgets.keep(site.name, answers.budgets, now)
+        return answers, now
+
+
+def _asked_of(site: "Site", wanted: Wanted, script: str) -> Asked:
+    slurm = site.scheduler == "slurm"
+    return Asked(
+        paths=tuple(place.path for place in wanted.places[:MOST_PATHS]),
+        slurm=slurm,
+        partition=wanted.partition if slurm else "",
+        quota=site.quota.command if site.quota else "",
+        balance=site.commands.get("balance", "") if site.budget else "",
+        script=script if slurm else "",
+    )
+
+
+def _inquired(wanted: Wanted, answers: Answers, at: float) -> Inquired:
+    account = wanted.account.lower()
+    row = next((one for one in answers.budgets if one.account.lower() == account), None)
+    start = answers.trial.start if answers.trial else None
+    return Inquired(findings(wanted, answers, at), at, row, start)
+
+
+def _unanswered(error: LumiError) -> Inquired:
+    message = f"The cluster could not be asked: {error.message}"
+    note = finding("cluster-silent", message, error.hint or "Try again later.")
+    return Inquired((note,), time.time())

@@ -1,0 +1,104 @@
+"""The paths on a site that a job names: its image, what it binds, where it writes. Pure."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.model.command_words import Word
+from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.app.launch.placement import placement_of
+from lumitui.remote.site.profile import Site
+
+Role = Literal["image", "bind", "config", "data", "output", "work"]
+"""What a job does with a path: runs it, binds it, reads it, writes its log or its results there."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One path that a job names."""
+
+    path: str
+    role: Role
+    at: Position = NOWHERE
+
+
+def of_job(job: Job, site: Site) -> tuple[Place, ...]:
+    """Return the paths that a script names, as far as their values are known."""
+    found: list[Place] = []
+    for step in job.steps:
+        call = step.container
+        if call is not None:
+            found += _known(call.image, "image")
+            for bind in call.binds:
+                found += _bind(bind.value or "", bind.at)
+        for option in ("deepspeed_config", "deepspeed-config"):
+            found += _option(step.arguments, f"--{option}", "config")
+        found += [place for word in step.arguments for place in _data(word.known, word.at)]
+    for name in ("output", "error"):
+        option_found = job.options.get(name)
+        if option_found is not None and "/" in (option_found.value or ""):
+            folder = (option_found.value or "").rpartition("/")[0]
+            found += _whole(folder, "output", option_found.at)
+    return _kept(found, site)
+
+
+def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[Place, ...]:
+    """Return the paths on the site that a job file names, and where its runs are kept."""
+    placed = placement_of(spec, site)
+    found = [*_whole(placed.image, "image", Position(field="container.image"))]
+    if placed.container:
+        for bind in spec.container.binds:
+            found += _bind(bind, Position(field="container.binds"))
+        if spec.container.venv:
+            found += _whole(spec.container.venv, "bind", Position(field="container.venv"))
+    for name, target in spec.links.items():
+        found += _whole(target, "data", Position(field=f"links.{name}"))
+    for word in spec.args:
+        found += _data(word, Position(field="args"))
+    found += _whole(work_root, "work", Position(field="account"))
+    return _kept(found, site)
+
+
+def _known(word: Word | None, role: Role) -> list[Place]:
+    return _whole(word.value or "", role, word.at) if word else []
+
+
+def _whole(path: str, role: Role, at: Position) -> list[Place]:
+    """Return the place of a path whose value is known: whole, or in the home."""
+    plain = path.startswith(("/", "~/")) and not re.search(r"[$*?%{}`\n]", path)
+    return [Place(path, role, at)] if plain and len(path) < 4096 else []
+
+
+def _bind(text: str, at: Position) -> list[Place]:
+    return [place for part in text.split(",") for place in _whole(part.split(":")[0], "bind", at)]
+
+
+def _data(text: str, at: Position) -> list[Place]:
+    """Return the path in an argument like `/data/x` or `--data=/data/x`."""
+    return _whole(re.sub(r"^--?[\w-]+=", "", text), "data", at)
+
+
+def _option(words: tuple[Word, ...], name: str, role: Role) -> list[Place]:
+    found: list[Place] = []
+    for word, following in zip(words, (*words[1:], None), strict=True):
+        if word.known == name and following is not None:
+            found += _known(following, role)
+    return found
+
+
+_OF_NODES = ("/tmp", "/dev", "/proc", "/sys", "/run", "/var/tmp", "/usr", "/opt", "/etc", "/lib")
+"""Folders that each node, or an image, has its own of: the login node's say nothing of them."""
+
+
+def _kept(found: list[Place], site: Site) -> tuple[Place, ...]:
+    """Return each path once, with its first role, and those alone that all nodes share."""
+    own = tuple(folder for folder in (*_OF_NODES, site.node_folder) if folder.startswith("/"))
+    inside = {c.venv_mount for c in site.containers.values()}
+    kept: dict[str, Place] = {}
+    for place in found:
+        beneath = any(f"{place.path}/".startswith(f"{folder}/") for folder in (*own, *inside))
+        if place.role == "image" or not beneath:
+            kept.setdefault(place.path, place)
+    return tuple(kept.values())

@@ -1,0 +1,73 @@
+"""What accounts had left when their sites said so last, kept in a file for later calls."""
+
+import json
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.app.job.settings import write_whole
+from lumitui.remote.site.answer_fields import json_of
+from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
+
+OLDEST_SECONDS = 86_400.0
+"""An older answer is not shown: others of the project have run jobs since."""
+_MOST_BYTES = 256 << 10
+
+
+@dataclass(frozen=True)
+class KeptBudget:
+    """A budget, and when the site said so."""
+
+    row: BudgetRow
+    at: float
+    """Epoch seconds."""
+
+
+class KeptBudgets:
+    """The budgets of accounts at sites, in a small file. What cannot be read is as if not asked."""
+
+    def __init__(self, file: Path) -> None:
+        """Keep them in `file`."""
+        self._file = file
+
+    def of(self, site: str, account: str) -> KeptBudget | None:
+        """Return what an account had left, where that is known and not too long ago."""
+        found = _budget(self._read().get(_key(site, account)))
+        fresh = found and 0 <= time.time() - found.at < OLDEST_SECONDS
+        return found if fresh else None
+
+    def keep(self, site: str, rows: tuple[BudgetRow, ...], at: float) -> None:
+        """Keep what the accounts of `site` had left at `at`; a full disk loses it."""
+        if not rows:
+            return
+        known = self._read()
+        for row in rows:
+            known[_key(site, row.account)] = [row.account, row.left, row.limit, at]
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._file, json.dumps(known))
+
+    def _read(self) -> dict[str, object]:
+        try:
+            data = json_of(self._file.read_bytes()[:_MOST_BYTES])
+        except OSError:
+            return {}
+        return dict(data) if isinstance(data, dict) else {}
+
+
+def _key(site: str, account: str) -> str:
+    return f"{site} {account.lower()}"
+
+
+def _budget(value: object) -> KeptBudget | None:
+    match value:
+        case [str(account), float() | int() as left, float() | int() | None as limit,
+              float() | int() as at]:  # fmt: skip
+            numbers = [number for number in (left, limit, at) if number is not None]
+            if all(math.isfinite(number) for number in numbers):
+                return KeptBudget(BudgetRow(account, left, limit), at)
+        case _:
+            pass
+    return None

@@ -1,0 +1,87 @@
+"""The job that looks at one whole node for five minutes, and the folder that it sends."""
+
+import os
+from pathlib import Path
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.partition import Partition
+from lumitui.remote.site.profile import Site
+
+NAME = "node-probe"
+LOOKS = "node"
+"""The folder of the reports, in the run's."""
+MINUTES = 5
+_SCRIPT = Path(__file__).resolve().parents[3] / "templates" / "node.sh"
+
+
+def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
+    """Return the job for a site: all of one node, a rank for each GPU, no container.
+
+    Without a `partition` it is the one whose jobs end soonest, of those that give a whole node.
+
+    Raises:
+        InputError: no such partition, no Slurm, or no account where one is needed.
+    """
+    if site.scheduler != "slurm":
+        raise InputError(f"{site.name} has no Slurm and no nodes to look at.", "Leave out --probe.")
+    name = partition or _soonest(site)
+    if name not in site.partitions:
+        raise InputError(
+            f"{site.name} has no partition {name!r}.", f"It has {', '.join(site.partitions)}."
+        )
+    account = account or site.account.default
+    if objection := site.account.objection(account):
+        raise InputError(f"The job for {site.name} {objection}.", "Give --account NAME.")
+    return JobSpec.model_validate(
+        {
+            "name": NAME,
+            "site": site.name,
+            "account": account if site.account.required else "none",
+            "partition": name,
+            "gpus_per_node": site.node.gpus,
+            "exclusive": site.partitions[name].allocation == "shared",
+            "time": f"00:{MINUTES:02d}:00",
+            "launcher": "srun",
+            "strategy": "ddp",
+            "script": _SCRIPT.name,
+            "container": {"none": True},
+            "binding": "none",
+            "proof": "off",
+            "preflight": "off",
+        }
+    )
+
+
+def _soonest(site: Site) -> str:
+    """Return the partition with the shortest limit of those that fit one whole node."""
+
+    def fits(item: Partition) -> bool:
+        least, most = item.min_gpus or 1, item.max_gpus or site.node.gpus
+        return least <= site.node.gpus <= most
+
+    names = [name for name, item in site.partitions.items() if fits(item)] or list(site.partitions)
+    if not names:
+        raise InputError(f"{site.name} has no partitions.", "Correct its profile first.")
+    return min(names, key=lambda name: walltime.seconds_of(site.partitions[name].max_time))
+
+
+def folder_of(data: Path) -> Path:
+    """Return the folder that the job sends: the script alone, made anew.
+
+    Raises:
+        LumiError: it cannot be written.
+    """
+    folder = data / "probe" / NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder.parent / f".{_SCRIPT.name}.{os.getpid()}"
+        part.write_bytes(_SCRIPT.read_bytes())
+        part.chmod(0o700)
+        os.replace(part, folder / _SCRIPT.name)
+    except OSError as error:
+        raise LumiError(
+            f"{folder} cannot be written: {error.strerror}.", "Check the folder's rights."
+        ) from error
+    return folder

@@ -1,0 +1,236 @@
+"""A new profile from one request to Slurm; and what one node says of a profile, by a job."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from lumitui.app.survey.profile.node_job import LOOKS, NAME, folder_of, node_job
+from lumitui.app.survey.profile.profile_edit import Edited, edited
+from lumitui.remote.site.errors import InputError, LumiError, RefusedError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.site.states import State
+from lumitui.remote.survey.profile.ask_cluster import ask, unprofiled
+from lumitui.remote.survey.profile.node import node_report
+from lumitui.remote.survey.profile.node.node_facts import compare
+from lumitui.remote.survey.profile.profile_text import text_of
+from lumitui.remote.survey.profile.proposal import Host, propose
+from lumitui.remote.survey.profile.shape_choice import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lumitui.app.history.history import History
+    from lumitui.app.history.run import Run
+    from lumitui.app.job.settings import Settings
+    from lumitui.app.launch.send.drafts.drafts import Drafts
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.remote.connect import Connections
+    from lumitui.remote.site.sites import Sites
+    from lumitui.remote.survey.profile.node.node_facts import Measured
+    from lumitui.remote.transport.transport import Transport
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+_MOST_REPORT = 1 << 20
+"""Most bytes of a node's report. One with 288 cores and 8 GPUs has some 20,000."""
+
+
+class Core(Protocol):
+    """What a survey needs of the facade."""
+
+    @property
+    def sites(self) -> Sites:
+        """The profiles."""
+
+    @property
+    def history(self) -> History:
+        """The runs."""
+
+    @property
+    def drafts(self) -> Drafts:
+        """Previews of job files."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A profile that was written."""
+
+    path: Path
+    site: Site
+    guessed: tuple[str, ...]
+    """Keys that nobody has said."""
+    left_out: tuple[str, ...]
+    """Partitions and nodes that are not in it, each with the reason."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a node said of a site's profile, and the profile as it would be then."""
+
+    measured: Measured
+    edited: Edited
+
+
+class Surveys:
+    """Describes clusters that have no profile, and measures nodes. Threads may share it."""
+
+    def __init__(
+        self,
+        core: Core,
+        connections: Callable[[], Connections],
+        transport: Callable[[Run], Transport],
+        settings: Settings,
+    ) -> None:
+        """Write profiles into the person's own folder, and a node's job into their data."""
+        self._core, self._connections, self._transport = core, connections, transport
+        self._folders, self._data = settings.profiles, settings.data
+
+    # -- a new profile
+
+    def describe(self, name: str, host: Host, *, partition: str = "", gpus: int = 0) -> Described:
+        """Ask the cluster at `host` what it is like, and write the profile `name`.
+
+        `partition` says which nodes it is about where there are several kinds, and `gpus` how many
+        GPUs a node has where Slurm does not know. No file is ever overwritten.
+
+        Raises:
+            InputError: the name is taken or no name, or there are no GPUs to describe.
+            LinkError: the host cannot be reached.
+            LumiError: it has no Slurm, or the file cannot be written.
+        """
+        path = self._new_file(name)
+        site = unprofiled(name, host)
+        cluster = ask(self._connections().get(site).transport)
+        choice = choose(cluster, partition, gpus)
+        proposal = propose(name, host, cluster, choice)
+        text = text_of(proposal, host.login, datetime.now(UTC).date())
+        found = self._checked(text, path)
+        _write_new(path, text)
+        return Described(path, found, proposal.guessed, choice.left_out)
+
+    def _new_file(self, name: str) -> Path:
+        """Return the file of a new profile.
+
+        Raises:
+            InputError: there is a profile of that name, or it is no name.
+        """
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"{name!r} cannot be a site's name.", "Use letters, digits, dots and dashes."
+            )
+        if name in self._core.sites.names():
+            path = self._core.sites.path(name)
+            raise InputError(
+                f"There is a profile called {name!r} already: {path}.",
+                "Choose another name, or remove the file if it is yours.",
+            )
+        return self._folders[0] / f"{name}.yaml"
+
+    def _checked(self, text: str, path: Path) -> Site:
+        """Return the site of a profile's text, as it will be read from `path`."""
+        document = Document(text, str(path))
+        return validate(document, Site, document.data)
+
+    # -- a node
+
+    def preview(self, site_name: str, *, partition: str = "", account: str = "") -> Preview:
+        """Return the five-minute job that looks at a node of `site_name`, ready to be sent.
+
+        Raises:
+            InputError: no such site or partition, or it has no Slurm.
+            LumiError: its files cannot be written.
+        """
+        site = self._core.sites.load(site_name)
+        folder = folder_of(self._data)
+        spec = node_job(site, partition, account)
+        (found,) = self._core.drafts.previews(spec, folder)
+        # The job is lumitui's own, and measures where no masks are set: nobody can change that.
+        kept = tuple(one for one in found.findings if one.field != "binding")
+        return replace(found, findings=kept)
+
+    def under_way(self, site_name: str) -> Run | None:
+        """Return the newest such job on a site that has not ended; no site is asked."""
+        return next(
+            (
+                run
+                for run in self._core.history.unfinished()
+                if (run.site, run.name) == (site_name, NAME)
+            ),
+            None,
+        )
+
+    def looked(self, run: Run) -> Looked:
+        """Return what the node of an ended run said, beside the profile.
+
+        Raises:
+            InputError: the run is no such job, or its site has no profile.
+            LumiError: it has not said anything.
+            LinkError: the site cannot be reached.
+        """
+        if run.name != NAME:
+            raise InputError(
+                f"{run.id} is no job of `lumitui doctor --probe`.", f"Name a run called {NAME}-…."
+            )
+        script = f"cat {quote(run.folder)}/{LOOKS}/rank-* | head -c {_MOST_REPORT}"
+        result = self._transport(run).run(script)
+        report = node_report.read(result.out.decode("utf-8", "replace"))
+        if not report.host:
+            raise self._silent(run)
+        site = self._core.sites.load(run.site)
+        measured = compare(report, site)
+        return Looked(measured, edited(measured, site, self._folders))
+
+    def _silent(self, run: Run) -> LumiError:
+        if run.state is State.DONE:
+            return RefusedError(f"{run.id} left no report.", f"Read its log: lumitui logs {run.id}")
+        return LumiError(
+            f"{run.id} is {run.state} and has no report.", f"See why: lumitui show {run.id}"
+        )
+
+    def write(self, looked: Looked) -> Path:
+        """Write the changed profile into the person's own folder, and return its file.
+
+        Raises:
+            InputError: the changed text is no profile, or the file was changed in between.
+            LumiError: it cannot be written.
+        """
+        from lumitui.app.job.settings import write_whole
+
+        change = looked.edited
+        if change.path.exists() and change.path.read_text(encoding="utf-8") != change.before:
+            raise InputError(f"{change.path} was changed meanwhile.", "Run it again.")
+        try:
+            change.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(change.path, change.after)
+        except OSError as error:
+            raise _unwritten(change.path, error) from error
+        return change.path
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a new file for its owner alone.
+
+    Raises:
+        InputError: it is there already.
+        LumiError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError as error:
+        raise InputError(f"{path} is already there.", "Choose another name.") from error
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: Path, error: OSError) -> LumiError:
+    return LumiError(f"{path} cannot be written: {error.strerror}.", "Check the folder's rights.")

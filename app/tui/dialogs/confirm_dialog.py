@@ -1,0 +1,95 @@
+"""The question before anything is sent or cancelled: yes or no."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.styled import labelled, plain
+from lumitui.remote.site.errors import LumiError
+
+Lines = Sequence[tuple[str, str]]
+"""(label, value) of each fact."""
+
+LEAST = 44
+"""Cells of the narrowest box."""
+AROUND = 6
+"""Cells of the border beside its title."""
+
+
+class Confirm(ModalScreen[bool]):
+    """Yes or no; No has the focus, and everything but a clear yes is No."""
+
+    AUTO_FOCUS = "#no"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes", id="confirm.yes", tooltip="Yes, do it"),
+        Binding("n,escape", "answer(False)", "No", id="confirm.no", tooltip="No, do nothing"),
+        Binding("left,right", "app.focus_next", show=False, id="confirm.other",
+                tooltip="Go to the other button"),
+    ]  # fmt: skip
+
+    def __init__(
+        self,
+        title: str,
+        lines: Lines,
+        yes: str,
+        *,
+        now: Callable[[], Lines | None] | None = None,
+        id: str | None = None,  # noqa: A002 - Textual's name
+    ) -> None:
+        """Ask `title` with `lines` of (label, value); `yes` is the label of the Yes button.
+
+        `now`: what the lines are now, asked each second; None when there is nothing left to ask,
+        which closes the question with a no.
+        """
+        super().__init__(id=id)
+        self._title, self._lines, self._yes, self._now = title, lines, yes, now
+
+    def compose(self) -> ComposeResult:
+        """Yield the question, its facts and two buttons."""
+        yield footer()
+        with Vertical(classes="dialog") as box:
+            title = plain(self._title)
+            box.border_title = title
+            box.styles.min_width = max(LEAST, title.cell_len + AROUND)  # not cut: it names the run
+            yield Static(labelled(list(self._lines)), id="facts", markup=False)
+            with Horizontal(classes="buttons"):
+                yield Button(Text("No (n)"), id="no", compact=True)
+                yield Button(Text(f"{self._yes} (y)"), id="yes", compact=True, variant="error")
+
+    def on_mount(self) -> None:
+        """Keep the facts true while nobody answers."""
+        if self._now is not None:
+            self.set_interval(1.0, self._look)
+
+    @on(messages.HistoryChanged)
+    def _look(self) -> None:
+        """Show what holds now; a question without an object closes, once it is on top."""
+        if self._now is None or not self.is_active:
+            return
+        try:
+            lines = self._now()
+        except LumiError:
+            return  # what was read before is still the best that is known
+        if lines is None:
+            self._now = None
+            self.dismiss(False)
+        elif lines != self._lines:
+            self._lines = lines
+            self.query_one("#facts", Static).update(labelled(list(lines)))
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, answer: bool) -> None:
+        """Close the dialog with the answer."""
+        self.dismiss(answer)

@@ -1,0 +1,332 @@
+"""The dialog that sends a run again: on one size or several, after it shows what changes."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import ClassVar, Literal
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, OptionList, Static
+
+from lumitui.app.explain.words import count
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import MOST_NODES
+from lumitui.app.launch.draft.problems import of_error
+from lumitui.app.scale.changes import effect
+from lumitui.app.scale.code_news import CodeNews
+from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.scaling import rungs
+from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.start_point import Start
+from lumitui.app.tui import messages
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.choice_button import Choice
+from lumitui.app.tui.widgets.input import FigureInput
+from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
+from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError, LumiError
+
+Code = Literal["same", "current"]
+Outcome = Resubmission | LumiError
+"""A plan, or why there is none."""
+
+
+class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
+    """A ladder of sizes with what each takes, and what changes on the one under the cursor.
+
+    The marked sizes are sent, or without marks the one in the field. Nothing is sent on a size
+    whose plan is not on the screen.
+    """
+
+    AUTO_FOCUS = "#nodes"
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as Textual types it
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", id="resubmit.close", tooltip="Close; send nothing"),
+        Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
+        Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
+                tooltip="Go to the sizes, where space marks several"),
+        # In the fields, too: neither a number nor a time has a question mark.
+        Binding("question_mark", "app.help", "Help", key_display="?", priority=True,
+                id="resubmit.help", tooltip="Show the keys that work here"),
+        Binding("ctrl+o", "code", "Code", id="resubmit.code",
+                tooltip="Send the code that ran, or the project as it is now"),
+    ]  # fmt: skip
+
+    def __init__(self, parent: Run, nodes: int, settings: tuple[str, ...] = ()) -> None:
+        """Send `parent` again on `nodes` nodes, with `settings` as `key=value`."""
+        super().__init__()
+        self._parent_run, self._asked = parent, nodes
+        times = [setting for setting in settings if setting.startswith("time=")]
+        self._time = times[-1].removeprefix("time=") if times else parent.spec.time
+        self._given = tuple(setting for setting in settings if setting not in times)
+        self._number = 0
+        """Of the settings that all sizes have: plans for earlier ones are dropped."""
+        self._start: Start | None = None
+        self._plans: dict[int, Outcome] = {}
+        self._wanted: set[int] = set()
+        """The sizes whose plans were asked for."""
+        self._basis = ""
+        self._news: CodeNews | None = None
+        """What has changed in the project since it ran; nothing is sent before that is known."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the fields, the sizes, what changes, and two buttons."""
+        yield footer()
+        with Vertical(classes="dialog resubmit") as box:
+            box.border_title = Text(f"Resubmit {self._parent_run.id}")
+            box.border_subtitle = "↓ sizes, space marks several"
+            with Horizontal(classes="fields"):
+                yield Label("nodes ")
+                yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
+                yield Label("time ")
+                yield FigureInput(self._time, id="time", compact=True)
+                yield Choice[Start](
+                    [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
+                )
+                yield Choice[Code]([("same", "same code"), ("current", "current code")], id="code")
+            yield Static(id="titles", markup=False)
+            yield SizeLadder(id="ladder")
+            with Scroll(id="plan"):
+                yield Static("Planning …", id="changes", markup=False)
+            with Horizontal(classes="buttons"):
+                yield Button(Text("Close"), id="no", compact=True)
+                yield Button(Text("Send"), id="yes", compact=True, variant="primary")
+
+    def on_mount(self) -> None:
+        """Make the first plan, with the run's own settings, and ask what each size takes."""
+        if self.query("#nodes"):
+            self._settings_changed()
+            self.post_message(messages.CodeNewsWanted(self, self._parent_run.id))
+
+    # -- what is wanted
+
+    @property
+    def _typed(self) -> int | None:
+        """The number of nodes in the field."""
+        text = self.query_one("#nodes", Input).value
+        return int(text) if text.isdecimal() and len(text) < 10 else None
+
+    @property
+    def _to_send(self) -> list[int]:
+        """The sizes that would be sent."""
+        marked = sorted(self.query_one(SizeLadder).marked)
+        return marked or ([] if self._typed is None else [self._typed])
+
+    def _settings_changed(self) -> None:
+        self._number += 1
+        self._plans.clear()
+        self._wanted.clear()
+        self._request_plans()
+        time = self.query_one("#time", Input).value.strip()
+        with suppress(ValueError):  # the plan says what is wrong with it
+            walltime.seconds_of(time)
+            question = Question((self._asked,), time=time)
+            run = self._parent_run.id
+            self.post_message(messages.StudyWanted(self, self._number, run, question))
+
+    def _request_plans(self) -> None:
+        """Ask for the plans that are missing, of the size shown and of those to be sent."""
+        time = self.query_one("#time", Input).value.strip()
+        changed = () if time == self._parent_run.spec.time else (f"time={time}",)
+        settings = (*self._given, *changed)
+        code: Code = self.query_one("#code", Choice).value
+        shown = [] if self._typed is None else [self._typed]
+        for nodes in dict.fromkeys((*shown, *self._to_send)):
+            if nodes not in self._wanted:
+                self._wanted.add(nodes)
+                wanted = messages.PlanWanted(
+                    self, self._number, self._parent_run.id, nodes, settings, code, self._start
+                )
+                self.post_message(wanted)
+        self._draw()
+
+    @on(Input.Changed, "#nodes")
+    def _nodes_changed(self) -> None:
+        self.query_one(SizeLadder).point_at(self._typed)
+        self._request_plans()
+
+    @on(Input.Changed, "#time")
+    def _time_changed(self) -> None:
+        self._settings_changed()
+
+    @on(OptionList.OptionHighlighted)
+    def _size_chosen(self) -> None:
+        ladder = self.query_one(SizeLadder)
+        if ladder.chosen is not None and ladder.has_focus:
+            self.query_one("#nodes", Input).value = str(ladder.chosen)
+
+    @on(SizeLadder.Marked)
+    def _sizes_marked(self) -> None:
+        self._request_plans()
+
+    @on(Button.Pressed, ".choice")
+    def _chosen(self, event: Button.Pressed) -> None:
+        event.stop()
+        assert isinstance(event.button, Choice)
+        event.button.turn()
+        if event.button.id == "start":
+            self._start = event.button.value
+        self._settings_changed()
+
+    def action_code(self) -> None:
+        """Choose the other code."""
+        self.query_one("#code", Choice).press()
+
+    # -- what is known
+
+    @on(messages.CodeNewsFound)
+    def _compared(self, event: messages.CodeNewsFound) -> None:
+        self._news, code = event.news, self.query_one("#code", Choice)
+        if self._news.first == code.value:
+            self._draw()
+        else:
+            code.choose(self._news.first)
+            self._settings_changed()
+
+    @on(messages.Planned)
+    def _planned(self, event: messages.Planned) -> None:
+        if event.number == self._number:
+            self._plans[event.nodes] = event.outcome
+            self._draw()
+
+    @on(messages.StudyMade)
+    def _studied(self, event: messages.StudyMade) -> None:
+        if event.number != self._number or isinstance(event.outcome, LumiError):
+            return  # the plan says what is wrong with the run
+        ladder = self.query_one(SizeLadder)
+        self._basis = rungs.basis(event.outcome)
+        ladder.show(rungs.rungs_of(event.outcome), rungs.titles(event.outcome), self._typed)
+        self.query_one("#titles", Static).update(Text(ladder.heading(), "dim"))
+        self._draw()
+
+    def _draw(self) -> None:
+        """Show the plan of the size in the field, and on the button what would be sent."""
+        nodes, button = self._typed, self.query_one("#yes", Button)
+        shown: Outcome | None
+        if nodes is None:
+            shown = _no_number(self.query_one("#nodes", Input).value.strip())
+        else:
+            shown = self._plans.get(nodes)
+        if isinstance(shown, Resubmission):
+            self.query_one("#start", Choice).choose(shown.start)
+        parts: list[RenderableType] = []
+        if self._news and self._news.differs:
+            parts.append(styled.plain(self._news.sentence, "bold yellow"))
+        parts += self._refusals(besides=nodes)
+        parts += [] if shown is None else [_described(shown, self._basis)]
+        if parts:
+            self.query_one("#changes", Static).update(Group(*parts))
+        ready = self._ready_plans()
+        sizes = ", ".join(f"{size:,}" for size in self._to_send)
+        noun = "node" if self._to_send == [1] else "nodes"
+        asks = " …" if any(plan.preview.errors for plan in ready) else ""
+        button.label = Text(f"Send on {sizes} {noun}{asks}" if ready else "Send")
+        button.disabled = not ready
+        button.refresh(layout=True)
+
+    def _refusals(self, besides: int | None) -> Iterator[Text]:
+        """Yield what is wrong with the other marked sizes, each reason once."""
+        reasons: dict[str, list[str]] = {}
+        for size in self._to_send:
+            plan = self._plans.get(size)
+            if plan is None or size == besides:
+                continue
+            if isinstance(plan, LumiError):
+                words = " ".join(item.words for item in of_error(plan, None))
+                reasons.setdefault(words, []).append(f"{size:,}")
+            elif plan.preview.errors:
+                first = plan.preview.errors[0]
+                reasons.setdefault(f"{first.message} {first.do}", []).append(f"{size:,}")
+        for reason, sizes in reasons.items():
+            noun = "node" if sizes == ["1"] else "nodes"
+            yield styled.plain(f"{', '.join(sizes)} {noun}: {reason}", "bold red")
+
+    def _ready_plans(self) -> tuple[Resubmission, ...]:
+        """Return the plans that the button sends; none while one is missing or cannot be sent."""
+        plans = [self._plans.get(size) for size in self._to_send]
+        ready = [plan for plan in plans if isinstance(plan, Resubmission)]
+        if self._news is None:
+            return ()
+        final = any(error.final for plan in ready for error in plan.preview.errors)
+        return tuple(ready) if len(ready) == len(plans) and not final else ()
+
+    # -- keys and buttons
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def _ready(self) -> None:
+        self.query_one("#yes").focus()
+
+    def action_sizes(self) -> None:
+        """Go from the fields to the sizes."""
+        self.query_one(SizeLadder).focus()
+
+    @on(Button.Pressed, "#yes")
+    def action_send(self) -> None:
+        """Send what the button says, if it can be sent; with errors, ask first."""
+        plans = self._ready_plans()
+        lines = error_terms(tuple(plan.preview for plan in plans))
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.dismiss(tuple(plan.forced(True) for plan in plans))
+
+        if lines:
+            title = f"Send {self._parent_run.id} again with {count(len(lines), 'error')}?"
+            self.app.push_screen(Confirm(title, lines, "Send all the same"), answered)
+        elif plans:
+            self.dismiss(plans)
+
+    @on(Button.Pressed, "#no")
+    def action_close(self) -> None:
+        """Close the dialog; send nothing."""
+        self.dismiss(None)
+
+
+def _no_number(text: str) -> InputError:
+    """Return what is wrong with a number of nodes that is none."""
+    if not text:
+        return InputError("The number of nodes is missing.", "Type one.")
+    return InputError(f"{text} is not a number of nodes.", f"Type 1 to {MOST_NODES:,}.")
+
+
+def _described(outcome: Outcome, basis: str) -> RenderableType:
+    if isinstance(outcome, LumiError):
+        lines = [item.words for item in of_error(outcome, None)]
+        return Text("\n").join(styled.plain(line, "bold red") for line in lines)
+    return described(outcome, basis)
+
+
+def described(plan: Resubmission, basis: str = "") -> RenderableType:
+    """Return what changes, what that means for the training, and the adviser's findings."""
+    table = Table.grid(padding=(0, 2), expand=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    table.add_row(*(Text(title, style="dim") for title in ("", "before", "after")))
+    changed = [change for change in plan.changes if change.differs]
+    for change in changed:
+        before, after = styled.plain(change.before), styled.plain(change.after, "bold yellow")
+        table.add_row(Text(change.what, style="dim"), before, after)
+    if not changed:
+        table.add_row(Text("settings", style="dim"), Text(""), Text("all the same"))
+    code = "the snapshot of this run" if plan.code == "same" else "the project as it is now"
+    table.add_row(Text("code", style="dim"), Text(""), Text(code))
+    table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
+    notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
+    findings = findings_text(plan.preview) if plan.preview.findings else []
+    said = [styled.plain(effect(plan.changes))]
+    rest = [styled.plain(basis, "dim")] if basis else []
+    if plan.preview.errors:  # what keeps it from being sent comes first
+        return Group(*findings, table, *said, *notes, *rest)
+    return Group(table, *said, *notes, *findings, *rest)

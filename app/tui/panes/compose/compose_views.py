@@ -1,0 +1,180 @@
+"""The four views of a draft: its form, its text, its script, its node map."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.tui.panes.compose.field_list import FieldList
+from lumitui.app.tui.panes.compose.form_pane import FormPane
+from lumitui.app.tui.panes.compose.node_map_pane import NodePane
+from lumitui.app.tui.panes.compose.text_pane import TextEditor, TextPane
+from lumitui.app.tui.widgets.script_view import ScriptView
+
+View = Literal["form", "yaml", "script", "node"]
+VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "node": "Node"}
+WIDE = 120
+"""Columns from which views stand beside each other."""
+WIDEST = 176
+"""Columns from which the node map stands beside a text that was opened."""
+_PAUSE = 0.2  # seconds without a key before a text is checked
+
+
+def beside(opened: View, middle: View, width: int) -> tuple[View, ...]:
+    """Return the views that stand beside each other in `width` columns, from left to right.
+
+    One that was opened gets most of the width. Beside the form stand both the view that was
+    opened last and the node map.
+    """
+    if width < WIDE:
+        return (opened,)
+    if opened == "form":
+        return ("form", middle, "node")
+    if opened == "node" or width < WIDEST:
+        return ("form", opened)
+    return ("form", opened, "node")
+
+
+class DraftViews(Vertical):
+    """The views of one draft, as many at once as there is room for."""
+
+    @dataclass
+    class Edited(Message):
+        """The draft has another text now."""
+
+        text: str
+
+    class CheckDue(Message):
+        """The text that was edited should be checked now."""
+
+    def __init__(self) -> None:
+        """Show no draft."""
+        super().__init__(id="draft")
+        self._text = ""
+        self._base: str | None = None
+        """job.sh that the script is compared with."""
+        self._view: View = "form"
+        self._middle: View = "script"
+        self._typing: Timer | None = None
+        self._stale = False
+        """Whether script and node map are of an earlier text."""
+        self._unsaved = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the names of the views, and the views."""
+        yield Static(id="views-line", markup=False)
+        with Horizontal(id="views"):
+            yield FormPane()
+            yield TextPane()
+            yield ScriptView(id="script-view")
+            yield NodePane()
+
+    # -- the draft
+
+    def begin(self, draft: Draft) -> None:
+        """Show another draft, its form first."""
+        self._text, self._base = draft.text, draft.base
+        self._stale = False
+        self.query_one(FieldList).start_again()
+        self.query_one(TextPane).load(draft.text, other=True)
+        self.open("form")
+
+    def write(self, text: str) -> None:
+        """Show another text of the draft."""
+        self._change(text)
+        self.query_one(TextPane).load(text)
+        self.post_message(self.CheckDue())
+
+    def check(self, checked: Checked) -> None:
+        """Show what was found in the draft."""
+        self.query_one(FormPane).show(checked)
+        self.query_one(TextPane).show(checked)
+        preview = checked.previews[0] if checked.previews else None
+        if preview is not None:
+            self.query_one(NodePane).show(preview)
+            self._base = self._base if self._base is not None else preview.launch.script
+            self.query_one(ScriptView).show(preview.command, preview.launch.texts, self._base)
+        self._stale = preview is None
+        self._draw_names()
+
+    def mark(self, *, unsaved: bool) -> None:
+        """Say whether something is not saved."""
+        self._unsaved = unsaved
+        self._draw_names()
+
+    # -- edits
+
+    def _change(self, text: str) -> None:
+        self._text = text
+        self.post_message(self.Edited(text))
+
+    @on(FormPane.Edited)
+    def _form_edited(self, event: FormPane.Edited) -> None:
+        event.stop()
+        self.write(event.text)
+
+    @on(TextArea.Changed)
+    def _text_edited(self, event: TextArea.Changed) -> None:
+        text = event.text_area.text
+        if text == self._text:
+            return  # what a form's edit has put there
+        self._change(text)
+        self.query_one(FormPane).has_text(text)
+        if self._typing is not None:
+            self._typing.stop()
+        self._typing = self.set_timer(_PAUSE, lambda: self.post_message(self.CheckDue()))
+
+    # -- which views
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show as many views as there is room for."""
+        self._show_parts()
+
+    def _panes(self) -> dict[View, Widget]:
+        return {
+            "form": self.query_one(FormPane), "yaml": self.query_one(TextPane),
+            "script": self.query_one(ScriptView), "node": self.query_one(NodePane),
+        }  # fmt: skip
+
+    def _show_parts(self) -> None:
+        shown = beside(self._view, self._middle, self.app.size.width)
+        for view, pane in self._panes().items():
+            pane.display = view in shown
+            # The opened view takes what the others leave.
+            pane.set_class(len(shown) > 1 and (view == "form" or view != shown[1]), "beside")
+        self._draw_names()
+
+    def _draw_names(self) -> None:
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for key, (view, name) in enumerate(VIEWS.items(), 1):
+            style = "bold reverse" if view == self._view else ""
+            text.append(f" {name} ", style).append(f"F{key}  ", "dim")
+        if self._stale:
+            text.append("script and node of the last right text  ", "dim")
+        if self._unsaved:
+            text.append("not saved", "bold yellow")
+        self.query_one("#views-line", Static).update(text)
+
+    def open(self, view: View) -> None:
+        """Show a view, and give it the keys."""
+        self._view = view
+        if view in ("yaml", "script"):
+            self._middle = view
+        self._show_parts()
+        inside: dict[View, Widget] = {"form": self.query_one(FieldList),
+                                      "yaml": self.query_one(TextEditor)}  # fmt: skip
+        inside.get(view, self._panes()[view]).focus()
+
+    def step(self, step: int) -> None:
+        """Show the view `step` places on."""
+        names = list(VIEWS)
+        self.open(names[(names.index(self._view) + step) % len(names)])

@@ -1,0 +1,157 @@
+"""The form: the list of fields, and the line in which one of them is typed."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Label, Static
+
+from lumitui.app.job.edit import place_of, set_value
+from lumitui.app.launch.draft import job_form
+from lumitui.app.launch.draft.job_form import Field
+from lumitui.app.launch.draft.problems import apply_fix, apply_fixes
+from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.tui import messages
+from lumitui.app.tui.panes.compose.field_list import FieldList
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.styled import plain
+from lumitui.remote.site.errors import LumiError
+
+
+class FieldInput(LineInput):
+    """The line in which a field is typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Keep", id="field.keep", tooltip="Keep what is typed"),
+        Binding("escape", "leave", "Leave", id="field.leave", tooltip="Leave the field as it was"),
+    ]
+
+    class Left(Message):
+        """The person types no value."""
+
+    def action_leave(self) -> None:
+        """Type no value."""
+        self.post_message(self.Left())
+
+
+class FormPane(Vertical):
+    """The form of a draft. It edits the text; the screen checks it again."""
+
+    class Edited(Message):
+        """The text of the draft is another one now."""
+
+        def __init__(self, text: str) -> None:
+            """The draft is now `text`."""
+            super().__init__()
+            self.text = text
+
+    def __init__(self) -> None:
+        """Show no draft."""
+        super().__init__(id="form")
+        self._text = ""
+        self._field: Field | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the fields, and the line for one."""
+        yield FieldList(id="fields")
+        yield Static(id="field-help", markup=False)
+        with Horizontal(id="field-line"):
+            yield Label("", id="field-name", markup=False)
+            yield FieldInput(id="field", compact=True)
+
+    def on_mount(self) -> None:
+        """Show the line only while a field is typed."""
+        self._close()
+
+    def show(self, checked: Checked) -> None:
+        """Show the form of a draft that was checked."""
+        self._text = checked.draft.text
+        loose = checked.loose if checked.fields else checked.problems
+        self.query_one(FieldList).show(checked.fields, loose)
+
+    def has_text(self, text: str) -> None:
+        """Edit this text from now on; its check comes later."""
+        self._text = text
+
+    # -- changes
+
+    def _edit(self, edited: Callable[[str], str]) -> None:
+        """Change the text by `edited`; say why where that is not possible."""
+        try:
+            text = edited(self._text)
+        except LumiError as error:
+            self.post_message(messages.Failed(error))
+            return
+        if text != self._text:
+            self._text = text
+            self.post_message(self.Edited(text))
+
+    def _set(self, field: Field, text: str) -> None:
+        self._edit(lambda now: set_value(now, place_of(field.key), job_form.read(field, text)))
+
+    @on(FieldList.FixWanted)
+    def _fix(self, event: FieldList.FixWanted) -> None:
+        fix = event.problem.fix
+        if fix is not None:
+            self._edit(lambda now: apply_fix(now, fix))
+
+    @on(FieldList.FixesWanted)
+    def _fix_all(self, event: FieldList.FixesWanted) -> None:
+        self._edit(lambda now: apply_fixes(now, event.problems)[0])
+
+    @on(FieldList.Stepped)
+    def _stepped(self, event: FieldList.Stepped) -> None:
+        # Keys may be faster than checks: what counts is the text, not what is shown.
+        value = job_form.stepped(job_form.now(event.field, self._text), event.step)
+        if value is not None:
+            self._set(event.field, value)
+
+    @on(FieldList.Cleared)
+    def _cleared(self, event: FieldList.Cleared) -> None:
+        self._set(event.field, "")
+
+    @on(FieldList.Wanted)
+    def _wanted(self, event: FieldList.Wanted) -> None:
+        field = event.field
+        if field.kind == "choice" and len(field.choices) > 1:
+            from lumitui.app.tui.dialogs.pick import PickDialog
+
+            def picked(value: str | None) -> None:
+                if value is not None:
+                    self._set(field, value)
+
+            self.app.push_screen(PickDialog(field.key, field.choices, field.value), picked)
+            return
+        self._field = field
+        line = self.query_one("#field", FieldInput)
+        line.value = field.value
+        names = [item.value for item in field.choices]
+        line.suggester = SuggestFromList(names) if names else None
+        self.query_one("#field-name", Label).update(plain(f"{field.key} "))
+        self.query_one("#field-help", Static).update(plain(field.help))
+        self.query_one("#field-line").display = True
+        self.query_one("#field-help").display = True
+        line.focus()
+
+    @on(Input.Submitted, "#field")
+    def _typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        field = self._field
+        self._close()
+        if field is not None:
+            self._set(field, event.value)
+
+    @on(FieldInput.Left)
+    def _close(self) -> None:
+        self._field = None
+        line = self.query_one("#field-line")
+        held = line.has_focus_within
+        line.display = False
+        self.query_one("#field-help").display = False
+        if held:
+            self.query_one(FieldList).focus()

@@ -1,0 +1,95 @@
+"""The job file as text, with the lines marked that are wrong."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Static, TextArea
+
+from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.tui.widgets.launch_text import SEVERITY
+from lumitui.app.tui.widgets.styled import plain
+
+_MOST = 4  # problems below the text; the form has them all
+
+
+class TextEditor(TextArea):
+    """The text; wrong lines are underlined."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "screen.view('form')", "Form", id="text.leave",
+                tooltip="Leave the text; every edit stays"),
+        Binding("ctrl+w", "screen.save", "Save", show=False, id="text.save",
+                tooltip="Save the job file"),
+    ]  # fmt: skip
+
+    def __init__(self) -> None:
+        """Show no text."""
+        super().__init__(
+            id="text", show_line_numbers=True, soft_wrap=False, tab_behavior="focus", compact=True
+        )
+        self._wrong: frozenset[int] = frozenset()
+
+    def mark(self, lines: frozenset[int]) -> None:
+        """Underline the 1-based `lines`."""
+        if lines != self._wrong:
+            self._wrong = lines
+            self.notify_style_update()  # drops the lines that are drawn already
+            self.refresh()
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line as it is drawn."""
+        line = super().get_line(line_index)
+        if line_index + 1 in self._wrong:
+            line.stylize("bold underline")
+        return line
+
+
+class TextPane(Vertical):
+    """The text of a draft, and what is wrong with it."""
+
+    def __init__(self) -> None:
+        """Show no draft."""
+        super().__init__(id="yaml")
+
+    def compose(self) -> ComposeResult:
+        """Yield the text, then the problems."""
+        yield TextEditor()
+        yield Static(id="text-problems", markup=False)
+
+    def load(self, text: str, *, other: bool = False) -> None:
+        """Show an edited text, which ctrl+z takes back; or that of `other` than this draft.
+
+        The cursor stays where it is if it can.
+        """
+        area = self.query_one(TextEditor)
+        if other:
+            area.load_text(text)
+            return
+        if area.text == text:
+            return
+        at = area.cursor_location
+        area.replace(text, area.document.start, area.document.end)
+        line = min(at[0], area.document.line_count - 1)
+        area.cursor_location = (line, min(at[1], len(area.document.get_line(line))))
+
+    def show(self, checked: Checked) -> None:
+        """Mark what is wrong in a draft that was checked."""
+        wrong = [item for item in checked.problems if item.severity != "note"]
+        errors = frozenset(item.line for item in checked.errors if item.line)
+        self.query_one(TextEditor).mark(errors)
+        lines = [
+            Text.assemble(
+                (f"{item.severity}: ", SEVERITY[item.severity]),
+                f"line {item.line}: " if item.line else "",
+                plain(item.words),
+            )
+            for item in wrong[:_MOST]
+        ]
+        if len(wrong) > _MOST:
+            lines.append(Text(f"… and {len(wrong) - _MOST} more, in the form"))
+        below = self.query_one("#text-problems", Static)
+        below.display = bool(lines)
+        below.update(Text("\n").join(lines))

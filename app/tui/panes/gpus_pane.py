@@ -1,0 +1,75 @@
+"""The pane with the GPUs of a running job: power first, and which are idle."""
+
+import math
+import time
+
+from rich.text import Text
+from textual import on
+
+from lumitui.app.explain import words
+from lumitui.app.follow.sites.gpu_words import TITLES, rows, summary
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.safe_text import log_line
+
+PAUSE = 60.0
+"""Seconds between two readings while the pane is on the screen: each is a step of the job."""
+
+
+class GpusPane(RowList):
+    """What the GPUs of the run's nodes do; they are read when the pane opens, then each minute."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        super().__init__(id="gpus")
+        self._asked: float | None = None
+        self._waiting = False
+        self._said = ""
+
+    def draw(self, run: Run) -> None:
+        """Read the GPUs of a running job if that is due; say why for any other."""
+        now = time.monotonic()
+        if run.layout.on_cpu:
+            self._say(f"The run has no GPUs: it has {words.layout_size(run.layout)}.")
+            return
+        if run.state is not State.RUNNING:
+            if self._asked is None:
+                self._say(f"Its GPUs can be read while it is running; it is {run.state}.")
+            return
+        if not self._waiting and (self._asked is None or now - self._asked > PAUSE):
+            if self._asked is None:
+                self._say("Reading the GPUs of its nodes …")
+            self._asked, self._waiting = now, True
+            self.app.post_message(messages.GpusWanted(self, run.id))
+
+    def read_again(self) -> None:
+        """Read the GPUs at the next draw."""
+        if self._asked is not None:
+            self._asked = -math.inf
+
+    def _say(self, sentence: str) -> None:
+        if sentence != self._said:
+            self._said = sentence
+            self.show([plain(sentence)])
+
+    @on(messages.GpusRead)
+    def _read(self, event: messages.GpusRead) -> None:
+        self._waiting = False
+        if event.found is None:
+            if event.error is not None:
+                self._say(str(event.error))
+            return
+        gpus, idle = event.found.gpus, event.found.idle_watts
+        head = [plain(line, "yellow" if "idle." in line else "") for line in summary(gpus, idle)]
+        at = words.clock(event.found.at)[11:]
+        self._said = ""
+        last = len(TITLES) - 1
+        made = [
+            Row(tuple(map(log_line, row)), ((last, "bold yellow"),) if row[last] else ())
+            for row in rows(gpus, idle)
+        ]
+        right = frozenset({1, 2, 4})
+        self.show([*head, Text(f"read at {at}", "dim"), Text()], Table(TITLES, made, right))

@@ -1,0 +1,79 @@
+"""The pane with a run's relatives: how large they are and how they did; enter opens one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable
+
+from lumitui.app.explain import run_overview
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.styled import COLOURS, plain
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.lineage_overview import Overview
+
+
+class LineagePane(DataTable[Text]):
+    """A row for each relative, below its parent; the cursor begins at the run itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", "Down", show=False, id="lineage.down", tooltip="Next run"),
+        Binding("k", "cursor_up", "Up", show=False, id="lineage.up", tooltip="Previous run"),
+        Binding("g", "scroll_top", "Top", show=False, id="lineage.top", tooltip="First run"),
+        Binding("G", "scroll_bottom", "End", show=False, id="lineage.end", tooltip="Last run"),
+        Binding("enter", "select_cursor", "Open", id="lineage.open", tooltip="Open the run"),
+    ]
+
+    def __init__(self) -> None:
+        """Show no relatives yet."""
+        super().__init__(id="lineage", cursor_type="row", cell_padding=1)
+        self._asked: tuple[object, ...] = ()
+        self._run: Run | None = None
+        self._drawn: list[tuple[str, ...]] = []
+
+    def draw(self, run: Run) -> None:
+        """Ask for the relatives of `run` where something may have changed."""
+        self._run = run
+        wanted = (run.id, run.state, run.updated, run.metrics_offset)
+        if wanted != self._asked:
+            self._asked = wanted
+            self.app.post_message(messages.OverviewWanted(self, run.id))
+
+    @on(messages.OverviewFound)
+    def _overview_found(self, event: messages.OverviewFound) -> None:
+        if self._run is not None and event.overview is not None and event.run_id == self._run.id:
+            self._fill(event.overview)
+
+    def _fill(self, found: Overview) -> None:
+        rows = [
+            run_overview.relative(item.run, item.depth, item.summary, item.beside_parent)
+            for item in found.relatives
+        ]
+        if rows == self._drawn:
+            return
+        first = not self._drawn
+        chosen = self.cursor_row
+        self._drawn = rows
+        self.clear(columns=True)
+        for at, title in enumerate(run_overview.RELATIVE_TITLES):
+            self.add_column(Text(title, justify="right" if at > 1 else "left"))
+        for row, item in zip(rows, found.relatives, strict=True):
+            state = COLOURS[item.run.state]
+            cells = [plain(cell, state if at == 1 else "") for at, cell in enumerate(row)]
+            for at, cell in enumerate(cells):
+                cell.justify = "right" if at > 1 else "left"
+            self.add_row(*cells, key=item.run.id)
+        if first:
+            chosen = self.get_row_index(found.run.id)
+        self.move_cursor(row=chosen, animate=False)
+
+    @on(DataTable.RowSelected)
+    def _row_selected(self, event: DataTable.RowSelected) -> None:
+        event.stop()
+        if event.row_key.value is not None:
+            self.app.post_message(messages.RunWanted(event.row_key.value))

@@ -1,0 +1,347 @@
+"""The pane with a run's log. It is followed while the pane is open, and only then."""
+
+import time
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from lumitui.app.explain import log_words, words
+from lumitui.app.follow.log.log_follower import (
+    LogBegan,
+    LogEnded,
+    LogGrew,
+    LogHeard,
+    LogLost,
+    LogWaits,
+)
+from lumitui.app.follow.log.log_pages import KeptPage
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.log.log_finder import LogFinder
+from lumitui.app.tui.widgets.log.log_ranks import LogPlace, LogRanks, places
+from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.app.tui.widgets.log.rank_chips import RankChips
+from lumitui.remote.scheduler.run_log import BLOCK, Page
+
+
+class LogPane(LogRanks):
+    """The log, its ranks, what is searched for, and a line on how far it is followed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Search", key_display="/", id="log.search",
+                tooltip="Search the whole log, at the site"),
+        Binding("n", "find(1)", "Next match", show=False, id="log.next",
+                tooltip="Go to the next match below"),
+        Binding("N", "find(-1)", "Match above", show=False, id="log.previous",
+                tooltip="Go to the next match above"),
+        Binding("e", "error", "Error", id="log.error",
+                tooltip="Go to the first error of the log, then to the next"),
+        Binding("a", "attempt(-1)", "Attempt before", show=False, id="log.attempt_before",
+                tooltip="Show the log of the attempt before"),
+        Binding("A", "attempt(1)", "Next attempt", show=False, id="log.attempt_next",
+                tooltip="Show the log of the next attempt"),
+    ]  # fmt: skip
+
+    def __init__(self, run_id: str) -> None:
+        """Show the log of the run `run_id`."""
+        super().__init__(run_id, id="log")
+        self._number = 0
+        """Of the latest request or its end; what comes for an earlier one is dropped."""
+        self._following = False
+        self._offset = 0
+        """Bytes of the attempt's log that came."""
+        self._ended = ""
+        """Why nothing more comes; empty while the log is followed."""
+        self._heard: float | None = None
+        """When the site was heard last; None where no link can be lost."""
+        self._asked: float | None = None
+        """Since when the log is asked for; None: an answer came."""
+        self._lost: LogLost | None = None
+        self._page: messages.PageWanted | None = None
+        """The part of the log that is being read."""
+        self._problem = ""
+        """Why a part of the log could not be read."""
+        self._label_is_rank = True
+        self._attempts = 1
+        """Attempts of the run."""
+        self._copy_of: float | None = None
+        """When what is on the screen was read, while the site cannot be reached."""
+        self._goal: int | None = None
+        """The byte that is to be shown when its page has come."""
+        self._back_to: LogPlace | None = None
+        """Where the log was left, until its lines have come again."""
+        self._keys = (False, False)
+        """Whether there are ranks to choose from, and whether something can be cleared."""
+        self._line = ""
+        """What the line says."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the ranks, the log, the search, then the line."""
+        yield RankChips()
+        yield LogView(id="log-view")
+        yield LogFinder(self._run_id)
+        yield Static(id="log-line", markup=False)
+
+    def on_mount(self) -> None:
+        """Choose and mark what was chosen when the log was left."""
+        self._back_to = places(self.app).get(self._run_id)
+        if self._back_to is not None:
+            self._view.rank = self._back_to.rank
+            self._view.found = self._finder.found = self._back_to.found
+        self.set_interval(1.0, self._pass_time)
+
+    def _pass_time(self) -> None:
+        """Say for how long there was no answer; the log of a run that has ended moves nothing."""
+        if self._asked is not None or self._lost is not None:
+            self._draw_line()
+
+    def draw(self, run: Run) -> None:
+        """Say how old the link's last sign of life is; the log itself comes by messages."""
+        self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
+        self._attempts = run.attempt
+        self._failed = log_words.failed_rank(run) if self._label_is_rank else None
+        self._draw_line()
+
+    # -- following
+
+    def follow(self) -> None:
+        """Follow the log from where the pane has it, unless it is followed already."""
+        if not self._following and self._older is None:
+            self._number += 1
+            self._following, self._ended = True, ""
+            self._asked = time.time()
+            place = (self._run_id, self._attempt, self._offset)
+            self.app.post_message(messages.FollowWanted(self, self._number, *place))
+
+    def unfollow(self) -> None:
+        """Stop following; the pane is no longer on the screen."""
+        # What is still on its way would say that the log is followed; it comes again later.
+        self._number += 1
+        self._following, self._asked = False, None
+        self.app.post_message(messages.UnfollowWanted())
+
+    @on(messages.LogNews)
+    def _news(self, news: messages.LogNews) -> None:
+        if news.number != self._number:
+            return
+        self._asked = None
+        match news.event:
+            case LogBegan(attempt, start):
+                self._attempt, self._offset, self._page = attempt, start, None
+                self._copy_of = None
+                self._following, self._ended = True, ""
+                self._view.clear(start, label_is_rank=self._label_is_rank)
+                self._view.note("The log is empty.")
+                self._finder.begin(attempt, label_is_rank=self._label_is_rank)
+            case LogGrew(data, end):
+                was_live = self._following and self._lost is None and self._offset
+                self._offset, self._lost = end, None
+                self._following, self._ended = True, ""
+                if self._heard is not None:
+                    self._heard = time.time()
+                self._view.feed(data, end - len(data))
+                self._go_back()
+                if was_live and data:
+                    return  # the view says when it has drawn the lines
+            case LogHeard(at):
+                self._heard = at
+            case LogLost():
+                self._lost = news.event
+                self._view.note("The lines come by themselves when the site answers.")
+                if self._attempt is None and self._page is None and self._copy_of is None:
+                    self._want_page("end", 0, 0)  # what is kept on the laptop
+            case LogWaits(why):
+                self._following, self._ended = False, f"waiting: {why}"
+            case LogEnded(why):
+                self._following, self._ended = False, why
+                self._view.note("There are no lines.")
+        self._draw_line()
+
+    def _go_back(self) -> None:
+        """Show where the log was left."""
+        left, self._back_to = self._back_to, None
+        if left is not None and left.attempt == self._attempt and left.offset is not None:
+            self._view.follow = False
+            if not self._view.go_to(left.offset, mark=False):
+                self._goal, self._page = left.offset, None
+                self._part_wanted(LogView.Wanted("goal"))
+
+    def _keep_place(self) -> None:
+        """Keep where the log is, for when the run is opened again."""
+        view, shown = self._view, self._view.on_screen()
+        if self._back_to is None and self._goal is None and shown:
+            there = None if view.follow else shown[min(len(shown) - 1, view.third)].offset
+            place = LogPlace(self._attempt, there, view.rank, view.found)
+            places(self.app)[self._run_id] = place
+
+    # -- parts that are not on the screen
+
+    @on(LogView.Wanted)
+    def _part_wanted(self, event: LogView.Wanted) -> None:
+        if self._page is not None or not self._view.window.size:
+            return
+        window = self._view.window
+        start, length = 0, 2 * BLOCK
+        if event.where == "before" and (before := window.before()):
+            start, length = before[0], before[1] - before[0]
+        elif event.where == "after":
+            start = window.end
+        elif event.where == "goal" and self._goal is not None:
+            start = self._goal // BLOCK * BLOCK
+        self._want_page(event.where, start, length)
+
+    def _want_page(self, where: str, start: int, length: int) -> None:
+        attempt = self._older or self._attempt
+        self._page = messages.PageWanted(
+            self, self._number, self._run_id, attempt, where, start, length
+        )
+        self.app.post_message(self._page)
+
+    @on(messages.PageFound)
+    def _part_found(self, event: messages.PageFound) -> None:
+        if event.wanted is not self._page:
+            return
+        self._page = None
+        self._problem = "" if event.error is None else f"cannot read more: {event.error.message}"
+        if self._lost is not None and not self._view.window.size:
+            self._problem = ""  # the line says already that there is no link
+        if isinstance(event.page, KeptPage):
+            self._copy_of = event.page.read
+        if event.page is not None:
+            self._show_part(event.wanted.where, event.page)
+        self._draw_line()
+
+    def _show_part(self, where: str, page: Page) -> None:
+        view = self._view
+        if where == "before":
+            view.feed_before(page.start, page.data)
+        elif where in ("start", "goal") or (where == "end" and page.start > view.window.end):
+            view.show_page(page.start, page.data)
+        else:
+            view.feed_after(page.start, page.data)
+        if where == "goal" and self._goal is not None:
+            rank = view.rank
+            view.go_to(self._goal)
+            self._say_shown(rank)
+            self._goal = None
+        if view.follow and not view.window.is_at_end and page.data:
+            self._part_wanted(LogView.Wanted("after"))  # it grew meanwhile
+
+    # -- what is searched for
+
+    def action_search(self) -> None:
+        """Let the person type what to search for."""
+        self._finder.open()
+
+    def action_find(self, step: int) -> None:
+        """Go to the next match, below or above."""
+        view = self._view
+        self._finder.step(view.place, view.window.size, forward=step > 0)
+
+    def action_error(self) -> None:
+        """Go to the first error, then to the next."""
+        self._finder.next_error(self._view.window.size)
+
+    @on(LogFinder.Left)
+    def _search_left(self, event: LogFinder.Left) -> None:
+        view, finder = self._view, self._finder
+        view.focus()
+        if event.searches:
+            view.found = finder.found
+            view.refresh()
+            if finder.found:
+                at = view.window.size if view.follow else view.place - 1
+                finder.step(at, view.window.size, forward=not view.follow)
+        self._draw_line()
+
+    @on(LogFinder.Jumped)
+    def _jumped(self, event: LogFinder.Jumped) -> None:
+        view, rank = self._view, self._view.rank
+        view.found = self._finder.found
+        if event.offset is not None:
+            view.follow = False
+            if not view.go_to(event.offset):
+                self._goal = event.offset
+                self._page = None  # this one is wanted now
+                self._part_wanted(LogView.Wanted("goal"))
+            self._say_shown(rank)
+        self._draw_line()
+
+    def _say_shown(self, rank: int | None) -> None:
+        """Say that all ranks are shown again, where only `rank` was: what is found is another's."""
+        if rank is not None and self._view.rank is None:
+            self._finder.words += f", of another rank than {rank}: all are shown"
+
+    # -- attempts
+
+    def action_attempt(self, step: int) -> None:
+        """Show the log of another attempt; the newest is followed."""
+        at = (self._older or self._attempts) + step
+        if self._attempts == 1 or not 1 <= at <= self._attempts:
+            say = words.count(self._attempts, "attempt")
+            self.notify(f"The run has {say}; there is no attempt {at}.", markup=False)
+            return
+        self.unfollow()
+        self._older = at if at < self._attempts else None
+        self._attempt, self._offset, self._page, self._ended = None, 0, None, ""
+        self._view.clear(label_is_rank=self._label_is_rank)
+        self._finder.begin(at, label_is_rank=self._label_is_rank)
+        if self._older is None:
+            self.follow()
+        else:
+            self._ended, self._view.follow = "ended", True
+            self._want_page("end", 0, 0)
+
+    # -- the line
+
+    @on(LogView.Changed)
+    def _draw_line(self) -> None:
+        view = self._view
+        # An answer to what a person asked comes first: a narrow screen cuts the end.
+        parts = [self._state(), self._finder.words, self._problem]
+        if not view.follow:
+            size, new = view.window.size - self._seen()[1], view.window.unseen
+            parts.append(log_words.below(view.below, size, new, ended=bool(self._ended)))
+        if self._attempts > 1:
+            attempt = self._older or self._attempt or self._attempts
+            parts.append(f"attempt {attempt} of {self._attempts} (a)")
+        if self._copy_of is not None:
+            parts.append(log_words.offline_copy(self._copy_of, time.time()))
+        parts.append(self._position())
+        parts += ["wrapped"] if view.wrap else []
+        self._keep_place()
+        keys = (len(self._ranks()) > 1, bool(view.found or view.rank is not None))
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh_bindings()
+        self.query_one(RankChips).show(self._ranks(), view.rank, self._mark())
+        line = "  ".join(part for part in parts if part)
+        if line != self._line:
+            self._line = line
+            self.query_one("#log-line", Static).update(styled.plain(line), layout=False)
+
+    def _position(self) -> str:
+        window, (behind, at) = self._view.window, self._seen()
+        if not behind:
+            return ""
+        return log_words.position(None if window.start else behind, at, window.size)
+
+    def _seen(self) -> tuple[int, int]:
+        """Return the lines of the window up to the last one on the screen, and where it ends."""
+        window, shown = self._view.window, self._view.on_screen()
+        behind = window.index(shown[-1]) + 1 if shown else 0
+        return behind, window.lines[behind].offset if behind < len(window.lines) else window.end
+
+    def _state(self) -> str:
+        """Return how the log is followed, in words."""
+        if self._ended:
+            return self._ended
+        lost = self._lost
+        if lost is None and self._asked is not None:
+            return log_words.awaited(self._asked, time.time())
+        state = log_words.link(self._heard, lost.since if lost else None, time.time())
+        return f"{state}: {lost.words.rstrip('.')}" if lost and lost.words else state

@@ -1,0 +1,150 @@
+"""The pane with a run's metrics: the summary, the number chosen as a chart, and all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from lumitui.app.explain import run_facts
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.chart import Chart, sparkline
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.styled import fit, labelled, plain
+
+if TYPE_CHECKING:
+    from lumitui.app.follow.results.log_patterns import LogFigures
+    from lumitui.app.follow.results.metric_series import Series
+    from lumitui.app.follow.results.run_figures import Figures
+
+SPARKLINE = 24
+"""Columns of a curve beside its words, on a screen of 80."""
+_NAME = 20
+"""Most cells of a number's name."""
+_METRIC = Binding.Group("Metric", compact=True)
+
+
+class MetricsPane(Scroll):
+    """Figures that a worker computes: to read 100,000 steps takes about a second."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("comma,less_than_sign", "choose(-1)", "Metric before", key_display=",",
+                id="metrics.before", group=_METRIC, tooltip="Draw the number before this one"),
+        Binding("full_stop,greater_than_sign", "choose(1)", "Next metric", key_display=".",
+                id="metrics.next", group=_METRIC,
+                tooltip="Draw the next number of metrics.jsonl"),
+    ]  # fmt: skip
+
+    def __init__(self) -> None:
+        """Show no metrics yet."""
+        super().__init__(id="metrics")
+        self._points_at = -1
+        """Bytes of metrics.jsonl that the pane shows."""
+        self._figures: Figures | None = None
+        self._chosen = ""
+        """The name of the number that is drawn; the first without one."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the summary, the chart, all numbers, and the series from the log."""
+        yield Static(id="metric-summary", markup=False)
+        yield Chart(id="loss")
+        yield Static(id="series", markup=False)
+        yield Static(id="log-series", markup=False)
+
+    def draw(self, run: Run) -> None:
+        """Summarise the metrics again if history has more of them than the pane shows."""
+        if run.metrics_offset != self._points_at:
+            self._want(run, with_log=False)
+
+    def search_log(self, run: Run) -> None:
+        """Summarise the metrics, and search the log for the series of the job file."""
+        self._want(run, with_log=bool(run.spec.metrics))
+
+    def action_choose(self, step: int) -> None:
+        """Draw the next number of metrics.jsonl, or the one before."""
+        names = [one.name for one in self._series]
+        if names:
+            at = names.index(self._chosen) if self._chosen in names else 0
+            self._chosen = names[(at + step) % len(names)]
+            self._draw_figures()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a number be chosen where there are two."""
+        return action != "choose" or len(self._series) > 1
+
+    @property
+    def _series(self) -> Sequence[Series]:
+        return self._figures.series if self._figures else ()
+
+    def _want(self, run: Run, *, with_log: bool) -> None:
+        self._points_at = run.metrics_offset
+        if with_log:
+            self.query_one("#log-series", Static).update("Searching the end of the log …")
+        wanted = messages.FiguresWanted(self, run.id, run.metrics_offset, with_log)
+        self.app.post_message(wanted)
+
+    @on(messages.FiguresFound)
+    def _figures_found(self, event: messages.FiguresFound) -> None:
+        if event.offset == self._points_at:
+            several = len(self._series) > 1
+            self._figures = event.figures
+            self._draw_figures()
+            if several != (len(self._series) > 1):
+                self.refresh_bindings()
+
+    def _draw_figures(self) -> None:
+        figures, series = self._figures, self._series
+        if figures is None:
+            return
+        first = series[0] if series else None
+        drawn = next((one for one in series if one.name == self._chosen), first)
+        self.query_one("#metric-summary", Static).update(summary_table(figures, drawn))
+        chart = self.query_one("#loss", Chart)
+        chart.display = drawn is not None and len(drawn.curve.values) > 1
+        if drawn is not None:
+            chart.show(drawn.curve)
+        self.query_one("#series", Static).update(series_table(series, drawn))
+
+    @on(messages.LogFiguresFound)
+    def _log_figures_found(self, event: messages.LogFiguresFound) -> None:
+        self.query_one("#log-series", Static).update(log_table(event.found))
+
+
+def summary_table(found: Figures, drawn: Series | None = None) -> RenderableType:
+    """Return the summary of a run's metrics, with the heading of the chart below it."""
+    rows = run_facts.metrics(found.summary, found.broken)
+    if not rows and drawn is None:
+        return Text(run_facts.NO_METRICS)
+    heading = plain(drawn.name if drawn else "loss", "bold")
+    return Group(labelled(rows), Text(), heading)
+
+
+def series_table(series: Sequence[Series], drawn: Series | None) -> RenderableType:
+    """Return a row for each number: its last value, its bounds and its curve."""
+    table = Table.grid(padding=(0, 2))
+    for one in series:
+        name = plain(fit(one.name, _NAME).rstrip(), "bold" if one is drawn else "dim")
+        words = run_facts.metric(one.last, one.low, one.high)
+        table.add_row(name, Text(words), Text(sparkline(one.curve.values, SPARKLINE)))
+    return table if len(series) > 1 else Text()
+
+
+def log_table(found: LogFigures) -> RenderableType:
+    """Return the series that the job file's `metrics:` found at the end of the log."""
+    if found.warning:
+        return plain(found.warning)
+    if not found.series:
+        return Text()
+    table = Table.grid(padding=(0, 2))
+    for name, words in run_facts.log_metrics(found.series):
+        curve = sparkline(found.series[name], SPARKLINE)
+        table.add_row(plain(name, "dim"), Text(words), Text(curve))
+    return Group(Text("press m to search the log again", "dim"), table)

@@ -1,0 +1,246 @@
+"""The overview of a run: how far it is, how well it does, its facts and, on demand, why it failed.
+
+The run's screen has it as a pane; another screen may show it beside a table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.timer import Timer
+from textual.widgets import Static
+
+from lumitui.app.explain import run_facts, run_overview, words
+from lumitui.app.explain.waiting import no_failure
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.panes.proof_pane import verdict_line
+from lumitui.app.tui.widgets.chart import sparkline
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.steady import Steady
+from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
+
+if TYPE_CHECKING:
+    from lumitui.app.explain.actions import Action
+    from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+    from lumitui.app.scale.lineage_overview import Overview
+
+WIDE = 110
+"""Cells from which the facts stand in two columns."""
+MOST_RELATIVES = 8
+"""Lines of the lineage; the pane Lineage has them all."""
+_LEAST_ID = 12
+"""Cells that an id keeps; the last ones tell the runs of one name apart."""
+_LABELS = 14
+"""Cells of the labels above the facts, and between them and what stands beside them."""
+_SPARKLINE = 24
+_SETTLED = 0.15
+"""Seconds that the cursor of a table rests on a run before its figures are read."""
+_Drawn = tuple[object, ...]
+
+
+class OverviewPane(Scroll):
+    """The overview of the run drawn last; what is computed for it comes from a worker."""
+
+    def __init__(self, *, id: str = "overview") -> None:  # noqa: A002 - Textual's name
+        """Show nothing yet."""
+        super().__init__(id=id)
+        self._run: Run | None = None
+        self._asked: _Drawn = ()
+        self._timer: Timer | None = None
+        self._found: Overview | None = None
+        self._drawn: _Drawn = ()
+        """All that the pane shows; nothing is drawn again while it stays the same."""
+        self._why: RenderableType | None = None
+        self._explained = False
+        """Whether what stands there is why the run failed."""
+        self.remedy: Action | None = None
+        """The resubmission that may help, where why the run failed is shown."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the reasons, then the facts."""
+        yield Static(classes="why", markup=False)
+        yield Steady(classes="facts")
+
+    def draw(self, run: Run) -> None:
+        """Show what history says about `run` now."""
+        other = self._run is None or run.id != self._run.id
+        self._run = run
+        if not self.query(".facts"):
+            return  # not composed yet; the first resize draws it
+        if other:
+            self._show_why(None)
+        self._ask(run)
+        now, width = time.time(), self.size.width
+        found = self._found if self._found and self._found.run.id == run.id else None
+        told = rows(run, found, now, explained=self._explained)
+        facts = run_facts.facts(run, now)
+        drawn = (run.id, run.state, told, facts, width, found)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            shown = page(run, found, now, width, explained=self._explained)
+            self.query_one(".facts", Steady).show(shown)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw again: one column, or two."""
+        if self._run is not None:
+            self.draw(self._run)
+
+    def _ask(self, run: Run) -> None:
+        wanted = (run.id, run.state, run.updated, run.metrics_offset)
+        if wanted == self._asked:
+            return
+        moved = bool(self._asked) and self._asked[0] != run.id
+        self._asked = wanted
+        if self._timer is not None:
+            self._timer.stop()
+        if moved:
+            self._timer = self.set_timer(_SETTLED, self._want)
+        else:
+            self._want()
+
+    def _want(self) -> None:
+        if self._run is not None:
+            self.app.post_message(messages.OverviewWanted(self, self._run.id))
+
+    @on(messages.OverviewFound)
+    def _overview_found(self, event: messages.OverviewFound) -> None:
+        if self._run is not None and event.run_id == self._run.id and event.overview is not None:
+            self._found = event.overview
+            self.draw(self._run)
+
+    # -- why it failed
+
+    def ask_why(self, run: Run) -> None:
+        """Show why `run` failed; the end of its log is searched only if it can have failed."""
+        if self._run is None or run.id != self._run.id:
+            self.draw(run)
+        if reassurance := no_failure(run, time.time()):
+            self._show_why(plain(f"{reassurance}\n"))
+            return
+        self._show_why(Text("Searching the end of the log …\n", "dim"))
+        self.app.post_message(messages.WhyWanted(self, run.id))
+
+    @on(messages.WhyFound)
+    def _why_found(self, event: messages.WhyFound) -> None:
+        if self._why is not None and self._run is not None:
+            from lumitui.app.explain.actions import action_of
+
+            found = event.diagnoses
+            remedy = action_of(found or (), self._run)
+            self._show_why(Text() if found is None else causes(self._run, found, remedy))
+            self.remedy = remedy
+            self._explained = bool(found)
+            self.draw(self._run)
+
+    def _show_why(self, content: RenderableType | None) -> None:
+        if content is None and self._why is None:
+            return  # nothing is shown there already
+        self._why, self._explained, self.remedy = content, False, None
+        why = self.query_one(".why", Static)
+        why.display = content is not None
+        why.update(content or "")
+        if content is not None:
+            self.scroll_home(animate=False)
+
+
+def rows(
+    run: Run, found: Overview | None, now: float, *, explained: bool = False
+) -> list[run_facts.Row]:
+    """Return the overview of `run`; without `found`, what its own fields say."""
+    if found is None:
+        return run_overview.rows(run, now, None, None, None, explained=explained)
+    known = found.proof, found.figures.summary, found.comparison
+    return run_overview.with_grid(
+        run_overview.rows(run, now, *known, explained=explained), found.advice
+    )
+
+
+def page(
+    run: Run, found: Overview | None, now: float, width: int, *, explained: bool = False
+) -> RenderableType:
+    """Return the overview, the lineage and the facts of a run in `width` cells.
+
+    `explained`: see `rows`.
+    """
+    top: list[tuple[str, str | Text]] = [
+        ("state", plain(run_facts.state(run, now), COLOURS[run.state])),
+    ]
+    for label, text in rows(run, found, now, explained=explained):
+        if label == "proof" and found:
+            top.append((label, verdict_line(found.proof)))
+        elif label == "loss" and found:
+            curve = sparkline(found.figures.loss.values, _SPARKLINE)
+            top.append((label, f"{curve} {text}"))
+        elif label == "next":
+            top.append((label, plain(text, "bold")))
+        else:
+            top.append((label, text))
+    facts = run_facts.facts(run, now)
+    # The labels of both halves stand below each other; relatives need the whole width.
+    labels = max(len(label) for label, _ in [*top, *facts])
+    if width >= WIDE:
+        if found and (lineage := lineage_text(run, found, width - _LABELS)):
+            top.append(("lineage", lineage))
+        return Group(labelled(top, labels), Text(), _columns(facts, labels))
+    parts: list[RenderableType] = [labelled(top, labels)]
+    if found and (lineage := lineage_text(run, found, width)):
+        parts += [Text("lineage", "dim"), plain(lineage)]
+    return Group(*parts, Text(), labelled(facts, labels))
+
+
+def lineage_text(run: Run, found: Overview, width: int) -> str:
+    """Return the nearest relatives of a run, one a line, none of them wider than `width` cells."""
+    family = run_facts.relatives(run, [item.run for item in found.relatives])
+    own = next((at for at, (_, other) in enumerate(family) if other.id == run.id), 0)
+    first = max(0, min(own - MOST_RELATIVES // 2, len(family) - MOST_RELATIVES))
+    shown = [_relative(*each, width) for each in family[first : first + MOST_RELATIVES]]
+    more = len(family) - len(shown)
+    return "\n".join([*shown, *([f"{words.count(more, 'more run')}, see Lineage"] if more else [])])
+
+
+def _relative(lead: str, run: Run, width: int) -> str:
+    """Return a relative's line; where room is scarce, first its size goes, then its id's middle."""
+    rest = f"  {run.state}, {words.count(run.layout.nodes, 'node')}"
+    if cell_len(lead + run.id + rest) > width:
+        rest = f"  {run.state}"
+    lead = lead[: max(2, width - _LEAST_ID - len(rest))]
+    return f"{lead}{shorten(run.id, max(_LEAST_ID, width - len(lead + rest)))}{rest}"
+
+
+def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:
+    """Return facts in two columns, to be read downwards; labels have `labels` cells."""
+    half = (len(facts) + 1) // 2
+    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(labelled(facts[:half], labels), labelled(facts[half:], labels))
+    return table
+
+
+def causes(
+    run: Run, diagnoses: Sequence[Diagnosis], remedy: Action | None = None
+) -> RenderableType:
+    """Return why a run failed, the likeliest cause first, each with its line of the log.
+
+    Below the first stands the key that does what helps; an unknown cause has the lines that say
+    most.
+    """
+    if not diagnoses:
+        return Text(f"{words.no_cause(run)}\n", "dim")
+    parts = []
+    for found in diagnoses:
+        parts.append(Text.assemble(plain(found.cause, "bold yellow"), f"\n  {found.do}"))
+        for line in found.telling or ([found.line] if found.line else []):
+            parts.append(plain(f"  {line}", "dim"))
+        if remedy and found is diagnoses[0]:
+            parts.append(plain(f"  D: {remedy.words}", "bold"))
+    return Group(*parts, Text())

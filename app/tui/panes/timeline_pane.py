@@ -1,0 +1,59 @@
+"""The pane with what happened to a run and when."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on
+
+from lumitui.app.explain import timeline
+from lumitui.app.history.run import Run
+from lumitui.app.tui import messages
+from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.remote.site.safe_text import log_line
+
+if TYPE_CHECKING:
+    from lumitui.app.scale.lineage_overview import Overview
+
+TITLES = ("time", "since", "what")
+
+
+class TimelinePane(RowList):
+    """A line for each thing that happened; what the metrics tell comes from a worker."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        super().__init__(id="timeline")
+        self._asked: tuple[object, ...] = ()
+        self._found: Overview | None = None
+        self._run: Run | None = None
+        self._drawn: list[tuple[str, str, str]] = []
+
+    def draw(self, run: Run) -> None:
+        """Show what history says of `run` now."""
+        self._run = run
+        wanted = (run.id, run.state, run.updated, run.metrics_offset)
+        if wanted != self._asked:
+            self._asked = wanted
+            self.app.post_message(messages.OverviewWanted(self, run.id))
+        found = self._found
+        attempts, proof = (found.attempts, found.proof) if found else ((), None)
+        told = timeline.happenings(run, attempts, proof)
+        rows = timeline.rows(told, time.time())
+        if rows != self._drawn:
+            self._drawn = rows
+            ahead = tuple((column, "dim") for column in range(len(TITLES)))
+            table = [
+                Row(tuple(map(log_line, row)), ahead if item.ahead else ())
+                for row, item in zip(rows, told, strict=True)
+            ]
+            self.show([Text("What the history does not know is left out.", "dim")],
+                      Table(TITLES, table))  # fmt: skip
+
+    @on(messages.OverviewFound)
+    def _overview_found(self, event: messages.OverviewFound) -> None:
+        if self._run is not None and event.overview is not None and event.run_id == self._run.id:
+            self._found = event.overview
+            self.draw(self._run)

@@ -1,0 +1,255 @@
+"""The first steps on one screen: the demo, or site, user, key, project, a check and a job.
+
+Each step says what it will do or what is missing. What is answered is kept: a person can leave
+at any step and go on later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from lumitui.app.job.settings import Settings, write_whole
+from lumitui.app.runs import Runs
+from lumitui.app.runs.guide.guide_answers import keep_progress, kept_progress, own_profile
+from lumitui.app.runs.guide.guide_steps import (
+    FIRST_LINE,
+    Step,
+    Surroundings,
+    missing,
+    profile_text,
+    steps,
+)
+from lumitui.app.runs.guide.ssh_keys import keys_in
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.choice_button import Choice
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.profile import Site
+
+INTRO = "Two ways to begin. Leave with esc, come back with 0: what you answered is kept."
+DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."
+MARKS = {"done": "✔ done", "next": "▶ next", "later": "· later"}
+TITLES = ("site", "user", "key", "project", "check", "job")
+NOTHING = "choose …"
+LONGEST = 120
+"""Characters of what a check found: sbatch's complaints have many lines."""
+
+
+class GuideScreen(FullScreen):
+    """The guide. It remembers nothing: the answers are in their file."""
+
+    AUTO_FOCUS = "#demo"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f2", "demo", "Demo", id="guide.demo", tooltip="Open the demo on this machine"),
+        Binding("f3", "check", "Check", id="guide.check", tooltip="Check the site"),
+        Binding("f4", "job", "Job", id="guide.job", tooltip="Make a first job for the site"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs, settings: Settings) -> None:
+        """Go on where the person left."""
+        super().__init__(runs)
+        self._settings = settings
+        self._progress = kept_progress(settings)
+        self._keys = keys_in(Path.home() / ".ssh")
+        self._checking = False
+
+    def body(self) -> ComposeResult:
+        """Yield the demo, then a line and an explanation for each step."""
+        names = [name for name in self.runs.sites.names() if self._is_cluster(name)]
+        keys = [(str(key.path), key.path.name) for key in self._keys]
+        fields: dict[str, Widget] = {
+            "site": Choice([("", NOTHING), *((name, name) for name in names)], id="site"),
+            "user": LineInput(
+                self._progress.user, placeholder="your name there", id="user", compact=True
+            ),
+            "key": Choice([("", NOTHING), *keys], id="key"),
+            "project": LineInput(
+                self._progress.account, placeholder="who pays", id="project", compact=True
+            ),
+            "check": Button(Text("Check the site (F3)"), action="screen.check", compact=True),
+            "job": Button(Text("Make a job (F4)"), action="screen.job", compact=True),
+        }
+        with Scroll(id="guide"):
+            yield Static(INTRO, markup=False)
+            yield Static("This machine", classes="heading", markup=False)
+            yield Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
+            yield Static(DEMO, classes="words", markup=False)
+            yield Static("A cluster", classes="heading", markup=False)
+            for name in TITLES:
+                yield Horizontal(
+                    Static(id=f"mark-{name}", classes="mark", markup=False),
+                    fields[name],
+                    classes="step",
+                )
+                yield Static(id=f"words-{name}", classes="words", markup=False)
+            yield Static(id="results", markup=False)
+
+    def begin(self) -> None:
+        """Show the answers that are kept."""
+        for name, value in (("#site", self._progress.site), ("#key", self._progress.key)):
+            choice = self.query_one(name, Choice)
+            if value in choice.offered:
+                choice.choose(value)
+        self._answer()
+
+    def _is_cluster(self, name: str) -> bool:
+        try:
+            site = self.runs.sites.load(name)
+            return bool(site.hosts.login) and not site.is_closed(date.today())
+        except InputError:
+            return False  # the screen Sites says what is wrong with it
+
+    def _site(self) -> Site | None:
+        if not self._progress.site:
+            return None
+        try:
+            return self.runs.sites.load(self._progress.site)
+        except InputError:
+            return None
+
+    def _around(self) -> Surroundings:
+        profile = own_profile(self._settings, self._progress.site or "NAME")
+        foreign = profile.exists() and not _is_ours(profile)
+        return Surroundings(self._site(), profile, foreign, self._keys)
+
+    def _steps(self) -> tuple[Step, ...]:
+        return steps(self._progress, self._around())
+
+    def draw(self) -> None:
+        """Show which step is next, and what each will do."""
+        self.title_text("0 First run")
+        for number, step in enumerate(self._steps(), 1):
+            bold = "bold" if step.mark == "next" else ""
+            mark = Text(f"{number} {step.name:8}{MARKS[step.mark]}", bold)
+            self.query_one(f"#mark-{step.name}", Static).update(mark)
+            # One explanation at a time: all of it fits a small terminal.
+            words = self.query_one(f"#words-{step.name}", Static)
+            words.update(styled.plain(step.words))
+            words.display = step.mark == "next"
+
+    def _answer(self, **answers: object) -> None:
+        """Keep answers; another site, name or key has to be checked again."""
+        changed = self._progress.model_copy(update=answers)
+        if answers.keys() & {"site", "user", "key", "account"} and changed != self._progress:
+            changed = changed.model_copy(update={"checked": False})
+            self.query_one("#results").display = False
+        self._progress = changed
+        try:
+            keep_progress(self._settings, changed)
+        except OSError as error:
+            warning = f"What you answer is not kept: {self._settings.guide}: {error.strerror}."
+            self.notify(warning, severity="warning", markup=False)
+        self.reread()
+
+    @on(Button.Pressed, ".choice")
+    def _chosen(self, event: Button.Pressed) -> None:
+        choice = event.button
+        assert isinstance(choice, Choice)
+        choice.turn()
+        self._answer(**{str(choice.id): choice.value})
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        field = "account" if event.input.id == "project" else "user"
+        if getattr(self._progress, field) != event.value.strip():
+            self._answer(**{field: event.value.strip()[:200]})
+
+    @on(Input.Submitted)
+    def _entered(self) -> None:
+        self.focus_next()
+
+    def _stop_at(self, step: str) -> bool:
+        """Show what is missing before `step`; return whether anything is."""
+        lacking = missing(self._steps(), step)
+        if lacking:
+            words = next(found.words for found in self._steps() if found.name == lacking)
+            message = f"The step `{lacking}` comes first."
+            self.post_message(messages.Failed(InputError(message, words)))
+        return bool(lacking)
+
+    def action_check(self) -> None:
+        """Write the profile, if it is the guide's, and check the site."""
+        if self._checking or self._stop_at("check"):
+            return
+        around = self._around()
+        try:
+            if not around.foreign:
+                around.profile.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(around.profile, profile_text(self._progress))
+        except OSError as error:
+            failure = LumiError(
+                f"{around.profile} cannot be written: {error.strerror}.", "Check its folder."
+            )
+            self.post_message(messages.Failed(failure))
+            return
+        self._checking = True
+        self._show_results(Text(f"Logging in to {self._progress.site} …"))
+        wanted = messages.SiteCheckWanted(self, self._progress.site, self._progress.account)
+        self.post_message(wanted)
+
+    def _show_results(self, text: Text) -> None:
+        results = self.query_one("#results", Static)
+        results.display = True
+        results.update(text)
+
+    @on(messages.SiteChecked)
+    def _checked(self, event: messages.SiteChecked) -> None:
+        self._checking = False
+        if isinstance(event.outcome, LumiError):
+            self._show_results(styled.plain(f"failed: {event.outcome}", "bold red"))
+            return
+        failed = [check for check in event.outcome if check.status == "failed"]
+        good = sum(check.status == "ok" for check in event.outcome)
+        text = Text(f"{good} of {len(event.outcome)} facts are as the profile says.")
+        for check in failed:
+            found = styled.shorten(" ".join(check.found.split()), LONGEST)
+            text.append("\n").append(styled.plain(f"failed: {check.name}: {found}. ", "bold red"))
+            text.append(styled.plain(check.do))
+        self._show_results(text)
+        # A fact that differs is the person's to judge: nothing is sent without a yes.
+        self._answer(checked=True)
+
+    def action_demo(self) -> None:
+        """Open the demo's job on the screen New."""
+        from lumitui.app.runs.guide.demo_job import FOLDER, prepare
+
+        self._open(lambda: prepare(Path.cwd() / FOLDER), demo=True)
+
+    def action_job(self) -> None:
+        """Make a first job for the site, and open it on the screen New."""
+        from lumitui.app.runs.guide.first_job import first_job
+
+        site = self._site()
+        if not self._stop_at("job") and site is not None:
+            self._open(lambda: first_job(site, self._progress.account, Path.cwd()))
+
+    def _open(self, make: Callable[[], Path], *, demo: bool = False) -> None:
+        try:
+            job = make()
+        except LumiError as error:
+            self.post_message(messages.Failed(error))
+            return
+        self.post_message(messages.JobWanted(job, demo))
+
+
+def _is_ours(profile: Path) -> bool:
+    """Return whether the guide wrote the profile: it may be written again."""
+    try:
+        with profile.open(encoding="utf-8", errors="replace") as file:
+            return file.readline(200).strip() == FIRST_LINE
+    except OSError:
+        return False

@@ -1,0 +1,140 @@
+"""The keys for the marked runs; without marks they act on the run under the cursor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from lumitui.app.explain import words
+from lumitui.app.history.run import one_line
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.page import RunPage
+from lumitui.remote.site.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.message import Message
+
+MOST_COMPARED = 4
+
+
+class MarkedPage(RunPage):
+    """A screen on which runs can be marked."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "tag", "Tag", show=False, id="runs.tag",
+                tooltip="Tag the marked runs, or this one; / #tag finds them"),
+        Binding("N", "note", "Note", show=False, id="runs.note",
+                tooltip="Write a line about this run"),
+        Binding("F", "fetch", "Fetch", show=False, id="runs.fetch",
+                tooltip="Copy the results of the marked runs, or of this one, here"),
+        Binding("C", "compare", "Compare", show=False, id="runs.compare",
+                tooltip="Compare two to four marked runs"),
+    ]  # fmt: skip
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The ids of the marked runs, in the order in which they were marked."""
+        raise NotImplementedError
+
+    @property
+    def under_cursor(self) -> tuple[str, ...]:
+        """The ids of the runs under the cursor: several on the row of a folded series."""
+        raise NotImplementedError
+
+    def unmark(self) -> None:
+        """Take all marks away."""
+        raise NotImplementedError
+
+    def _meant(self) -> tuple[str, ...]:
+        return self.marked or self.under_cursor or (self._chosen(),)
+
+    def _ask(
+        self,
+        asked: tuple[str, str],
+        value: str,
+        check: Callable[[str], object],
+        then: Callable[[str], Message],
+    ) -> None:
+        """Ask for a line: its title and words, what it is at first; `then` says what to do."""
+        from lumitui.app.tui.dialogs.line_dialog import LineDialog
+
+        def answered(line: str | None) -> None:
+            if line is not None:
+                self.post_message(then(line))
+                self.unmark()
+
+        self.app.push_screen(LineDialog(*asked, value, check=check), answered)
+
+    def _named(self, runs: tuple[str, ...]) -> str:
+        return runs[0] if len(runs) == 1 else words.count(len(runs), "run")
+
+    def action_cancel(self) -> None:
+        """Cancel the jobs of the marked runs after asking once; without marks, of this row."""
+        runs = self.marked or self.under_cursor
+        if self.marked or len(runs) > 1:
+            self.post_message(messages.CancelManyWanted(runs))
+        else:
+            super().action_cancel()
+
+    def action_tag(self) -> None:
+        """Ask for tags of the marked runs."""
+        from lumitui.app.history.listing.tags import with_tags
+
+        try:
+            runs = self._meant()
+        except InputError as error:
+            self.post_message(messages.Failed(error))
+            return
+        text = "Words such as best; -best removes one. / #best finds them."
+        asked = (f"Tag {self._named(runs)}", text)
+        self._ask(
+            asked,
+            "",
+            lambda line: with_tags("", line),
+            lambda line: messages.TagsWanted(runs, line),
+        )
+
+    def action_note(self) -> None:
+        """Ask for the note of the run under the cursor."""
+        from lumitui.app.history.listing.tags import parted
+
+        try:
+            run_id = self._chosen()
+            note, tags = parted(self.runs.history.get(run_id).note)
+        except InputError as error:
+            self.post_message(messages.Failed(error))
+            return
+        kept = f" Its tags stay: {tags}." if tags else ""
+        asked = (f"Note on {run_id}", f"One line; an empty one removes the note.{kept}")
+        self._ask(asked, note, one_line, lambda line: messages.NoteWanted(run_id, line))
+
+    def action_fetch(self) -> None:
+        """Ask for the folder that results are copied to."""
+        from lumitui.app.tui.dialogs.line_dialog import folder_line
+
+        try:
+            runs = self._meant()
+        except InputError as error:
+            self.post_message(messages.Failed(error))
+            return
+        several = len(runs) > 1
+        text = "The folder on this laptop" + (", which gets one for each run." if several else ".")
+        asked = (f"Fetch the results of {self._named(runs)}", text)
+        value = "." if several else runs[0]
+        self._ask(asked, value, folder_line, lambda line: messages.FetchWanted(runs, line))
+
+    def action_compare(self) -> None:
+        """Compare the marked runs; with one mark, that one and the run under the cursor."""
+        runs = self.marked
+        if len(runs) == 1 and self.chosen not in (None, *runs):
+            runs = (*runs, self._chosen())
+        if 2 <= len(runs) <= MOST_COMPARED:
+            self.post_message(messages.CompareWanted(runs))
+            return
+        said = f"{words.count(len(runs), 'run')} cannot be compared."
+        self.post_message(
+            messages.Failed(InputError(said, "Mark two to four runs with space, then press C."))
+        )

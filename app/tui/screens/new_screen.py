@@ -1,0 +1,327 @@
+"""A new run: a job file as a form, as text, as the script it becomes and as a map of its nodes."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Button, Input, Static
+
+from lumitui.app.explain.phrases.price_words import Outlook
+from lumitui.app.explain.words import count
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.runs import Runs
+from lumitui.app.tui import messages
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
+from lumitui.app.tui.panes.compose.start_pane import StartList, beginning
+from lumitui.app.tui.screens.draft_page import DraftPage, path_of
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import buttons
+from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
+from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
+from lumitui.remote.site.errors import InputError, LumiError
+
+START = "Choose what to begin with, or type the path of a job file above and press enter."
+
+
+class NewScreen(DraftPage):
+    """What to begin with; then the four views of the draft, its price and the Submit button."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s,ctrl+s", "submit", "Submit", id="new.submit",
+                tooltip="Submit the job; asks first"),
+        Binding("right_square_bracket", "next_view(1)", "View", key_display="[ ]",
+                id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
+        Binding("left_square_bracket", "next_view(-1)", "View before", show=False,
+                id="new.previous", tooltip="Go to the view before"),
+        Binding("C", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
+                tooltip="Ask the cluster: image, folders, quotas, limits, budget, start"),
+        Binding("o", "start", "Open", id="new.open",
+                tooltip="Begin with another file, an example or a run"),
+        Binding("r", "again", "Read again", show=False, id="new.again",
+                tooltip="Read the job file again"),
+        Binding("f1", "view('form')", "Form", show=False, id="new.form", tooltip="Show the form"),
+        Binding("f2", "view('yaml')", "YAML", show=False, id="new.yaml",
+                tooltip="Show the text of the job file"),
+        Binding("f3", "view('script')", "Script", show=False, id="new.script",
+                tooltip="Show the job script, with what changed in it"),
+        Binding("f4", "view('node')", "Node", show=False, id="new.node",
+                tooltip="Show which rank has which cores and GPU"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs, job: Path | None = None) -> None:
+        """Make a new run in `runs`, with the job file `job` already chosen."""
+        super().__init__(runs)
+        self._job = job
+        self._checked: Checked | None = None
+        self._price: Outlook | None = None
+        self._where = ""
+        """The job's name and where it runs, as far as a text could be read."""
+        self._asked = 0
+        self._checking = self._stale = False
+        """Whether a check is under way, and whether its draft was edited since."""
+
+    def body(self) -> ComposeResult:
+        """Yield where the job file is, what to begin with, and the views."""
+        yield LineInput(
+            placeholder="path of a job file", id="path", compact=True, suggester=JobFileSuggester()
+        )
+        yield Static(START, id="start", markup=False)
+        yield StartList(self._type)
+        yield DraftViews()
+        yield Static(id="cost", markup=False)
+        yield buttons(("Submit", "submit"), ("Save", "save"), ("Open", "start"), ("Back", "back"))
+
+    def begin(self) -> None:
+        """Open the given job file, or what was left unsaved, or offer beginnings."""
+        self._offer(self._job.parent if self._job else Path.cwd())
+        self._show_parts()
+        self._enable()
+        self.title_text("2 New")
+        kept = getattr(self.app, "kept", None)
+        if self._job:
+            self._open("file", str(self._job))
+        elif isinstance(kept, Draft):
+            self._take(kept, opened="")
+            self.notify("Your edits that were not saved are back.")
+
+    def on_unmount(self) -> None:
+        """Keep what was not saved for the next time."""
+        self.app.kept = self.unsaved  # type: ignore[attr-defined]  # of MutationApp
+
+    # -- what to begin with
+
+    def _offer(self, folder: Path) -> None:
+        try:
+            runs = self.runs.history.page(limit=20)
+        except LumiError as error:
+            runs = []
+            self.post_message(messages.Failed(error))
+        menu = self.query_one(StartList)
+        menu.opening = False
+        menu.offer(folder, runs)
+        menu.focus()
+
+    def action_start(self) -> None:
+        """Offer what to begin with."""
+        self._guard(self._start_again)
+
+    def _start_again(self) -> None:
+        self._draft = self._checked = None
+        self._asked += 1
+        self.query_one("#path", Input).value = ""
+        self.title_text("2 New")
+        self._offer(Path.cwd())
+        self._show_parts()
+        self._enable()
+
+    @on(StartList.OptionSelected)
+    def _chosen(self, event: StartList.OptionSelected) -> None:
+        kind, value = beginning(event.option.id or "")
+        self._open(kind, value)
+
+    def _type(self, text: str) -> None:
+        """Go on in the field with what was typed on the list; enter then opens that."""
+        path = self.query_one("#path", Input)
+        path.select_on_focus = False  # what comes next is added, and replaces nothing
+        path.cursor_position = len(path.value)
+        path.insert_text_at_cursor(text)
+        self.set_focus(path)
+
+    @on(Input.Submitted, "#path")
+    def _typed(self, event: Input.Submitted) -> None:
+        path = path_of(event.value.strip() or ".")
+        if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
+            self._guard(lambda: self._to_folder(path))
+        else:
+            self._guard(lambda: self._open("file", str(path)))
+
+    def _to_folder(self, path: Path) -> None:
+        self._start_again()
+        self._offer(path)
+
+    def _open(self, kind: Literal["file", "example", "run"], value: str) -> None:
+        self._asked += 1
+        self.query_one(StartList).opening = True
+        if kind == "file":
+            self.query_one("#path", Input).value = value
+        self.post_message(messages.DraftWanted(self, self._asked, kind, value))
+
+    @on(messages.DraftOpened)
+    def _draft_opened(self, event: messages.DraftOpened) -> None:
+        if event.number != self._asked:
+            return
+        self.query_one(StartList).opening = False
+        if event.draft is not None:
+            self._take(event.draft, opened=event.draft.text)
+
+    def _take(self, draft: Draft, opened: str) -> None:
+        """Show another draft, which began as the text `opened`."""
+        self._draft, self._opened = draft, opened
+        self._checked, self._where = None, draft.name
+        self.show_path()
+        self._show_parts()
+        self.query_one(DraftViews).begin(draft)
+        self.show_saved()
+        self._check()
+
+    # -- edits
+
+    @on(DraftViews.Edited)
+    def _edited(self, event: DraftViews.Edited) -> None:
+        if self._draft is not None:
+            self._draft = self._draft.edited(event.text)
+            self._asked += 1
+            self._enable()
+            self.show_saved()
+
+    @on(DraftViews.CheckDue)
+    def _check(self) -> None:
+        if self._draft is None:
+            return
+        self._asked += 1
+        self._enable()
+        # One check at a time: a key that is held down would begin ten in a second.
+        self._stale = self._checking
+        if not self._checking:
+            self._checking = True
+            self.post_message(messages.CheckWanted(self, self._asked, self._draft))
+
+    @on(messages.DraftChecked)
+    def _draft_checked(self, event: messages.DraftChecked) -> None:
+        self._checking = False
+        if self._stale:
+            self._check()
+        if event.number != self._asked or self._draft is None or event.checked is None:
+            return  # it was edited meanwhile
+        checked = self._checked = event.checked
+        self._price = event.price
+        self.query_one(DraftViews).check(checked)
+        self._draw_cost(checked)
+        self._enable()
+
+    def _draw_cost(self, checked: Checked) -> None:
+        self._where = checked.where or self._where
+        self.title_text("2 New", f"from {checked.draft.origin}", self._where)
+        errors = len(checked.errors)
+        if errors:
+            then = " to fix before it can be sent"
+            then = "; Submit asks first" if _may_be_forced(checked) else then
+            text = Text.assemble((f"{count(errors, 'error')}{then}  ", SEVERITY["error"]))
+            if checked.previews:
+                text.append_text(cost_line(checked.previews, self._price))
+        else:
+            text = cost_line(checked.previews, self._price)
+        self.query_one("#cost", Static).update(text)
+
+    def _enable(self) -> None:
+        """Let Submit be pressed only for what was checked and is right."""
+        checked = self._checked
+        now = checked is not None and self._draft is not None
+        ready = now and checked is not None and checked.draft.text == self._draft_text()
+        right = ready and checked is not None and (not checked.errors or _may_be_forced(checked))
+        self.query(".action").first(Button).disabled = not right
+
+    def _draft_text(self) -> str:
+        return self._draft.text if self._draft else ""
+
+    # -- views
+
+    def _show_parts(self) -> None:
+        open_now = self._draft is not None
+        self.query_one("#path", Input).select_on_focus = True
+        for name in ("#start", "#files"):
+            self.query_one(name).display = not open_now
+        for name in ("#draft", "#cost"):
+            self.query_one(name).display = open_now
+
+    def action_view(self, view: View) -> None:
+        """Show a view, and give it the keys."""
+        if self._draft is not None:
+            self.query_one(DraftViews).open(view)
+
+    def action_next_view(self, step: int) -> None:
+        """Show the view `step` places on."""
+        if self._draft is not None:
+            self.query_one(DraftViews).step(step)
+
+    # -- files
+
+    def action_again(self) -> None:
+        """Read the job file again."""
+        path = self._draft.path if self._draft else path_of(self.query_one("#path", Input).value)
+        if path is not None and str(path) != ".":
+            self._guard(lambda: self._open("file", str(path)))
+
+    # -- the cluster
+
+    def action_ask_cluster(self) -> None:
+        """Ask the cluster about the job as it is now."""
+        checked = self._checked
+        if checked is None or not checked.previews:
+            self.notify("The job file must be right before the cluster can be asked about it.")
+            return
+        first = checked.previews[0]
+        self.notify(f"Asking {first.site.name} …", markup=False)
+        self.post_message(messages.InquiryWanted(self, first))
+
+    @on(messages.InquiryAnswered)
+    def _answered(self, event: messages.InquiryAnswered) -> None:
+        found = event.inquired
+        if found is None:
+            return
+        said = "\n".join(one.message for one in found.advice)
+        self.notify(said or "The cluster has nothing against the job.", timeout=15, markup=False)
+        self._check()  # what was found stands beside its fields then
+
+    # -- send
+
+    def action_submit(self) -> None:
+        """Ask, then send."""
+        checked = self._checked
+        if self._draft is None or checked is None:
+            error = InputError("No job file has been read yet.", "Choose one first.")
+            self.post_message(messages.Failed(error))
+        elif checked.draft.text != self._draft.text:
+            self.notify("The last edit is still being checked; try again in a moment.")
+        elif checked.errors and not _may_be_forced(checked):
+            self.notify(checked.errors[0].words, severity="error", markup=False)
+            self.action_view("form")
+        else:
+            self._confirm(checked)
+
+    def _confirm(self, checked: Checked) -> None:
+        forced = bool(checked.errors)
+        previews = tuple(replace(one, forced=forced) for one in checked.previews)
+        first, several = previews[0], len(previews) > 1 or previews[0].cell
+
+        def answered(yes: bool | None) -> None:
+            if yes and several:
+                self.post_message(messages.SeriesWanted(previews))
+            elif yes:
+                self.post_message(messages.SendWanted(first))
+
+        name = styled.shorten(first.launch.spec.name, 40)
+        if several:
+            title = f"Submit {len(previews)} runs to {first.site.name}?"
+            lines = series_terms(previews)
+        else:
+            title, lines = f"Submit {name} to {first.launch.spec.site}?", terms(first, self._price)
+        if forced:
+            title = f"{title.removesuffix('?')} with {count(len(checked.errors), 'error')}?"
+            lines = [*(("error", error.message) for error in checked.errors), *lines]
+        label = "Submit all the same" if forced else "Submit"
+        self.app.push_screen(Confirm(title, lines, label), answered)
+
+
+def _may_be_forced(checked: Checked) -> bool:
+    """Return whether all errors are the adviser's, with which a person may send a job."""
+    return bool(checked.previews) and not any(
+        error.final for one in checked.previews for error in one.errors
+    )

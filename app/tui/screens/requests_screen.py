@@ -1,0 +1,73 @@
+"""What the sites were asked lately: when, what for, how long it took, how many bytes."""
+
+import time
+
+from rich.text import Text
+from textual.app import ComposeResult
+
+from lumitui.app.explain import words
+from lumitui.app.runs import Runs
+from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.remote.site.safe_text import log_line
+from lumitui.remote.transport.request_log import MOST_REQUESTS, Request
+
+TITLES = ("Time", "Site", "For", "Seconds", "Sent", "Received", "Result")
+WELL = ("ok", "stopped", "under way")
+"""Results of requests that nothing is wrong with."""
+NONE = "No site was asked yet."
+
+
+class RequestsScreen(FullScreen):
+    """The requests of this program, the newest first; no script and no answer is kept."""
+
+    def __init__(self, runs: Runs) -> None:
+        """Show what `runs` asked."""
+        super().__init__(runs)
+        self._shown: list[tuple[str, Request]] | None = None
+
+    def body(self) -> ComposeResult:
+        """Yield the list."""
+        yield RowList(id="requests")
+
+    def begin(self) -> None:
+        """Show the list; look each second for more."""
+        self.query_one(RowList).focus()
+        self.reread()
+        self.set_interval(1.0, self.every_second)
+
+    def moves(self) -> bool:
+        """Return that it does: the requests are no part of history."""
+        return True
+
+    def draw(self) -> None:
+        """Show the requests, if there are others than before."""
+        found = [
+            (site, request)
+            for site, requests in self.runs.requests().items()
+            for request in requests
+        ]
+        found.sort(key=lambda row: row[1].began, reverse=True)
+        if found == self._shown:
+            return
+        self._shown = found
+        most = f"the last {MOST_REQUESTS} of each site"
+        self.title_text("3 Sites", f"{words.count(len(found), 'request')}, at most {most}")
+        rows = [_row(site, request) for site, request in found]
+        table = Table(TITLES, rows, frozenset({3, 4, 5})) if rows else None
+        self.query_one(RowList).show([] if rows else [Text(NONE, "dim")], table)
+
+
+def _row(site: str, request: Request) -> Row:
+    at = time.strftime("%H:%M:%S", time.localtime(request.began))
+    cells = (
+        at,
+        log_line(site),
+        request.kind,
+        f"{request.seconds:.2f}",
+        words.size(request.up),
+        words.size(request.down),
+        request.result,
+    )
+    bad = request.result not in WELL
+    return Row(cells, ((len(cells) - 1, "yellow"),) if bad else ())

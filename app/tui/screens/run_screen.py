@@ -1,0 +1,253 @@
+"""One run: its state, log, script, proof and metrics, a pane each."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import ContentSwitcher, Tab, Tabs
+
+from lumitui.app.explain import words
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.tui import messages
+from lumitui.app.tui.panes.overview_pane import OverviewPane
+from lumitui.app.tui.screens.page import RunPage
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import buttons
+from lumitui.remote.site.errors import LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.tui.panes.gpus_pane import GpusPane
+    from lumitui.app.tui.panes.log_pane import LogPane
+    from lumitui.app.tui.panes.metrics_pane import MetricsPane
+
+PANES = {
+    "overview": "Overview", "log": "Log", "metrics": "Metrics", "proof": "Proof",
+    "script": "Script", "timeline": "Timeline", "lineage": "Lineage",
+    "folder": "Files", "gpus": "GPUs",
+}  # fmt: skip
+"""Names and titles, in the order of the tabs."""
+_FOCUS = {"log": "log-view", "folder": "files-table"}
+"""What has the keys of a pane that is a container."""
+
+
+class Pane(Protocol):
+    """A pane of the screen; its id is its name."""
+
+    def draw(self, run: Run) -> None:
+        """Show what history says about `run` now."""
+
+
+def made(pane: str, runs: Runs, run_id: str) -> Pane:
+    """Return a new pane of a run; its module is imported here, when it is opened first."""
+    match pane:
+        case "log":
+            from lumitui.app.tui.panes.log_pane import LogPane
+
+            return LogPane(run_id)
+        case "metrics":
+            from lumitui.app.tui.panes.metrics_pane import MetricsPane
+
+            return MetricsPane()
+        case "proof":
+            from lumitui.app.tui.panes.proof_pane import ProofPane
+
+            return ProofPane(runs)
+        case "script":
+            from lumitui.app.tui.panes.script_pane import ScriptPane
+
+            return ScriptPane()
+        case "timeline":
+            from lumitui.app.tui.panes.timeline_pane import TimelinePane
+
+            return TimelinePane()
+        case "lineage":
+            from lumitui.app.tui.panes.lineage_pane import LineagePane
+
+            return LineagePane()
+        case "folder":
+            from lumitui.app.tui.panes.files_pane import FilesPane
+
+            return FilesPane()
+        case "gpus":
+            from lumitui.app.tui.panes.gpus_pane import GpusPane
+
+            return GpusPane()
+    return OverviewPane()
+
+
+class RunScreen(RunPage):
+    """A run in panes, one on the screen at a time."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("i", "pane('overview')", "Overview", show=False, id="run.overview",
+                tooltip="Show how far the run is, how well it does, and its facts"),
+        Binding("t", "pane('timeline')", "Timeline", show=False, id="run.timeline",
+                tooltip="Show what happened to the run, and when"),
+        Binding("L", "pane('lineage')", "Lineage", show=False, id="run.lineage",
+                tooltip="Show the runs it was made from and those made from it"),
+        Binding("F", "pane('folder')", "Files", show=False, id="run.files",
+                tooltip="List the files of the run's folder; fetch or view one"),
+        Binding("D", "remedy", "Do what helps", show=False, id="run.remedy",
+                tooltip="Resubmit as the reason of its failure asks; without one, find it"),
+        Binding("right_square_bracket", "next_pane(1)", "Next pane", show=False,
+                id="run.next", tooltip="Go to the next pane"),
+        Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
+                id="run.previous", tooltip="Go to the previous pane"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs, run_id: str, pane: str = "overview") -> None:
+        """Show the run `run_id`, at one of its panes (`why` is in the first)."""
+        super().__init__(runs)
+        self._run_id, self._wanted = run_id, pane
+        self._open = False
+        first = _name(pane)
+        self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}
+        """Those that were opened so far."""
+        self._read: tuple[tuple[int, ...], Run] | None = None
+        """The run as it was read, and the history's stamp then."""
+
+    @property
+    def chosen(self) -> str:
+        """The run shown."""
+        return self._run_id
+
+    def body(self) -> ComposeResult:
+        """Yield the tabs, the panes and the buttons."""
+        # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
+        yield Tabs(*(Tab(words, id=f"tab-{name}") for name, words in PANES.items()))
+        with ContentSwitcher(initial=_name(self._wanted)):
+            yield from map(_widget, self._panes.values())
+        yield buttons(
+            ("Log", "pane('log')"),
+            ("Why", "pane('why')"),
+            ("Resubmit x2", "resubmit(2)"),
+            ("Cancel", "cancel"),
+            ("Back", "back"),
+        )
+
+    def begin(self) -> None:
+        """Open the pane that was asked for; draw it again every second, for its times."""
+        if not self.query(Tab):
+            return  # never composed to the end: the app is being left
+        self._open = True
+        self.action_pane(self._wanted)
+        self.set_interval(1.0, self.every_second)
+
+    def moves(self) -> bool:
+        """Return whether the run still goes on."""
+        return not self._run().state.is_final
+
+    def draw(self) -> None:
+        """Show what history says now."""
+        run = self._run()
+        # The state first: a long id would push it out of a narrow bar.
+        name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
+        self.title_text(styled.state_text(run.state), name, _where(run))
+        self._panes[self._pane].draw(run)
+
+    def _run(self) -> Run:
+        """Return the run; of many ranks it is a megabyte, and read only when history changed."""
+        stamp = self.runs.history.stamp()
+        if self._read is None or self._read[0] != stamp:
+            self._read = (stamp, self.runs.history.get(self._run_id))
+        return self._read[1]
+
+    def action_pane(self, pane: str) -> None:
+        """Open a pane; `why` opens the first one with why the run failed."""
+        self._wanted = pane
+        if not self._open or not self.query(Tab):
+            return  # before the first paint, which opens this pane, or when the screen has gone
+        name = _name(pane)
+        with self.prevent(Tabs.TabActivated):
+            self.query_one(Tabs).active = f"tab-{name}"
+        if name in self._panes:
+            self._show(name)
+        else:
+            self.call_next(self._mount, name)
+
+    async def _mount(self, pane: str) -> None:
+        if pane not in self._panes and self.query(Tab):
+            new = made(pane, self.runs, self._run_id)
+            widget = _widget(new)
+            widget.display = False
+            await self.query_one(ContentSwitcher).mount(widget)
+            self._panes[pane] = new
+        if pane == _name(self._wanted) and self.query(Tab):
+            self._show(pane)
+
+    def action_remedy(self) -> None:
+        """Open the resubmission that may help; before the reason is known, find that."""
+        pane = cast("OverviewPane", self._panes["overview"]) if "overview" in self._panes else None
+        if pane is None or pane.remedy is None:
+            self.action_pane("why")
+            return
+        self.post_message(messages.ResubmitWanted(self._run_id, 1, pane.remedy.settings))
+
+    def action_refresh_sites(self) -> None:
+        """Poll the sites now, and read the GPUs again."""
+        super().action_refresh_sites()
+        if "gpus" in self._panes:
+            cast("GpusPane", self._panes["gpus"]).read_again()
+        self.reread()
+
+    def action_next_pane(self, step: int) -> None:
+        """Open the pane `step` places to the right."""
+        names = list(PANES)
+        at = names.index(_name(self._wanted))
+        self.action_pane(names[(at + step) % len(names)])
+
+    @property
+    def _pane(self) -> str:
+        return self.query_one(ContentSwitcher).current or "overview"
+
+    @on(Tabs.TabActivated)
+    def _tab_chosen(self) -> None:
+        if not self.query(Tab):
+            return  # the screen has gone
+        # Read what is active now: the event may name what was active before a key.
+        pane = self.query_one(Tabs).active.removeprefix("tab-")
+        if pane in PANES and pane != _name(self._wanted):
+            self.action_pane(pane)
+
+    def _show(self, pane: str) -> None:
+        focus = self.query(f"#{_FOCUS.get(pane, pane)}")
+        if not focus:
+            return  # the program ends while the pane is mounted
+        self.query_one(ContentSwitcher).current = pane
+        focus.first().focus()
+        if self._wanted == "why":
+            self._wanted = pane
+            self._for_run(cast("OverviewPane", self._panes[pane]).ask_why)
+        elif pane == "metrics":
+            self._for_run(cast("MetricsPane", self._panes[pane]).search_log)
+        self.reread()
+        if "log" in self._panes:
+            log = cast("LogPane", self._panes["log"])
+            log.follow() if pane == "log" else log.unfollow()
+
+    def _for_run(self, act: Callable[[Run], None]) -> None:
+        """Do something with the run as history has it; show the error if it cannot be read."""
+        try:
+            act(self._run())
+        except LumiError as error:
+            self.post_message(messages.Failed(error))
+
+
+def _name(pane: str) -> str:
+    """Return the name of the pane that `pane` opens."""
+    return pane if pane in PANES else "overview"
+
+
+def _widget(pane: Pane) -> Widget:
+    assert isinstance(pane, Widget)
+    return pane
+
+
+def _where(run: Run) -> str:
+    job = f", job {run.job_id}" if run.job_id else ""
+    return f"{run.site} {run.brief.partition}{job}, {words.layout_size(run.layout)}"

@@ -1,0 +1,318 @@
+"""The first screen: every run in a list and, on wide screens, the facts of one beside it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Center, Horizontal, Vertical
+from textual.timer import Timer
+from textual.widgets import Button, Static
+
+from lumitui.app.explain import words
+from lumitui.app.explain.phrases import row_words
+from lumitui.app.follow.sites.schedule import Schedule
+from lumitui.app.history.listing.find_runs import Filter
+from lumitui.app.history.listing.order import NEWEST, Order
+from lumitui.app.history.listing.page_cache import RunWindow
+from lumitui.app.history.listing.state_filter import COUNTED, GROUPS
+from lumitui.app.history.listing.tags import parted
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.marked_screen import MarkedPage
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.bars import buttons
+from lumitui.app.tui.widgets.tables.run_filter import RunFilter
+from lumitui.app.tui.widgets.tables.run_table import RunTable
+from lumitui.remote.site.errors import LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.tui.panes.overview_pane import OverviewPane
+
+WIDE = 110
+"""Cells from which on the facts of a run stand beside the list."""
+REST = 0.15
+"""Seconds that the cursor rests on a run before its facts are read."""
+_COUNT_STYLES = {
+    "running": "green",
+    "waiting": "yellow",
+    "failed": "red",
+    "refused": "red",
+    "not sent": "red",
+    "unknown": "magenta",
+}
+
+EMPTY = """No runs yet.
+
+Press n to make one from a job file. You see its price and its script
+before anything is sent. Press 0 for a guide through the first steps."""
+
+
+class RunsScreen(MarkedPage):
+    """The runs, a line on the one under the cursor, and a line on the last refresh."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "All runs", show=False, id="runs.all",
+                tooltip="Take the marks away, then the filter and the order"),
+        Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
+        Binding("n", "app.go('new')", "New", id="page.new", tooltip="Make a run from a job file"),
+        Binding("slash", "filter", "Filter", key_display="/", id="runs.filter",
+                tooltip="Show only some runs: failed, site:lumi, nodes>=4, 2x8, age<2d, #best"),
+        Binding("o", "sort", "Sort", show=False, id="runs.sort",
+                tooltip="Sort by age, state, name, nodes, cost, end; again for the next"),
+        Binding("O", "reverse", "Reverse", show=False, id="runs.reverse",
+                tooltip="Turn the order of the list around"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs, schedule: Schedule) -> None:
+        """Show `runs`; `schedule` knows when the sites were polled."""
+        super().__init__(runs)
+        self._schedule = schedule
+        self._window = RunWindow(runs.history.finder)
+        self._glances = runs.history.glances
+        self._resting: Timer | None = None
+        self._said: dict[str, Text] = {}
+        self._detail: OverviewPane | None = None
+        self._nothing = Static(id="empty-words", markup=False)
+
+    def body(self) -> ComposeResult:
+        """Yield the list with its facts or, without runs, what to do."""
+        with Horizontal(id="master"):
+            yield RunTable(self._window, self._glances, id="runs")
+            yield Vertical(id="beside")
+        yield Vertical(id="empty")
+        yield RunFilter()
+        yield Static(id="selected", markup=False)
+        yield Static(id="polls", markup=False)
+        yield buttons(
+            ("New", "app.go('new')"),
+            ("Open", "pane('overview')"),
+            ("Log", "pane('log')"),
+            ("Resubmit x2", "resubmit(2)"),
+            ("Cancel", "cancel"),
+        )
+
+    def begin(self) -> None:
+        """Draw from history, again every second for the times."""
+        self.reread()
+        self._table.focus()
+        self.set_interval(1.0, self.every_second)
+
+    @property
+    def _table(self) -> RunTable:
+        return self.query_one(RunTable)
+
+    @property
+    def chosen(self) -> str | None:
+        """The run under the cursor."""
+        return self._table.selected
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The marked runs."""
+        return tuple(self._table.marks)
+
+    @property
+    def under_cursor(self) -> tuple[str, ...]:
+        """The runs under the cursor."""
+        return self._table.meant
+
+    def unmark(self) -> None:
+        """Take all marks away."""
+        self._table.unmark()
+
+    def choose(self, run_id: str) -> None:
+        """Put the cursor on a run: the next key is meant for it. A filter that hides it ends."""
+        self._table.choose(run_id)
+        try:
+            self._read()
+            if self.chosen != run_id:
+                self._show_all()
+            if self.chosen != run_id:
+                self._window.whole()  # it is further down than anybody has scrolled
+                self._table.changed()
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
+
+    # -- drawing
+
+    def draw(self) -> None:
+        """Show what history says now."""
+        if not self.is_seen:
+            return
+        self._read()
+        self._table.tick()
+        self._draw_polls(time.monotonic())
+        self._draw_chosen()
+
+    def pass_time(self) -> None:
+        """Let ages go on; what says the same is not drawn."""
+        self._table.tick()
+        self._draw_chosen()
+
+    def _read(self) -> None:
+        """Read the list again if the history has changed."""
+        if self._window.refresh():
+            self._draw_list()
+
+    def _draw_list(self) -> None:
+        self._table.changed()
+        self.query_one(RunFilter).found(self._window.total)
+        self._draw_empty()
+        self._draw_title()
+        self._draw_chosen()
+
+    def _draw_empty(self) -> None:
+        some, filtered = bool(self._window.lines), bool(self.query_one(RunFilter).terms)
+        self.query_one("#master").display = some
+        empty = self.query_one("#empty")
+        empty.display = not some
+        if some:
+            return
+        nothing = "No run passes the filter. Press esc to show all runs." if filtered else EMPTY
+        if not empty.children:
+            new = Button(Text("New run (n)"), action="app.go('new')", compact=True)
+            empty.mount(Center(self._nothing), Center(new))
+        self._nothing.update(nothing)
+
+    def _draw_title(self) -> None:
+        counts = self._window.counts
+        parts: list[str | Text] = [
+            Text(f"{number:,} {name}", _COUNT_STYLES[name])
+            for name in COUNTED
+            if (number := sum(counts.get(state, 0) for state in GROUPS[name]))
+        ] or [words.count(sum(counts.values()), "run")]
+        shown = ["of those shown:"] if self._window.listing.wanted.terms else []
+        parts = ["1 Runs", *shown, *parts]
+        if marked := len(self.marked):
+            parts.append(Text(f"{marked} marked", "bold"))
+        if (order := self._window.listing.order) != NEWEST:
+            parts.append(f"by {order.by}{', reversed' if order.reverse else ''}")
+        self.title_text(*parts)
+
+    @on(RunTable.Moved)
+    def _moved(self) -> None:
+        if self._resting is not None:
+            self._resting.stop()
+        self._draw_selected(self._window.run(self.chosen or ""))
+        self._resting = self.set_timer(REST, self._draw_chosen)
+
+    def _draw_chosen(self) -> None:
+        run = self._window.run(self.chosen or "")
+        self._draw_selected(run)
+        if self._detail is not None and self._detail.region and run is not None:
+            self._detail.draw(run)
+
+    def _draw_selected(self, run: Run | None) -> None:
+        line = Text()
+        if run is not None:
+            job = f"  job {run.job_id}" if run.job_id else ""
+            line.append(styled.plain(run.id, "bold")).append(
+                styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.brief.partition}")
+            )
+            if said := row_words.news(run, time.time()):
+                line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
+            note, tags = parted(run.note)
+            if tags:
+                line.append(styled.plain(f"  {tags}", "cyan"))
+            if note:
+                line.append(styled.plain(f"  {note}", "italic"))
+            if run.parent:
+                line.append(styled.plain(f"  from {run.parent}"))
+        self._say("#selected", line)
+
+    def _draw_polls(self, now: float) -> None:
+        schedule, line = self._schedule, Text()
+        if schedule.warnings:
+            why = "".join(f"{' '.join(warning.split())}  " for warning in schedule.warnings)
+            line.append(styled.plain(why, "yellow"))
+        line.append(words.count(schedule.requests, "request"))
+        if schedule.is_idle(now):
+            line.append(", paused: press a key to go on")
+        self._say("#polls", line)
+
+    def _say(self, where: str, line: Text) -> None:
+        """Show a line of fixed height, if it is another one: the screen is not laid out again."""
+        if self._said.get(where) != line:
+            self._said[where] = line
+            self.query_one(where, Static).update(line, layout=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the facts of a run beside the list where there is room."""
+        if not self.query("#beside"):
+            return  # the app is being left
+        self.query_one("#beside").display = wide = event.size.width >= WIDE
+        if wide:
+            # What it needs takes a while to import, and the list is shown without it.
+            self.call_after_refresh(self._show_detail)
+
+    def _show_detail(self) -> None:
+        """Show the facts of the run under the cursor in the place that is kept for them."""
+        if self._detail is None:
+            from lumitui.app.tui.panes.overview_pane import OverviewPane
+
+            self._detail = OverviewPane(id="detail")
+            self.query_one("#beside").mount(self._detail)
+        self.reread()
+
+    # -- filter and order
+
+    def _list(self, order: Order) -> None:
+        """List what the filter lets pass, from its beginning; the cursor stays with its run."""
+        try:
+            self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
+            self._draw_list()
+        except LumiError as error:
+            self.post_message(messages.Failed(error, repeats=True))
+
+    def action_filter(self) -> None:
+        """Show the filter, ready to type in."""
+        self.query_one(RunFilter).open()
+
+    @on(RunFilter.Changed)
+    def _filtered(self) -> None:
+        self._list(self._window.listing.order)
+
+    @on(RunFilter.Left)
+    def _left(self) -> None:
+        self._table.focus()
+
+    @on(RunTable.Sorted)
+    def _sorted(self, event: RunTable.Sorted) -> None:
+        self._list(self._window.listing.order.chosen(event.by))
+
+    def action_sort(self) -> None:
+        """Sort the list by the next of what it can be sorted by."""
+        self._list(self._window.listing.order.next())
+
+    def action_reverse(self) -> None:
+        """Turn the order around."""
+        order = self._window.listing.order
+        self._list(Order(order.by, not order.reverse))
+
+    def action_back(self) -> None:
+        """Take the marks away; without marks show all runs, the newest first."""
+        if self.marked and self._table.has_focus:
+            self.unmark()
+            return
+        self._show_all()
+        self._table.focus()
+
+    def _show_all(self) -> None:
+        runs = self.query_one(RunFilter)
+        runs.clear()
+        runs.terms = ()
+        self._list(NEWEST)
+
+    @on(RunTable.Marked)
+    def _marked(self) -> None:
+        self._draw_title()
+
+    @on(RunTable.Opened)
+    def _open(self) -> None:
+        self.action_pane("overview")

@@ -1,0 +1,261 @@
+"""The screen that says how a run scales: a size to take, a chart, and a row for each size."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widgets import Input, Label, Static
+
+from lumitui.app.scale.scaling import scaling_words
+from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
+from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.tui import messages
+from lumitui.app.tui.screens.page import RunPage
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.chart import Mark, ScalingChart
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.tables.row_list import GAP, Row, RowList, Table
+from lumitui.remote.site.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Runs
+    from lumitui.app.scale.scaling.scaling_words import ScalingTable
+    from lumitui.app.scale.scaling.study import Scaling
+
+
+FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
+"""The fields, and what an empty one shows: an example or what counts without it."""
+TALL = 20
+"""Rows of a terminal in which there is room for the chart."""
+_LEAST_ID = 12
+"""Cells that the id of a run keeps; the last ones tell the runs of one name apart."""
+ROOMY = 34
+"""Rows in which all words have room below table and chart."""
+
+
+class ScalingScreen(RunPage):
+    """A study of one run's lineage; fields say what the recommended size must keep to."""
+
+    AUTO_FOCUS = "#sizes"
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall"), (ROOMY, "-roomy")]  # noqa: RUF012 - as Textual types it
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("D", "goal('deadline')", "Deadline", id="scaling.deadline",
+                tooltip="Recommend a size for a deadline"),
+        Binding("B", "goal('budget')", "Budget", id="scaling.budget",
+                tooltip="Recommend a size for a budget"),
+        Binding("W", "goal('samples')", "Work", id="scaling.samples",
+                tooltip="Say how many samples or epochs are to be trained"),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Runs, run_id: str) -> None:
+        """Show how the run `run_id` scales."""
+        super().__init__(runs)
+        self._run_id = run_id
+        self._number = 0
+        self._seen: tuple[int, ...] = ()
+        """The history's stamp when the study was asked for."""
+        self._waits = False
+        """Whether a study is under way: of a large lineage it takes longer than a second."""
+        self._found: Scaling | None = None
+
+    @property
+    def chosen(self) -> str:
+        """The run studied."""
+        return self._run_id
+
+    def body(self) -> ComposeResult:
+        """Yield the fields, the recommendation, the chart and the table."""
+        with Horizontal(classes="goal"):
+            for name, hint in FIELDS:
+                yield Label(f"{name} ")
+                yield LineInput(placeholder=hint, id=name, compact=True)
+        yield RowList(id="sizes")
+        yield ScalingChart(id="chart")
+        with Scroll(id="words"):
+            yield Static("Reading the metrics of the lineage …", id="advice", markup=False)
+            yield Static(id="basis", markup=False)
+
+    def begin(self) -> None:
+        """Look for news every second."""
+        self.reread()
+        self.set_interval(1.0, self.every_second)
+
+    def draw(self) -> None:
+        """Study again if anything was written to history since."""
+        run = self.runs.history.get(self._run_id)
+        name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
+        self.title_text("Scaling", name, f"{run.site} {run.brief.partition}")
+        stamp = self.runs.history.stamp()
+        if stamp != self._seen and not self._waits:
+            self._seen = stamp
+            self._request()
+
+    def _request(self) -> None:
+        try:
+            question = asked_work(self.query_one("#samples", Input).value)
+        except InputError as error:
+            self._advise(error)
+            return
+        self._number += 1
+        self._waits = True
+        wanted = messages.StudyWanted(self, self._number, self._run_id, question)
+        self.app.post_message(wanted)
+
+    @on(messages.StudyMade)
+    def _study_made(self, event: messages.StudyMade) -> None:
+        if event.number != self._number:
+            return
+        self._waits = False
+        if isinstance(event.outcome, LumiError):
+            self._advise(event.outcome)
+            return
+        self._found = event.outcome
+        self.query_one(ScalingChart).show(marks_of(event.outcome))
+        self._show_study(event.outcome)
+        self._show_advice()
+
+    def on_resize(self) -> None:
+        """Lay the study out again."""
+        if self._found is not None:
+            self._show_study(self._found)
+
+    def _show_study(self, found: Scaling) -> None:
+        heading, rest = (
+            scaling_words.heading(found),
+            [scaling_words.basis(found), *scaling_words.notes(found)],
+        )
+        # In a low terminal every line above the table counts.
+        above, below = ([], [heading, *rest]) if self.size.height < TALL else ([heading], rest)
+        self.query_one("#sizes", RowList).show(
+            list(map(styled.plain, above)), table_of(found, self.size.width - 2)
+        )
+        below = [line for line in below if line]
+        self.query_one("#basis", Static).update(styled.plain("\n".join(below), "dim"))
+
+    @on(Input.Changed, "#samples")
+    def _samples_changed(self) -> None:
+        self._request()
+
+    @on(Input.Changed, "#deadline, #budget")
+    def _goal_changed(self) -> None:
+        self._show_advice()
+
+    @on(Input.Submitted)
+    def _field_left(self) -> None:
+        self.query_one("#sizes").focus()
+
+    def action_goal(self, name: str) -> None:
+        """Go to a field."""
+        self.query_one(f"#{name}").focus()
+
+    def _show_advice(self) -> None:
+        if self._found is None or not self._found.measured:
+            self._advise("")
+            return
+        try:
+            advice = advise(self._found, self._goal())
+        except InputError as error:
+            self._advise(error)
+            return
+        self._advise(scaling_words.recommendation(self._found, advice))
+
+    def _goal(self) -> Goal:
+        deadline = self.query_one("#deadline", Input).value.strip()
+        budget = self.query_one("#budget", Input).value.strip()
+        try:
+            amount = float(budget) if budget else None
+        except ValueError:
+            amount = -1.0
+        if amount is not None and not 0 <= amount < 1e15:
+            raise InputError(f"{budget!r} is no amount.", "Write a number, like 500.")
+        return Goal(seconds_in(deadline) if deadline else None, amount)
+
+    def _advise(self, said: str | LumiError) -> None:
+        wrong = isinstance(said, LumiError)
+        self.query_one("#advice", Static).update(
+            styled.plain(str(said), "bold red" if wrong else "")
+        )
+
+
+_WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
+
+
+def asked_work(text: str) -> Question:
+    """Return the work that `text` names: `1000000`, `3 epochs`, `epoch`; '' for the run's own.
+
+    Raises:
+        InputError: it names none.
+    """
+    plain = text.strip().replace(",", "")
+    found = _WORK.fullmatch(plain)
+    number = int((found[1] or found[2] or 1) if found else 0)
+    if plain and not number:
+        said = f"{plain!r} is no number of samples."
+        raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own.")
+    if found and not found[1]:
+        return Question(epochs=number)
+    return Question(samples=number if plain else None)
+
+
+def marks_of(found: Scaling) -> list[Mark]:
+    """Return what the chart shows of each size."""
+    if not found.measured:
+        return []
+    base = found.measured[0]
+    assert base.speed is not None and base.speed.likely is not None
+    return [
+        Mark(
+            f"{size.nodes:,}",
+            size.gpus,
+            base.speed.likely * size.gpus / base.gpus,
+            size.speed.low,
+            size.speed.high,
+            size.speed.likely,
+            size.measured,
+        )
+        for size in found.sizes
+        if size.speed is not None and (size.measured or not size.refused)
+    ]
+
+
+def table_of(found: Scaling, width: int) -> Table:
+    """Return a row for each size; what is only predicted is in italics and says so.
+
+    Where `width` cells are too few, the efficiency says what the speed-up does, and long ids of
+    runs are cut in their middle.
+    """
+    whole = _table_of(found, scaling_words.table(found))
+    if _width(whole) <= width:
+        return whole
+    shown = scaling_words.table(found, speed_up=False)
+    shown = replace(shown, titles=(*shown.titles[:-1], "from"))
+    without = replace(shown, rows=tuple((*row[:-1], "") for row in shown.rows))
+    least = _table_of(found, without)
+    room = max(_LEAST_ID, width - _width(least) + len(shown.titles[-1]))
+    rows = tuple(
+        (*row[:-1], styled.shorten(row[-1].partition(" (")[0], room) if size.source else row[-1])
+        for size, row in zip(found.sizes, shown.rows, strict=True)
+    )
+    return _table_of(found, replace(shown, rows=rows))
+
+
+def _width(table: Table) -> int:
+    return sum(table.widths()) + GAP * (len(table.titles) - 1)
+
+
+def _table_of(found: Scaling, shown: ScalingTable) -> Table:
+    rows = []
+    for size, cells in zip(found.sizes, shown.rows, strict=True):
+        style = "" if size.measured else "red" if size.refused else "italic"
+        styles = tuple((column, style) for column in range(len(cells))) if style else ()
+        rows.append(Row(tuple(styled.plain(cell).plain for cell in cells), styles))
+    last = len(shown.titles) - 1
+    return Table(shown.titles, rows, frozenset(range(last)))

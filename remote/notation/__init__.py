@@ -1,1 +1,0 @@
-"""How Slurm writes cores and time limits."""

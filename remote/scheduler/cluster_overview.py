@@ -1,0 +1,227 @@
+"""A cluster as it is now, in one request: nodes, the person's queue, reservations, the budget.
+
+Each part fails on its own. Formats: sinfo(1), squeue(1), scontrol(1); times are epoch seconds by
+SLURM_TIME_FORMAT=%s.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lumitui.remote.site.answer_fields import count, lines, moment
+from lumitui.remote.site.shell_text import fill, quote
+from lumitui.remote.transport.records import new_marker
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.request_parts import MOST_PART, part_functions, read_parts
+from lumitui.remote.transport.transport import Transport
+
+MOST_ROWS = 2_000
+"""Most partitions, jobs or reservations that are read of a part."""
+MOST_BUDGET_LINES = 60
+_COMMANDS = {"nodes": "sinfo", "queue": "squeue", "reservations": "scontrol"}
+"""The command of each part; that of the budget is in the profile."""
+SECONDS = 60.0
+"""The time limit of the request."""
+_LONGEST = 200
+
+IDLE = frozenset({"idle"})
+MIXED = frozenset({"mixed"})
+ALLOCATED = frozenset({"allocated", "completing"})
+WAITING = frozenset({"planned", "reserved", "maint", "powering_up", "reboot", "powered_down"})
+"""States of nodes that work but are kept for something (sinfo(1), NODE STATE CODES)."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a partition, by what they do."""
+
+    partition: str
+    available: str
+    """`up`, `down`, `drain` or `inact`."""
+    max_time: str
+    job_nodes: str
+    """Nodes that a job may have: `1-4`, `1-infinite`."""
+    idle: int = 0
+    mixed: int = 0
+    allocated: int = 0
+    other: int = 0
+    """Kept for something: a reservation, maintenance, a large job."""
+    down: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.idle + self.mixed + self.allocated + self.other + self.down
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job of the person, sent by lumitui or not."""
+
+    job_id: str
+    state: str
+    partition: str
+    nodes: int
+    elapsed: str
+    limit: str
+    start: float | None
+    """When it started, or is expected to."""
+    reason: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Nodes that are kept for somebody or something."""
+
+    name: str
+    state: str
+    start: float | None
+    end: float | None
+    nodes: int
+    partition: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a site said of itself; a part that is in `faults` is empty."""
+
+    partitions: tuple[Nodes, ...] = ()
+    queue: tuple[QueuedJob, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    budget: tuple[str, ...] = ()
+    """The lines that the site's own command prints."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why a part (`nodes`, `queue`, `reservations`, `budget`) could not be had."""
+
+
+@purpose("cluster")
+def ask_overview(transport: Transport, clean: str, budget: str) -> Overview:
+    """Ask a site with Slurm for all parts in one request; `budget` is its own command, or ''.
+
+    `clean` is sh that unsets what would change Slurm's answers.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    marker = new_marker()
+    result = transport.run(overview_script(marker, clean, budget), timeout=SECONDS)
+    return parse_overview(result.out, marker, budget)
+
+
+def overview_script(marker: str, clean: str, budget: str) -> str:
+    """Return the one request: a record for each part, with its command's status."""
+    return fill(
+        _SCRIPT,
+        clean=clean,
+        parts=part_functions(marker),
+        budget=f"part budget sh -c {quote(budget)}" if budget else ":",
+    )
+
+
+_SCRIPT = r"""
+{clean}
+unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')
+{parts}
+part nodes sinfo -h -o '%R|%a|%l|%s|%T|%D'
+part queue squeue --me -a -h -o '%i|%T|%P|%D|%M|%l|%S|%r|%j'
+part reservations scontrol show reservation -o
+{budget}
+exit 0
+"""
+
+
+def parse_overview(output: bytes, marker: str, budget: str) -> Overview:
+    """Return the answer of `overview_script` for the command `budget`; no bytes make it raise."""
+    commands = _COMMANDS | ({"budget": budget} if budget else {})
+    texts, faults = read_parts(output, marker, commands, {"budget": "commands: balance:"})
+    return Overview(
+        partitions=_partitions(texts.get("nodes", "")),
+        queue=tuple(_queue(texts.get("queue", ""))),
+        reservations=tuple(_reservations(texts.get("reservations", ""))),
+        budget=tuple(_budget(texts.get("budget", ""))),
+        faults=faults,
+    )
+
+
+def _rows(text: str, fields: int) -> Iterator[list[str]]:
+    """Yield the rows with as many fields; what sinfo and squeue say of themselves is none."""
+    for number, line in enumerate(lines(text[:MOST_PART])):
+        if number >= MOST_ROWS:
+            return
+        row = [word.strip()[:_LONGEST] for word in line.split("|", fields - 1)]
+        if len(row) == fields:
+            yield row
+
+
+def _partitions(text: str) -> tuple[Nodes, ...]:
+    found: dict[str, dict[str, int]] = {}
+    limits: dict[str, tuple[str, str, str]] = {}
+    for name, available, max_time, job_nodes, state, nodes in _rows(text, 6):
+        number = count(nodes)
+        if not name or number is None:
+            continue
+        limits.setdefault(name, (available, max_time, job_nodes))
+        counts = found.setdefault(name, {})
+        kind = node_kind(state)
+        counts[kind] = counts.get(kind, 0) + number
+    return tuple(
+        Nodes(
+            name,
+            *limits[name],
+            idle=counts.get("idle", 0),
+            mixed=counts.get("mixed", 0),
+            allocated=counts.get("allocated", 0),
+            other=counts.get("other", 0),
+            down=counts.get("down", 0),
+        )
+        for name, counts in found.items()
+    )
+
+
+def node_kind(state: str) -> str:
+    """Return what nodes in a state of sinfo do, as a field of `Nodes`.
+
+    A sign after the state adds to it; `*` means that the node does not answer, `$` and `@`, `^`
+    maintenance or a reboot to come, `-` that a large job is planned there.
+    """
+    word = state.lower().rstrip("*~#!%$@^+-")
+    signs = state[len(word) :]
+    if "*" in signs:
+        return "down"
+    if word in IDLE:
+        return "other" if set(signs) & set("-$!%") else "idle"
+    kinds = ((MIXED, "mixed"), (ALLOCATED, "allocated"), (WAITING, "other"))
+    return next((kind for words, kind in kinds if word in words), "down")
+
+
+def _queue(text: str) -> Iterator[QueuedJob]:
+    for job_id, state, partition, nodes, elapsed, limit, start, reason, name in _rows(text, 9):
+        if job_id[:1].isdigit():
+            yield QueuedJob(
+                job_id, state, partition, count(nodes) or 0, elapsed, limit, moment(start), reason,
+                name,
+            )  # fmt: skip
+
+
+def _reservations(text: str) -> Iterator[Reservation]:
+    for number, line in enumerate(lines(text[:MOST_PART])):
+        if number >= MOST_ROWS:
+            return
+        record = dict(re.findall(r"(?:^|\s)([A-Za-z]\w*)=(\S*)", line))
+        if name := record.get("ReservationName", "")[:_LONGEST]:
+            yield Reservation(
+                name,
+                record.get("State", "")[:_LONGEST],
+                moment(record.get("StartTime", "")),
+                moment(record.get("EndTime", "")),
+                count(record.get("NodeCnt", "")) or 0,
+                record.get("PartitionName", "")[:_LONGEST],
+            )
+
+
+def _budget(text: str) -> Iterator[str]:
+    kept = [line.rstrip()[:_LONGEST] for line in lines(text[:MOST_PART])]
+    while kept and not kept[-1]:
+        kept.pop()
+    yield from kept[:MOST_BUDGET_LINES]

@@ -1,0 +1,241 @@
+"""What lumitui asks of a scheduler, and what it answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from lumitui.remote.site.states import STATES as STATES
+from lumitui.remote.site.states import State as State
+
+if TYPE_CHECKING:
+    # Neither they nor pydantic are needed to poll.
+    from lumitui.remote.scheduler.cluster_overview import Overview
+    from lumitui.remote.scheduler.step_gpus import Gpu
+    from lumitui.remote.site.gpu_readings import GpuReadings
+
+MOST_WORDS = 4000
+"""Most characters that are kept of a scheduler's words, and of a list of nodes."""
+BY_YOU = "by you"
+"""The reason of a job that its owner cancelled."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What identifies the submission of a run."""
+
+    folder: str
+    """The run's folder on the site, absolute."""
+    name: str
+    """The job's name: the run's id, unique for good."""
+    token: str
+    """Random text in the job's comment."""
+    script_sha256: str
+    """Of `SCRIPTS` as they were composed, one after the other; without it nothing is submitted."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome of a submission, as far as the evidence goes."""
+
+    state: State
+    """QUEUED, with a job id; REFUSED or NOT_SENT, for certain; or UNKNOWN."""
+    job_id: str | None = None
+    message: str = ""
+    """The scheduler's own words, at most MOST_WORDS characters."""
+    hidden_at: float | None = None
+    """The site's clock, epoch seconds, where the run's folder was out of sight."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One run to poll, and what is already known of it."""
+
+    run: str
+    """Its id, which is its job's name."""
+    folder: str
+    """Its folder on the site, in which its job works."""
+    job_id: str
+    token: str = ""
+    """Random text in its job's comment."""
+    metrics_offset: int = 0
+    """Bytes of metrics.jsonl that are known."""
+    anew: bool = False
+    """Those bytes are of another file: it was rewritten and is read from its start."""
+    has_binding: bool = False
+    attempt: int = 1
+    """The last one known; the binding of a later one is news."""
+    exits: int = 0
+    """The last attempt whose exit file is known."""
+    attempts_read: int = 0
+    """Bytes of attempts.jsonl that are known."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """What the scheduler reports of a job. Times are epoch seconds."""
+
+    job_id: str
+    state: State
+    word: str
+    """The scheduler's own word."""
+    reason: str = ""
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    """For a running job: when its time limit ends it."""
+    nodes: str = ""
+    restarts: int = 0
+    exit_code: str = ""
+    partition: str = ""
+    signs: str = ""
+    """What tells whose job it is: its name and its comment, and its folder where that is known."""
+
+
+@dataclass(frozen=True)
+class ExitFile:
+    """What job.sh wrote after the launch returned; a job that was killed leaves none."""
+
+    attempt: int
+    rc: int
+    """Exit code of the first rank that failed, else of the launcher."""
+    rank: int | None
+    ended: float
+    job_id: str = ""
+    started: float | None = None
+    oom: bool = False
+    """Whether srun reported that this rank ran out of memory."""
+
+
+@dataclass(frozen=True)
+class Hang:
+    """What a running training says of a rank that does not move."""
+
+    sentence: str
+    said: float | None
+    """When it said so last, by its node's clock; it repeats it every few seconds."""
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """What a run's folder holds that was not known yet."""
+
+    log_sizes: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of the log, by attempt."""
+    exits: tuple[ExitFile, ...] = ()
+    binding: str | None = None
+    """binding.json, when it is there and was not known."""
+    hang: Hang | None = None
+    metrics: bytes = b""
+    """Whole new lines of metrics.jsonl."""
+    metrics_skipped: int = 0
+    """Bytes before them that stay at the site: the rest of a line too long for an answer."""
+    metrics_after: bytes | None = None
+    """The line before them, where it is short; in the same file it is the last one known."""
+    metrics_anew: bool = False
+    """The file is not the one whose bytes are known; none of its lines are here."""
+    more_metrics: bool = False
+    """There are more lines than one answer holds."""
+    attempts: bytes = b""
+    """Whole new lines of attempts.jsonl."""
+    missing: bool = False
+    """The folder itself is not there."""
+    cancelled: bool = False
+    """A cancel left its mark there: the run's job is to end, and no attempt is to begin."""
+    claim: str = ""
+    """The job that has the claim, where it is another one than the run's job as it is known."""
+
+
+@dataclass(frozen=True)
+class Poll:
+    """The answer to one poll of a site, for all watched runs at once."""
+
+    jobs: Mapping[str, JobStatus]
+    """By run; without an entry the site does not know the run's job. A job that has its id but is
+    another's counts for nothing."""
+    files: Mapping[str, RunFiles]
+    """By run."""
+    warning: str = ""
+    """Why the scheduler could not be asked; nothing is then known of the jobs."""
+    clock: float | None = None
+    """The site's clock, epoch seconds."""
+    gone: frozenset[str] = frozenset()
+    """Runs whose jobs the queue was asked for and does not have (any more). What `jobs` has of one
+    of them comes from accounting."""
+    silent: str = ""
+    """Why accounting could not be asked for them; empty when it was asked, or need not be."""
+    others: tuple[str, ...] = ()
+    """The signs of the person's other jobs that have not ended: a job of a run that was given up
+    may be one of them."""
+
+
+class Scheduler(Protocol):
+    """Jobs of one site. One contract test suite runs on every implementation."""
+
+    def command(self) -> str:
+        """Return the submit command as the preview shows it and the site runs it."""
+        ...
+
+    def submit(self, submission: Submission) -> Answer:
+        """Create the job once: a second call for the same submission finds the first one's job.
+
+        What the submit command prints and its exit status prove nothing. QUEUED means that the
+        claim or the queue has the job; REFUSED that the queue has none, and that the claim is
+        taken, so that a job that still appears ends at once.
+
+        Raises:
+            LinkLost: the reply was lost; ask `settle`, never `submit` again.
+        """
+        ...
+
+    def settle(
+        self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
+    ) -> Answer:
+        """Return the outcome of a submission whose reply was lost; creates nothing.
+
+        When the submit step began at least `grace` seconds ago by the site's own clock, `deep` also
+        asks accounting, and `void` takes the claim when there is no sign of a job: a job that still
+        appears then ends at once, and the answer is NOT_SENT or REFUSED. Where the claim is
+        void already, such a job is cancelled.
+        """
+        ...
+
+    def poll(self, watches: Sequence[Watch]) -> Poll:
+        """Poll all `watches` in one request, with at most one query of the queue.
+
+        Accounting is asked only for jobs that the queue no longer has.
+        """
+        ...
+
+    def overview(self, budget: str) -> "Overview":
+        """Return nodes, queue, reservations and the site's `budget` command, in one request.
+
+        Raises:
+            LinkError: the site could not be asked.
+        """
+        ...
+
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[Gpu, ...]":
+        """Return what the GPUs of a running job's nodes do now; one step of the job, one request.
+
+        Raises:
+            RefusedError: the step could not start, or there is nothing to read.
+            LinkError: the site could not be asked.
+        """
+        ...
+
+    def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
+        """Cancel the jobs of `watches`: none of them, and no attempt that follows, trains any more.
+
+        First a mark is left in each run's folder, which every attempt reads before anything else.
+        In the same request, just before, each job is checked to be the run's: nothing is done to
+        another job that has its id. A job that has ended is no error. A run whose job is not known
+        is marked, and cancelled where the queue has it.
+
+        Returns:
+            The runs whose jobs the queue does not have, each with a sentence that says so.
+
+        Raises:
+            OutcomeUnknown: queue and mark do not say that nothing more can start.
+            RefusedError: the scheduler refused, and the job goes on.
+        """
+        ...

@@ -1,0 +1,194 @@
+"""Whether a host's key may be trusted: by known_hosts, by what the site publishes, by the person.
+
+The decisions are those of OpenSSH (`check_host_key` in its sshconnect.c), with these differences:
+a key that the site publishes is trusted without a question; `StrictHostKeyChecking no` is `ask`.
+Certificates of hosts (`@cert-authority`) are not used: the key inside one counts.
+"""
+
+import shlex
+from collections.abc import Mapping
+
+from lumitui.remote.site.errors import LinkError
+from lumitui.remote.ssh.config import HostConfig, Trust
+from lumitui.remote.ssh.prompts import Ask, Question
+from lumitui.remote.ssh.trust.command import command_lines
+from lumitui.remote.ssh.trust.known_hosts import (
+    HostKey,
+    KnownKey,
+    keys_in_files,
+    keys_in_lines,
+    remember,
+)
+from lumitui.remote.ssh.trust.revoked import check_revoked
+
+_COMMAND = "KnownHostsCommand"
+
+
+def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
+    """Return the key types to request first: those known and good, else those published."""
+    trust = host.trust
+    known = keys_in_files(trust, trust.name)
+    known += keys_in_lines(command_lines(trust, None, "ORDER"), trust.name, _COMMAND)
+    revoked = {item.key.blob for item in known if item.marker == "@revoked"}
+    good = [item for item in known if not item.marker and item.key.blob not in revoked]
+    types = {item.key.type for item in good} or set(published)
+    return types | ({"rsa-sha2-512", "rsa-sha2-256"} if "ssh-rsa" in types else set())
+
+
+def check(
+    host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask, peer: str = ""
+) -> None:
+    """Return if `shown` may be trusted; a key that is trusted for the first time is recorded.
+
+    Args:
+        host: what the ssh configuration says of the host.
+        shown: the key that it showed.
+        published: key type -> fingerprint, as the site publishes them.
+        ask: puts a question to the person.
+        peer: the address that was reached; empty: not known.
+
+    Raises:
+        LinkError: the key is revoked, differs from the known or the published one, or was not
+            accepted by the person.
+    """
+    trust = host.trust
+    check_revoked(trust.revoked, trust.name, shown.blob, shown.fingerprint)
+    known = keys_in_files(trust, trust.name)
+    known += keys_in_lines(command_lines(trust, shown, "HOSTNAME"), trust.name, _COMMAND)
+    _refuse_marked(known, trust.name, shown)
+    if trust.check_address and peer and not (peer.startswith("127.") or peer == "::1"):
+        _check_address(host, shown, peer)
+    expected = published.get(shown.type, "").rstrip("=")
+    plain = [item for item in known if not item.marker]
+    if any(item.key.blob == shown.blob for item in plain):
+        return
+    if plain:
+        raise _changed(trust.name, shown, plain, renewed=expected == shown.fingerprint)
+    bare = keys_in_files(trust, trust.bare_name) if trust.bare_name else []
+    _refuse_marked(bare, trust.bare_name, shown)
+    if any(item.key.blob == shown.blob and not item.marker for item in bare):
+        return
+    if expected and expected != shown.fingerprint:
+        raise LinkError(
+            f"{trust.name} shows the host key {shown.fingerprint}, but the site publishes "
+            f"{expected}.",
+            "Someone may be intercepting the connection, or the profile is out of date: "
+            "compare both with the site's web pages.",
+        )
+    _accept(host, shown, published=bool(expected), ask=ask, remarks=_remarks(known, bare))
+    remember(trust, shown)
+
+
+def _accept(
+    host: HostConfig, shown: HostKey, *, published: bool, ask: Ask, remarks: list[str]
+) -> None:
+    """Return if the new key `shown` is accepted, by the configuration or the person."""
+    trust = host.trust
+    said = " ".join([*remarks, f"The host key of {trust.name}, {shown.fingerprint}, is not known"])
+    if trust.strict == "yes":
+        compared = "It is the key that the site publishes." if published else "Compare it first."
+        raise LinkError(
+            f"{said}, and StrictHostKeyChecking is yes.",
+            f"{compared} Add it to {_first_file(trust)}: log in once with ssh and "
+            "-o StrictHostKeyChecking=ask.",
+        )
+    if published or (trust.strict == "accept-new" and trust.files):
+        return
+    if not trust.files:
+        raise LinkError(
+            f"{said}, and UserKnownHostsFile names no file to which it could be added.",
+            "Name one in the ssh configuration.",
+        )
+    if host.batch:
+        raise LinkError(
+            f"{said}, and with BatchMode nobody may be asked.",
+            f"Compare it with the key that the site publishes, and add it to {trust.files[0]}.",
+        )
+    _ask(host, shown, ask, remarks)
+
+
+def _first_file(trust: Trust) -> str:
+    return str(trust.files[0]) if trust.files else "a file of known host keys"
+
+
+def _refuse_marked(known: list[KnownKey], name: str, shown: HostKey) -> None:
+    for item in known:
+        if item.marker == "@revoked" and item.key.blob == shown.blob:
+            raise LinkError(
+                f"The host key of {name}, {shown.fingerprint}, is revoked in {item.place}.",
+                "Do not log in; ask the site's support.",
+            )
+
+
+def _check_address(host: HostConfig, shown: HostKey, peer: str) -> None:
+    """Return if no other key is known for the address (CheckHostIP).
+
+    OpenSSH asks the person here when StrictHostKeyChecking is `ask`.
+    """
+    name = peer if host.port == 22 else f"[{peer}]:{host.port}"
+    known = keys_in_files(host.trust, name)
+    known += keys_in_lines(command_lines(host.trust, shown, "ADDRESS"), name, _COMMAND)
+    _refuse_marked(known, name, shown)
+    plain = [item for item in known if not item.marker]
+    if plain and all(item.key.blob != shown.blob for item in plain):
+        raise _changed(name, shown, plain, renewed=False)
+
+
+def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool) -> LinkError:
+    """Return the error of a host that shows another key than those that are known of it.
+
+    A key of another type counts as changed too, as in OpenSSH: an attacker chooses the type.
+    """
+    old = next((item for item in plain if item.key.type == shown.type), plain[0])
+    kind = "" if old.key.type == shown.type else f" ({old.key.type})"
+    other = "" if not kind else f" ({shown.type})"
+    file = old.place.rpartition(":")[0]
+    remedy = (
+        f"correct what {_COMMAND} prints."
+        if file == _COMMAND
+        else f"remove the old one with: ssh-keygen -R {shlex.quote(name)} -f {shlex.quote(file)}"
+    )
+    return LinkError(
+        f"The host key of {name} changed: {old.key.fingerprint}{kind} is known ({old.place}), "
+        f"{shown.fingerprint}{other} was shown.",
+        (
+            "The site now publishes the new key; "
+            if renewed
+            else "Someone may be intercepting the connection. Only if the site has announced "
+            "the new key, "
+        )
+        + remedy,
+    )
+
+
+def _remarks(known: list[KnownKey], bare: list[KnownKey]) -> list[str]:
+    """Return what a person should know before they accept a key that is not in `known`."""
+    remarks = [
+        f"An authority vouches for this host ({item.place}, @cert-authority), but lumitui "
+        "cannot check host certificates; it needs the host's own key."
+        for item in known
+        if item.marker == "@cert-authority"
+    ]
+    others = [item for item in bare if not item.marker]
+    remarks += [
+        f"Another key is known for the name without the port: {item.key.type} ({item.place})."
+        for item in others[:1]
+    ]
+    return remarks
+
+
+def _ask(host: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
+    name = host.trust.name
+    lines = [
+        f"{name} is not known yet. Its {shown.type} host key is",
+        shown.fingerprint,
+        *remarks,
+        "Is this the key that the site publishes? (yes/no)",
+    ]
+    answer = ask(Question("\n".join(lines), secret=False, kind="host-key"))
+    if (answer or "").strip().lower() not in ("yes", "y"):
+        words = f"The host key of {name}, {shown.fingerprint}, was not accepted."
+        raise LinkError(
+            " ".join([words, *remarks]),
+            "Compare it with the key that the site publishes, and connect again.",
+        )

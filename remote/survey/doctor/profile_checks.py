@@ -1,0 +1,258 @@
+"""A profile checked by itself: mistakes with their lines, and what is unwise there."""
+
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lumitui.remote.site import walltime
+from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.validation import Mistakes
+from lumitui.remote.site.reading.yaml_document import Document, NotYaml, Place, read_document
+from lumitui.remote.site.sites import Sites
+
+_GIB = {"": 1 / 1024, "K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0}
+_SOURCE = re.compile(r"#.*\b(source|guess|choice)\b", re.IGNORECASE)
+_POLITE = 15
+"""Seconds between two polls below which a site's login node suffers."""
+_ENDLESS = 100 * 86_400
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something that is wrong or unwise, and where."""
+
+    line: int
+    severity: Literal["error", "warning"]
+    message: str
+
+
+Found = tuple[Place, str]
+"""A place of the profile and what is unwise there."""
+
+
+def lint(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
+    """Return what is wrong with the profile in a file, by line; (): nothing.
+
+    `folders` hold the profiles that it may extend. It is read under the name of its file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    misnamed: tuple[Remark, ...] = ()
+    try:
+        document = read_document(path)
+        misnamed = tuple(_of_name(path, document))
+        site = _load(path, folders)
+    except Mistakes as error:
+        own = [one for one in error.mistakes if one.where.startswith(f"{path}:")]
+        other = "" if own else "in a profile that it extends: "
+        mistakes = [
+            Remark(one.line if own else 1, "error", f"{other}{one.keys}: {one.message}")
+            for one in own or error.mistakes
+        ]
+        return tuple(sorted((*misnamed, *mistakes), key=lambda one: one.line))
+    except NotYaml as error:
+        return (Remark(error.line, "error", error.message),)
+    found = [one for rule in RULES for one in rule(site, document)]
+    remarks = [
+        Remark(document.line(place), "warning", _said(place, words)) for place, words in found
+    ]
+    return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.line, one.message)))
+
+
+def _of_name(path: Path, document: Document) -> Iterator[Remark]:
+    """Yield that `name:` is not the name of the file, which is how runs find their site."""
+    name = document.data.get("name", path.stem)
+    if name != path.stem:
+        words = f"name: {name!r} is not {path.stem!r}, the name of the file; correct it, or leave"
+        yield Remark(document.line(("name",)), "error", f"{words} `name:` out")
+
+
+def _said(place: Place, words: str) -> str:
+    key = ".".join(part for part in place if isinstance(part, str))
+    return f"{key}: {words}" if key else words
+
+
+def _load(path: Path, folders: Sequence[Path]) -> Site:
+    """Return the site of a file that may be in no folder of profiles.
+
+    Raises:
+        InputError: a mistake; its places are those of the file itself.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / f"{path.stem}.yaml"
+        # A wrong name hides no other finding; lines keep their numbers.
+        name = f"name: {json.dumps(path.stem)}"
+        text = re.sub(r"^name:.*$", lambda _: name, path.read_text("utf-8"), flags=re.MULTILINE)
+        copy.write_text(text, "utf-8")
+        try:
+            return Sites((Path(place), *folders)).load(path.stem)
+        except Mistakes as error:
+            mistakes = tuple(
+                type(one)(one.place, one.where.replace(str(copy), str(path)), one.line,
+                          one.message, one.near)
+                for one in error.mistakes
+            )  # fmt: skip
+            raise Mistakes(error.message, error.hint, mistakes) from error
+        except InputError as error:
+            raise InputError(error.message.replace(str(copy), str(path)), error.hint) from error
+
+
+# -- what is unwise: each rule yields places and sentences
+
+
+def _cores(site: Site, document: Document) -> Iterator[Found]:
+    node = site.node
+    if node.on_cpu:
+        return
+    usable = len(node.usable_cores)
+    if site.cores_per_gpu * node.gpus > usable:
+        words = (
+            f"{node.gpus} ranks with {site.cores_per_gpu} cores each need more than the {usable}"
+        )
+        yield ("cores_per_gpu",), f"{words} usable cores of a node"
+    if not node.gpu_cores:
+        yield (
+            ("node", "gpu_cores"),
+            (
+                "missing, so that no rank is bound and nothing is proved; "
+                f"`lumitui doctor {site.name} --probe` measures them"
+            ),
+        )
+        return
+    sizes = sorted({len(cores) for cores in node.cores_of_gpu})
+    if len(sizes) > 1:
+        words = " and ".join(map(str, sizes))
+        yield ("node", "gpu_cores"), f"ranks get {words} cores; the fewest decide the speed"
+    elif sizes[0] > site.cores_per_gpu and len(node.usable_cores) >= sizes[0] * node.gpus:
+        yield (
+            ("cores_per_gpu",),
+            (f"{site.cores_per_gpu}, but the cores near to each GPU are {sizes[0]}"),
+        )
+    left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
+    if left and sizes[0] * node.gpus + node.gpus <= usable:
+        yield ("node", "gpu_cores"), f"cores {format_cores(left)} belong to no GPU"
+    for key in ("gpu_bus", "gpu_numa"):
+        if not getattr(node, key):
+            yield ("node", key), "missing, so that the order of the GPUs is not proved"
+    numbers = Counter(node.gpu_bus)
+    if twice := [bus for bus in numbers if numbers[bus] > 1]:
+        yield ("node", "gpu_bus"), f"{', '.join(twice)} is listed twice; each GPU has its own"
+
+
+def _memory(site: Site, document: Document) -> Iterator[Found]:
+    have = site.node.memory_gib
+    for key, share in (("memory_per_gpu", site.node.gpus), ("memory_per_node", 1)):
+        text = getattr(site, key)
+        match = re.fullmatch(r"(\d{1,9})([KMGT]?)", text)
+        if text and not match:
+            yield (key,), f"{text!r} is no amount of memory like 60G"
+        elif match and int(match[1]) * _GIB[match[2]] * share > have:
+            yield (key,), f"{text} for all GPUs of a node is more than its {have} GiB"
+
+
+def _partitions(site: Site, document: Document) -> Iterator[Found]:
+    if not site.partitions:
+        yield ("partitions",), "there is none, so that no job can be sent"
+    for name, item in site.partitions.items():
+        at: Place = ("partitions", name)
+        if (item.max_gpus_per_node or 0) > site.node.gpus:
+            yield (*at, "max_gpus_per_node"), f"a node has {site.node.gpus}"
+        if item.min_gpus and item.max_gpus and item.min_gpus > item.max_gpus:
+            yield (*at, "min_gpus"), f"is more than max_gpus, {item.max_gpus}"
+        if item.grows_to == name:
+            yield (*at, "grows_to"), "is the partition itself; name a larger one, or leave it out"
+        larger = site.partitions.get(item.grows_to or "")
+        if larger and larger.max_nodes < item.max_nodes:
+            yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}"
+        if site.scheduler == "slurm" and _bills_nothing(item.billing.model_dump()):
+            yield (*at, "billing"), "costs nothing, so that no price is ever shown"
+        limit = walltime.seconds_of(item.max_time)
+        if limit >= _ENDLESS:
+            yield (*at, "max_time"), "stands for no limit; a site rarely means that"
+        if any(walltime.seconds_of(one.max_time) > limit for one in item.max_time_of):
+            yield (*at, "max_time_of"), "a smaller job may be longer than a larger one; is it so?"
+
+
+def _bills_nothing(billing: dict[str, object]) -> bool:
+    rates = [value for key, value in billing.items() if key.startswith("per_")]
+    return not any(rates)
+
+
+def _host(site: Site, document: Document) -> Iterator[Found]:
+    if site.scheduler != "slurm":
+        return
+    if not site.hosts.fingerprints:
+        yield ("hosts",), "no published host keys, so that the first login is not checked"
+    if site.poll_seconds < _POLITE:
+        yield (
+            ("poll_seconds",),
+            f"every {site.poll_seconds:g} s is a burden for a shared login node",
+        )
+    if "{user}" not in site.work_root and "{home}" not in site.work_root:
+        yield ("work_root",), "has no {user}: the folders of two people would be one"
+    example = site.account.example
+    if example and not re.search(site.account.pattern, example):
+        yield ("account", "example"), f"{example!r} does not have the form of account.pattern"
+
+
+def _words(site: Site, document: Document) -> Iterator[Found]:
+    data = site.model_dump()
+    for number, key in enumerate(site.unverified):
+        if not _has(data, key.split(".")):
+            yield ("unverified", number), f"{key} is no key of this profile"
+    if site.retired and not site.replaced_by:
+        yield ("retired",), "names no `replaced_by`, where people can go"
+
+
+def _has(data: object, keys: Sequence[str]) -> bool:
+    for at, key in enumerate(keys):
+        if not isinstance(data, dict):
+            return False
+        rest = ".".join(keys[at:])
+        if rest in data:  # a name may have dots
+            return True
+        if key not in data:
+            return False
+        data = data[key]
+    return True
+
+
+def _sources(site: Site, document: Document) -> Iterator[Found]:
+    """Yield the blocks of facts that say nowhere where they come from."""
+    if site.scheduler != "slurm":
+        return
+    try:
+        rows = Path(document.name).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    if not any(_SOURCE.search(row) for row in rows):
+        yield (), "no `# source:` comment says where a fact comes from"
+        return
+    for key in ("node", "partitions", "containers", "environment"):
+        block = document.data.get(key)
+        if not isinstance(block, dict) or not block:
+            continue
+        first = document.line((key,))
+        last = max(document.line((key, str(name))) for name in block)
+        end = next(
+            (at for at in range(last, len(rows)) if re.match(r"[^\s#]", rows[at])), len(rows)
+        )
+        above = first - 1
+        while above and rows[above - 1].startswith("#"):
+            above -= 1
+        if not any(_SOURCE.search(row) for row in rows[above:end]):
+            yield (key,), "no `# source:` comment says where these facts come from"
+
+
+RULES: tuple[Callable[[Site, Document], Iterator[Found]], ...] = (
+    _cores, _memory, _partitions, _host, _words, _sources,
+)  # fmt: skip
+"""What makes a profile unwise; a new rule is one function here."""

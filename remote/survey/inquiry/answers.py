@@ -1,0 +1,212 @@
+"""What a site answered to an inquiry, read within limits; no bytes make it raise.
+
+Formats: sacctmgr(1) with -n -P, squeue(1), `scontrol show partition -o`, df(1) with -P, and
+`sbatch --test-only`, whose times are epoch seconds by SLURM_TIME_FORMAT=%s.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lumitui.remote.site import walltime
+from lumitui.remote.site.answer_fields import MOST_WORDS, count, lines, moment
+from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
+
+MOST_ROWS = 2_000
+"""Most jobs, associations or QOS that are read."""
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Space:
+    """How full a file system is, from 0 to 1."""
+
+    mount: str
+    blocks: float
+    files: float | None
+    """None: the file system does not count them."""
+
+
+@dataclass(frozen=True)
+class PathState:
+    """What stands at a path."""
+
+    path: str
+    kind: Literal["none", "link", "file", "folder", "other"]
+    """`none`: nothing; `link`: it leads nowhere."""
+    readable: bool
+    writable: bool
+    above: str
+    """It, or the nearest folder above it that is there."""
+    above_writable: bool
+    space: Space | None = None
+
+
+@dataclass(frozen=True)
+class OwnJob:
+    """A job of the person that has not ended."""
+
+    state: str
+    partition: str
+    qos: str
+    account: str
+
+
+@dataclass(frozen=True)
+class Association:
+    """What the person may do with one account; None: without a limit."""
+
+    account: str
+    partition: str
+    """"" on all of them."""
+    qos: tuple[str, ...]
+    max_jobs: int | None
+    max_submit: int | None
+
+
+@dataclass(frozen=True)
+class Qos:
+    """A quality of service, and how many jobs one person may have in it; None: any number."""
+
+    name: str
+    max_jobs: int | None
+    max_submit: int | None
+
+
+@dataclass(frozen=True)
+class PartitionNow:
+    """A partition as Slurm has it; None: without a limit."""
+
+    name: str
+    state: str
+    seconds: int | None
+    """The longest time limit."""
+    nodes: int | None
+    """The most nodes of a job."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `sbatch --test-only` said of the script."""
+
+    accepted: bool
+    start: float | None
+    """When it would start by now, in epoch seconds."""
+    words: str
+    """Why it was refused, in Slurm's words."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that a site said; what is in `faults` is empty."""
+
+    paths: tuple[PathState, ...] = ()
+    jobs: tuple[OwnJob, ...] = ()
+    associations: tuple[Association, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    partition: PartitionNow | None = None
+    trial: Trial | None = None
+    quotas: tuple[QuotaRow, ...] = ()
+    budgets: tuple[BudgetRow, ...] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why a part could not be had, in a sentence."""
+
+
+def path_state(path: str, text: str) -> PathState | None:
+    """Return what is said of `path`; None: nothing that can be used."""
+    first, *more = [*lines(text), ""]
+    row = first.split("|", 4)
+    kinds: dict[str, Literal["none", "link", "file", "folder", "other"]] = {
+        "none": "none", "link": "link", "file": "file", "folder": "folder", "other": "other",
+    }  # fmt: skip
+    if len(row) != 5 or (kind := kinds.get(row[0])) is None:
+        return None
+    found = [fill for line in more if (fill := _fill_of(line))]
+    blocks, inodes = [*found, None, None][:2]
+    space = None
+    if blocks and blocks[0] is not None:
+        space = Space(blocks[1], blocks[0], inodes[0] if inodes else None)
+    return PathState(path, kind, row[1] == "r", row[2] == "w", row[4][:4096], row[3] == "w", space)
+
+
+def _fill_of(line: str) -> tuple[float | None, str] | None:
+    """Return which part of a file system is used by a row of df, and its mount."""
+    row = line.split(None, 5)
+    if len(row) != 6 or not row[5].startswith("/"):
+        return None
+    total, used, free = (count(word) for word in row[1:4])
+    if total is None or used is None or free is None:
+        return None, row[5][:_LONGEST]
+    # Without the part that only root may fill; a file system may count no files at all.
+    return (used / (used + free) if used + free else None), row[5][:_LONGEST]
+
+
+def _rows(text: str, fields: int) -> Iterator[list[str]]:
+    for number, line in enumerate(lines(text)):
+        if number >= MOST_ROWS:
+            return
+        row = [word.strip()[:_LONGEST] for word in line.split("|")]
+        if len(row) == fields:
+            yield row
+
+
+def own_jobs(text: str) -> tuple[OwnJob, ...]:
+    """Return the person's jobs, by squeue."""
+    return tuple(OwnJob(*row) for row in _rows(text, 4) if row[0].isupper())
+
+
+def associations(text: str) -> tuple[Association, ...]:
+    """Return what the person may do with each account, by sacctmgr."""
+    return tuple(
+        Association(
+            account, partition, tuple(filter(None, qos.split(","))), count(jobs), count(submit)
+        )
+        for account, partition, qos, jobs, submit in _rows(text, 5)
+        if account
+    )
+
+
+def qualities(text: str) -> tuple[Qos, ...]:
+    """Return the QOS and their limits for one person, by sacctmgr."""
+    return tuple(
+        Qos(name, count(jobs), count(submit)) for name, jobs, submit in _rows(text, 3) if name
+    )
+
+
+def partition_now(text: str) -> PartitionNow | None:
+    """Return a partition by `scontrol show partition -o`; None: it says nothing of one."""
+    record = dict(re.findall(r"(?:^|\s)([A-Za-z]\w*)=(\S*)", text[:20_000]))
+    name, state = record.get("PartitionName", ""), record.get("State", "")
+    if not name or not state:
+        return None
+    try:
+        seconds: int | None = walltime.seconds_of(record.get("MaxTime", ""))
+    except ValueError:
+        seconds = None  # UNLIMITED, or nothing
+    return PartitionNow(
+        name[:_LONGEST], state[:_LONGEST], seconds, count(record.get("MaxNodes", ""))
+    )
+
+
+_START = re.compile(r"[Jj]ob \d+ to start at (\S+)")
+
+
+def trial(text: str) -> Trial | None:
+    """Return what sbatch said of the script; None: nothing that can be used."""
+    found = re.search(r"status=(\d{1,3})\s*\Z", text)
+    if not found:
+        return None
+    said = [row.strip() for row in lines(text[: found.start()]) if row.strip()]
+    start = next((m for row in said if (m := _START.search(row))), None)
+    if found[1] == "0" and start:
+        return Trial(True, moment(start[1]), "")
+    words = [
+        re.sub(r"^(sbatch: )?(error: )?(allocation failure: )?", "", row)
+        for row in said
+        if not _START.search(row)
+    ]
+    if found[1] == "0" or not words:
+        return None
+    told = "; ".join(dict.fromkeys(word.rstrip(".") for word in words[:2]))
+    return Trial(False, None, told[:MOST_WORDS])

@@ -1,0 +1,89 @@
+"""Rows of quotas and budgets, as a profile's patterns find them in what a site's command prints."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lumitui.remote.site.answer_fields import lines
+from lumitui.remote.site.meters import Budget, Quota
+
+_MOST_LINES = 500
+_LONGEST = 300
+"""Most characters of a line: a pattern must not search for long."""
+_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([kKMGTPE]?)i?B?")
+_STEPS = " KMGTPE"
+
+
+@dataclass(frozen=True)
+class QuotaRow:
+    """What a folder holds, and may hold."""
+
+    folder: str
+    used: float
+    """Bytes, in the units that the site prints."""
+    limit: float
+    files: float | None = None
+    file_limit: float | None = None
+
+    @property
+    def full(self) -> float:
+        """Return the part of the bytes that is used, 1 when all are."""
+        return self.used / self.limit if self.limit else 0.0
+
+    @property
+    def files_full(self) -> float:
+        """Return the part of the files that is used; 0 where they are not counted."""
+        return (self.files or 0.0) / self.file_limit if self.file_limit else 0.0
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """What an account was granted and has left, in the site's billing unit."""
+
+    account: str
+    left: float
+    limit: float | None = None
+
+
+def quota_rows(text: str, quota: Quota) -> tuple[QuotaRow, ...]:
+    """Return the rows of a site's own list of quotas."""
+    return tuple(row for found in _matches(text, quota.pattern) if (row := _quota_row(found)))
+
+
+def budget_rows(text: str, budget: Budget) -> tuple[BudgetRow, ...]:
+    """Return the accounts in what a site's command for the budget prints."""
+    return tuple(row for found in _matches(text, budget.pattern) if (row := _budget_row(found)))
+
+
+def amount(text: str | None, step: int) -> float | None:
+    """Return the number that `55T`, `8.2K` or `2.0M` is, `step` being 1000 or 1024; None: none."""
+    found = _NUMBER.fullmatch((text or "").strip().replace(",", "."))
+    if not found:
+        return None
+    return float(found[1]) * float(step) ** _STEPS.index((found[2] or " ").upper())
+
+
+def _matches(text: str, pattern: str) -> Iterator[dict[str, str | None]]:
+    known = re.compile(pattern)
+    for number, line in enumerate(lines(text[: _MOST_LINES * _LONGEST])):
+        if number >= _MOST_LINES:
+            return
+        if found := known.fullmatch(line.strip()[:_LONGEST]):
+            yield found.groupdict()
+
+
+def _quota_row(found: dict[str, str | None]) -> QuotaRow | None:
+    used, limit = amount(found.get("used"), 1024), amount(found.get("limit"), 1024)
+    if used is None or limit is None or not found.get("folder"):
+        return None
+    files, file_limit = amount(found.get("files"), 1000), amount(found.get("file_limit"), 1000)
+    return QuotaRow(str(found["folder"]), used, limit, files, file_limit)
+
+
+def _budget_row(found: dict[str, str | None]) -> BudgetRow | None:
+    used, limit = amount(found.get("used"), 1000), amount(found.get("limit"), 1000)
+    left = amount(found.get("left"), 1000)
+    if left is None and used is not None and limit is not None:
+        left = limit - used
+    account = found.get("account")
+    return BudgetRow(account, left, limit) if account and left is not None else None

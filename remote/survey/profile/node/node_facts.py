@@ -1,0 +1,279 @@
+"""From a node's report to a profile's facts: core lists, domains, buses, disks. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lumitui.remote.site.core_sets import format_cores, parse_cores
+from lumitui.remote.site.profile import Site
+from lumitui.remote.survey.profile import slurm_records as slurm
+from lumitui.remote.survey.profile.gpu_types import gpu_type
+from lumitui.remote.survey.profile.node.node_report import Disk, NodeReport
+
+_ROUTES = {"yes": "there is one", "proxy": "through a proxy", "no": "none"}
+Fact = str | tuple[str, ...]
+"""A value as YAML has it: everything is text."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key of the profile that the node contradicts, or that the profile did not have."""
+
+    place: tuple[str, ...]
+    value: Fact | None
+    """None: the key goes."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the node says of a profile."""
+
+    host: str
+    changes: tuple[Change, ...]
+    said: tuple[Change, ...]
+    """All that the node said, changed or as the profile has it: these keys are verified."""
+    notes: tuple[str, ...]
+    """Sentences: what could not be measured, and what is for a person to use."""
+
+    @property
+    def confirmed(self) -> tuple[tuple[str, ...], ...]:
+        """The keys that the node said."""
+        return tuple(one.place for one in self.said)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The cores of a node: each by the number of its first thread."""
+
+    cores: int
+    threads: int
+    reserved: frozenset[int]
+
+    @property
+    def usable(self) -> frozenset[int]:
+        return frozenset(range(self.cores)) - self.reserved
+
+
+def compare(report: NodeReport, site: Site) -> Measured:
+    """Return what is to be changed in `site`'s profile after what one of its nodes said."""
+    shape = _shape(report, site)
+    notes = list(_notes(report, site))
+    wanted: list[Change] = list(_shape_facts(shape, report, site))
+    wanted += _gpu_facts(shape, report, notes)
+    wanted += _cores_per_gpu(wanted, site)
+    wanted += _other_facts(report, site)
+    changes = [one for one in wanted if not _is_so(one, site)]
+    if any(one.place == ("node", "gpu_cores") for one in wanted):
+        changes += _without_excuse(site)
+    return Measured(report.host, tuple(changes), tuple(wanted), tuple(notes))
+
+
+def _shape(report: NodeReport, site: Site) -> _Shape:
+    every = frozenset[int]().union(*report.domains.values()) if report.domains else frozenset()
+    grouped = frozenset[int]().union(*report.threads) if report.threads else frozenset()
+    if every and grouped == every:
+        threads = max(len(group) for group in report.threads)
+    else:  # a container or a small machine hides the threads
+        threads = slurm.whole(report.slurm.get("ThreadsPerCore", "")) or site.node.threads_per_core
+    cores = len(every) // threads if every else site.node.cores
+    if listed := report.slurm.get("CPUSpecList", ""):
+        return _Shape(cores, threads, slurm.reserved(listed, cores, threads))
+    # Without Slurm's word: what a job that has the whole node does not get.
+    allowed = report.job & frozenset(range(cores))
+    if allowed and not report.slurm:
+        return _Shape(cores, threads, frozenset(range(cores)) - allowed)
+    kept = frozenset() if report.slurm else frozenset(parse_cores(site.node.reserved_cores))
+    return _Shape(cores, threads, kept)
+
+
+def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Change]:
+    if report.domains:
+        why = f"{len(report.domains)} memory domains in /sys/devices/system/node"
+        yield Change(("node", "cores"), str(shape.cores), why)
+        yield Change(("node", "threads_per_core"), str(shape.threads), why)
+    if report.slurm or report.job:
+        why = "CPUSpecList" if report.slurm else "what a job of the whole node does not get"
+        if shape.reserved or site.node.reserved_cores:
+            yield Change(("node", "reserved_cores"), format_cores(shape.reserved), why)
+    if report.arch in ("x86_64", "aarch64"):
+        yield Change(("node", "architecture"), report.arch, "uname -m")
+    memory = slurm.whole(report.slurm.get("RealMemory", "")) // 1024
+    if 0 < memory < site.node.memory_gib:
+        yield Change(("node", "memory_gib"), str(memory), "RealMemory")
+
+
+def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[Change]:
+    gpus = report.gpus
+    if not gpus:
+        notes.append("No driver shows a GPU on the node, so their cores cannot be measured.")
+        return
+    if report.sliced:
+        notes.append("The GPUs are parted (MIG): cores are near to a whole GPU, not to a part.")
+        return
+    yield Change(("node", "gpus"), str(len(gpus)), "the driver")
+    yield Change(("node", "gpu_bus"), _buses([gpu.address for gpu in gpus]), "the driver's order")
+    if lost := _without_locality(report, shape):
+        listed = ", ".join(map(str, lost))
+        notes.append(
+            f"The kernel does not say which cores are near to GPU {listed} (memory domain -1, or "
+            "all cores of several domains), so no core list is measured. Ask the site for the "
+            "lists; `nvidia-smi topo -m` on a node may show them."
+        )
+        return
+    if all(gpu.domain is not None for gpu in gpus):
+        numbers = tuple(str(gpu.domain) for gpu in gpus)
+        yield Change(("node", "gpu_numa"), numbers, "/sys/bus/pci/devices/*/numa_node")
+    parts, why = shares([gpu.cores & shape.usable for gpu in gpus])
+    if not parts:
+        notes.append(f"The cores of the GPUs are not known: {why}.")
+        return
+    lists = tuple(format_cores(part) for part in parts)
+    yield Change(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
+    left = shape.usable - frozenset[int]().union(*parts)
+    if left:
+        notes.append(f"Cores {format_cores(left)} are near to no GPU, or stay over.")
+    if gpus[0].maker == "amd":
+        yield Change(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
+
+
+def _without_locality(report: NodeReport, shape: _Shape) -> list[int]:
+    """Return the GPUs whose place the kernel does not know.
+
+    A virtual node or a silent BIOS gives domain -1, and then all CPUs as local ones. On a node of
+    one domain that is known, all cores are near to every GPU, and that is a place.
+    """
+    every = frozenset(range(shape.cores))
+    several = len(report.domains) > 1
+    return [
+        number
+        for number, gpu in enumerate(report.gpus)
+        if gpu.cores and (gpu.domain is None or (several and every <= gpu.cores))
+    ]
+
+
+def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...], str]:
+    """Return the cores of each GPU, and why there are none.
+
+    GPUs with the same local cores share them in order, in blocks. All get as many as the one that
+    has the fewest, so that no rank waits for another.
+    """
+    if not all(local):
+        return (), "the kernel names no core that is local to each of them"
+    for one in local:
+        for other in local:
+            if one != other and one & other:
+                return (), "cores that are local to one are local to others, too"
+    parts: list[frozenset[int]] = []
+    for place, cores in enumerate(local):
+        together = [at for at, other in enumerate(local) if other == cores]
+        each = len(cores) // len(together)
+        start = together.index(place) * each
+        parts.append(frozenset(sorted(cores)[start : start + each]))
+    fewest = min(map(len, parts))
+    if not fewest:
+        return (), "there are fewer cores than GPUs"
+    return tuple(frozenset(sorted(part)[:fewest]) for part in parts), ""
+
+
+def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
+    """Return the buses alone where they tell the GPUs apart, as people write them."""
+    short = [address[5:7] for address in addresses]
+    plain = all(one.startswith("0000:") and one.endswith(":00.0") for one in addresses)
+    return tuple(short if plain and len(set(short)) == len(short) else addresses)
+
+
+def _cores_per_gpu(wanted: Sequence[Change], site: Site) -> Iterator[Change]:
+    counts = [
+        len(parse_cores(text))
+        for one in wanted
+        if one.place == ("node", "gpu_cores") and isinstance(one.value, tuple)
+        for text in one.value
+    ]
+    if counts and site.cores_per_gpu > min(counts):
+        # A job that asks for more would pay for cores that no rank's list has.
+        yield Change(("cores_per_gpu",), str(min(counts)), "as many as `gpu_cores` gives each")
+
+
+def _other_facts(report: NodeReport, site: Site) -> Iterator[Change]:
+    if report.gpu_memory_gib:
+        yield Change(("node", "gpu_memory_gib"), str(report.gpu_memory_gib), "its driver's tool")
+    if report.gpu_name and "node.gpu" in site.unverified:
+        yield Change(("node", "gpu"), report.gpu_name, "nvidia-smi")
+    if report.internet in ("yes", "no", "proxy"):
+        why = "a connection from the node to port 443 of three hosts"
+        reached = "false" if report.internet == "no" else "true"
+        yield Change(("internet_on_compute_nodes",), reached, why)
+    if report.disks:
+        yield from _disk_facts(report.disks, site)
+
+
+def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[Change]:
+    real = [one for one in disks if one.writable and not one.is_memory and not one.is_shared]
+    # A variable names the same folder for every job, or the job's own.
+    best = max(real, key=lambda one: (one.free_gib, one.name == one.path), default=None)
+    if best:
+        words = f"{best.free_gib} GiB free in {best.name} ({best.kind})"
+    else:
+        words = "none; /tmp is in memory and counts as the job's"
+    if not site.node.local_disk or "node.local_disk" in site.unverified:
+        yield Change(("node", "local_disk"), words, "df on the node")
+    folder = best or next((one for one in disks if one.path == "/tmp" and one.writable), None)
+    if folder and (not site.node_folder or "node_folder" in site.unverified):
+        yield Change(("node_folder",), folder.name, "a folder of the node's own")
+
+
+def _is_so(change: Change, site: Site) -> bool:
+    """Return whether the profile has this value already."""
+    value: object = site
+    for key in change.place:
+        value = getattr(value, key)
+    if change.place == ("node", "gpu_cores") and isinstance(change.value, tuple):
+        known = [frozenset(parse_cores(text)) for text in site.node.gpu_cores]
+        return known == [frozenset(parse_cores(text)) for text in change.value]
+    if change.place == ("node", "reserved_cores") and isinstance(change.value, str):
+        return set(parse_cores(str(value))) == set(parse_cores(change.value))
+    if change.place == ("node", "gpu_bus") and isinstance(change.value, tuple):
+        return _buses([_whole(one) for one in site.node.gpu_bus]) == change.value
+    if isinstance(value, tuple):
+        return tuple(map(str, value)) == change.value
+    return (str(value).lower() if isinstance(value, bool) else str(value)) == change.value
+
+
+def _whole(bus: str) -> str:
+    return bus if len(bus) > 7 else f"0000:{bus}" if len(bus) > 2 else f"0000:{bus}:00.0"
+
+
+def _without_excuse(site: Site) -> Iterator[Change]:
+    """Yield that the sentence on missing core lists goes."""
+    default = type(site.node).model_fields["no_gpu_cores"].default
+    if site.node.no_gpu_cores != default:
+        yield Change(("node", "no_gpu_cores"), None, "the core lists are known now")
+
+
+def _notes(report: NodeReport, site: Site) -> Iterator[str]:
+    if not report.complete:
+        yield f"The report of {report.host} is not whole; what it lacks is not judged."
+    if report.gpus and len(report.gpus) != site.node.gpus:
+        yield (
+            f"The node shows {len(report.gpus)} GPUs and the profile has {site.node.gpus}: does "
+            "the partition have other nodes?"
+        )
+    wrong = gpu_type(site.node.gpu), gpu_type(report.gpu_name)
+    if report.gpu_name and wrong[0] and wrong[1] and wrong[0] != wrong[1]:
+        yield f"The profile calls the GPU {site.node.gpu}; nvidia-smi calls it {report.gpu_name}."
+    if report.nics:
+        yield f"Network cards (name, memory domain, rate): {'; '.join(report.nics)}."
+    if report.commands:
+        yield f"On the node: {', '.join(sorted(report.commands))}."
+    if report.python:
+        torch = f" with torch {report.torch}" if report.torch else ", which has no torch"
+        yield f"python3 there is {report.python}{torch}."
+    elif report.complete and "python3" not in report.commands:
+        yield (
+            "There is no python3 on the node, so a job without a container finds none. Write into "
+            "the profile what loads it (`modules:`), its path (`python:`) or a container."
+        )
+    if report.internet:
+        yield f"A route from the node to the internet: {_ROUTES.get(report.internet, 'unknown')}."
+    if report.gpus and not report.gpu_memory_gib and "node.gpu_memory_gib" in site.unverified:
+        yield "No driver's tool told the memory of a GPU: node.gpu_memory_gib stays a guess."

@@ -1,0 +1,174 @@
+"""What a compute node said of itself (templates/node.sh), typed. Pure; never raises."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lumitui.remote.site.answer_fields import count, lines
+from lumitui.remote.site.core_sets import parse_cores
+from lumitui.remote.survey.profile import slurm_records as slurm
+
+_ADDRESS = re.compile(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])$", re.IGNORECASE)
+_MOST = 20_000
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+_SHARED = frozenset(
+    {"lustre", "nfs", "gpfs", "ceph", "beegfs", "fhgfs", "fuseblk", "panfs", "wekafs", "smb2"}
+)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU on the node's PCI bus."""
+
+    address: str
+    """`0000:c1:00.0`."""
+    domain: int | None
+    """Its memory domain; None: the kernel does not know."""
+    cores: frozenset[int]
+    """The CPUs that the kernel calls local to it."""
+    maker: str
+    """`nvidia`, `amd` or ""."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A folder of the node where a job may keep files."""
+
+    name: str
+    """A path, or a variable like `$TMPDIR`."""
+    path: str
+    kind: str
+    """The file system, as stat names it."""
+    free_gib: int
+    writable: bool
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether what is kept there takes the node's memory."""
+        return self.kind in _IN_MEMORY
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all nodes see the same files there."""
+        return self.kind in _SHARED
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """One node. What it did not say is empty or None."""
+
+    host: str
+    arch: str
+    allowed: Mapping[int, frozenset[int]]
+    """The CPUs of each rank."""
+    job: frozenset[int]
+    """The CPUs of the whole job; empty: unknown."""
+    domains: Mapping[int, frozenset[int]]
+    """The CPUs of each memory domain that has any."""
+    threads: tuple[frozenset[int], ...]
+    """The threads of each core."""
+    gpus: tuple[Gpu, ...]
+    """In the order in which the runtimes number them."""
+    gpu_name: str
+    gpu_memory_gib: int | None
+    sliced: bool
+    """Whether the GPUs are parted (MIG)."""
+    slurm: Mapping[str, str]
+    disks: tuple[Disk, ...]
+    nics: tuple[str, ...]
+    commands: Mapping[str, str]
+    python: str
+    torch: str
+    memory_gib: int | None
+    variables: Mapping[str, str]
+    internet: str
+    """`yes`, `no`, `proxy`, or "" where it was not tried."""
+    complete: bool
+
+
+def read(text: str) -> NodeReport:
+    """Return what the lines of all ranks say."""
+    rows: dict[str, list[list[str]]] = {}
+    for line in lines(text, most=_MOST):
+        key, _, rest = line.partition(" ")
+        rows.setdefault(key, []).append(rest.split())
+    memory = count(_word(rows, "memory"))
+    nvidia = [" ".join(row) for row in rows.get("nvidia", [])]
+    names = [part[3].strip() for part in (row.split(",") for row in nvidia) if len(part) > 3]
+    sizes = [count(part[1].strip()) for part in (row.split(",") for row in nvidia) if len(part) > 3]
+    amd = [" ".join(row) for row in rows.get("amd", [])]
+    known = [size for size in sizes if size]
+    gib = round(min(known) / 1024) if known else _amd_gib(amd)
+    records = slurm.records(" ".join(rows.get("slurm", [[]])[0]))
+    return NodeReport(
+        host=_word(rows, "host"),
+        arch=_word(rows, "arch"),
+        allowed={int(row[0]): _cpus("".join(row[1:])) for row in rows.get("allowed", [])
+                 if row and count(row[0]) is not None},
+        job=_cpus(_word(rows, "job")),
+        domains={number: cpus for number, cpus in _domains(rows) if cpus},
+        threads=tuple(filter(None, (_cpus("".join(row)) for row in rows.get("threads", [])))),
+        gpus=tuple(_gpus(rows)),
+        gpu_name=names[0][:60] if names and len(set(names)) == 1 else "",
+        gpu_memory_gib=gib or None,
+        sliced=any(part[2].strip() == "Enabled" for part in (row.split(",") for row in nvidia)
+                   if len(part) > 3),
+        slurm=records[0] if records else {},
+        disks=tuple(_disks(rows)),
+        nics=tuple(" ".join(row)[:80] for row in rows.get("nic", [])[:32]),
+        commands={row[0]: row[1] for row in rows.get("command", []) if len(row) == 2},
+        python=_word(rows, "python"),
+        torch=_word(rows, "torch"),
+        memory_gib=None if memory is None else memory >> 20,
+        variables={row[0]: " ".join(row[1:])[:200] for row in rows.get("variable", []) if row},
+        internet=_word(rows, "internet"),
+        complete="done" in rows,
+    )  # fmt: skip
+
+
+def _word(rows: Mapping[str, list[list[str]]], key: str) -> str:
+    return next((row[0][:200] for row in rows.get(key, []) if row), "")
+
+
+def _cpus(text: str) -> frozenset[int]:
+    try:
+        return frozenset(parse_cores(text))
+    except ValueError:
+        return frozenset()
+
+
+def _domains(rows: Mapping[str, list[list[str]]]) -> Iterator[tuple[int, frozenset[int]]]:
+    for row in rows.get("domain", []):
+        if len(row) == 2 and (number := count(row[0])) is not None and number <= 100_000:
+            yield number, _cpus(row[1])
+
+
+def _gpus(rows: Mapping[str, list[list[str]]]) -> Iterator[Gpu]:
+    for row in rows.get("gpu", [])[:64]:
+        match = _ADDRESS.match(row[0]) if row else None
+        if match is None:
+            continue
+        # CUDA has eight digits for the domain, the kernel four.
+        address = f"{(match[1] or '0000')[-4:]}:{match[2]}:{match[3]}".lower()
+        fields = [*row[1:], "", "", ""]
+        domain = count(fields[0])
+        maker = {"0x10de": "nvidia", "0x1002": "amd"}.get(fields[2], "")
+        yield Gpu(address, domain, _cpus(fields[1]), maker)
+
+
+def _disks(rows: Mapping[str, list[list[str]]]) -> Iterator[Disk]:
+    for row in rows.get("disk", [])[:32]:
+        if len(row) == 5 and (kib := count(row[2])) is not None:
+            yield Disk(row[0], row[4], row[1], kib >> 20, row[3] == "yes")
+
+
+def _amd_gib(rows: list[str]) -> int | None:
+    """Return the memory of a GPU from rocm-smi's table of bytes, by its heading."""
+    for number, row in enumerate(rows):
+        titles = row.split(",")
+        places = [at for at, title in enumerate(titles) if "VRAM Total Memory" in title]
+        if places:
+            found = [row.split(",")[places[0]] for row in rows[number + 1 :] if "," in row]
+            sizes = [size for size in (count(one.strip()) for one in found) if size]
+            return min(sizes) >> 30 if sizes else None
+    return None

@@ -1,0 +1,202 @@
+"""The container images of a site and what each holds, in one request."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lumitui.remote.site.answer_fields import count, json_of, last_words, short
+from lumitui.remote.site.container import Container
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.shell_text import fill, quote
+from lumitui.remote.transfer.environments.image_names import versions_in
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Transport
+
+ASKING_SECONDS = 100
+"""How long images are started on the login node, all together; one after the other."""
+_EACH_SECONDS = 30
+_MOST_IMAGES = 200
+_MOST_PACKAGES = 5_000
+
+_CONTENTS = """\
+import json, platform, runpy
+from importlib.metadata import distributions
+packages, at = {}, None
+for d in distributions():
+    name = (d.metadata["Name"] or "").lower().replace("_", "-")
+    packages.setdefault(name, d.version)
+    if name == "torch": at = d.locate_file("torch/version.py")
+built = runpy.run_path(str(at)) if at else {}
+print(json.dumps({"python": platform.python_version(), "packages": packages,
+                  "rocm": built.get("hip"), "cuda": built.get("cuda")}))
+"""
+"""Printed by the image's own Python. It does not import torch, which takes seconds and memory."""
+
+# An image that a link leads to is started once. `timeout` ends what hangs; nice leaves the login
+# node to people.
+_GENERATION = """\
+set +e
+{modules}
+for image in {globs}; do
+  [ -r "$image" ] || continue
+  real=$(readlink -f "$image") && facts=$(stat -Lc '%s %Y' "$image") || continue
+  begin image {generation} $facts; printf '%s\\n' "$image" "$real"; finish
+  case $seen in *"|$real|"*) continue;; esac
+  seen="$seen$real|"
+  [ {asked} = yes ] || continue
+  case {known} in *"|$real $facts|"*) continue;; esac
+  if [ "$(date +%s)" -ge "$end" ]; then
+    begin late; printf '%s\\n' "$real"; finish; continue
+  fi
+  begin contents; printf '%s\\n' "$real"
+  timeout -k 5 {each} nice -n 10 {call} "$image" {inside} -c {code} 2>&1 </dev/null
+  printf '\\nstatus %s\\n' "$?"; finish
+done
+"""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an image answered about itself."""
+
+    python: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Versions by name, the names as pip compares them."""
+    rocm: str = ""
+    cuda: str = ""
+    why_not: str = ""
+    """Why nothing is known; "": it answered."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image file of a site."""
+
+    generation: str
+    path: str
+    real: str
+    """The file that the path leads to, where it is a link."""
+    size: int
+    modified: int
+    named: Mapping[str, str]
+    """The versions that its name has."""
+    contents: Contents | None = None
+    """None: it was not asked."""
+
+    @property
+    def key(self) -> str:
+        """What it is recognised by later: another file of the same name is another image."""
+        return f"{self.real} {self.size} {self.modified}"
+
+
+@purpose("images")
+def find_images(transport: Transport, site: Site, known: Collection[str]) -> list[Image]:
+    """Return the images of `site`; those whose `key` is in `known` are not asked what they hold.
+
+    Raises:
+        RefusedError: the login node's shell refused.
+        LinkError: the site cannot be reached.
+    """
+    marker = new_marker()
+    result = transport.run(_script(site, known, marker), timeout=ASKING_SECONDS + 60.0)
+    if result.code:
+        raise RefusedError(
+            f"The images could not be listed: {last_words(result.err, default='no reason given')}.",
+            "Check with `lumitui doctor` that a login shell works there.",
+        )
+    images: dict[str, Image] = {}
+    answers: dict[str, Contents] = {}
+    for kind, *words, content in _records(result.out, marker):
+        path, _, rest = content.partition("\n")
+        if kind == "image":
+            image = _image(site, words, path, rest.strip())
+            if image and len(images) < _MOST_IMAGES:
+                images.setdefault(image.path, image)
+        elif kind == "late":
+            answers[path] = Contents(why_not="the time for asking was over")
+        elif kind == "contents":
+            answers[path] = _contents(rest)
+    return [
+        Image(
+            one.generation,
+            one.path,
+            one.real,
+            one.size,
+            one.modified,
+            one.named,
+            answers.get(one.real),
+        )
+        for one in images.values()
+    ]
+
+
+def _records(out: bytes, marker: str) -> Iterator[list[str]]:
+    for record in parse_records(out, marker):
+        if record.words:
+            yield [*record.words, record.content.decode("utf-8", "replace")]
+
+
+def _image(site: Site, words: list[str], path: str, real: str) -> Image | None:
+    generation, *numbers = [*words, "", "", ""][:3]
+    size, modified = map(count, numbers)
+    if generation not in site.containers or size is None or modified is None or not path:
+        return None
+    listing = site.containers[generation].listing
+    named = versions_in(real, listing.names) if listing else {}
+    named = named or (versions_in(path, listing.names) if listing else {})
+    return Image(generation, path, real, size, modified, named)
+
+
+def _contents(said: str) -> Contents:
+    line = next((row for row in said.splitlines() if row.startswith('{"python"')), "")
+    answer = json_of(line)
+    packages = answer.get("packages") if isinstance(answer, dict) else None
+    if not isinstance(answer, dict) or not isinstance(packages, dict):
+        if re.search(r"^status (124|137)$", said, re.MULTILINE):
+            return Contents(why_not=f"it did not answer in {_EACH_SECONDS} s")
+        words = re.sub(r"\n*status \d+\n*$", "", said)
+        return Contents(why_not=last_words(words, default="its Python said nothing"))
+    kept = {
+        short(name, 200): short(version, 100)
+        for name, version in list(packages.items())[:_MOST_PACKAGES]
+    }
+    numbers = [short(answer.get(name), 40) for name in ("python", "rocm", "cuda")]
+    return Contents(numbers[0], kept, numbers[1], numbers[2])
+
+
+def _script(site: Site, known: Collection[str], marker: str) -> str:
+    parts = [
+        _generation(name, container, known)
+        for name, container in site.containers.items()
+        if container.image or container.listing
+    ]
+    begin = f"{record_functions(marker)}\nseen='|' end=$(($(date +%s) + {ASKING_SECONDS}))\n"
+    # Modules are a login shell's; each generation loads its own in a shell of its own.
+    shells = [f"bash -lc {quote(begin + part)}" for part in parts]
+    return "\n".join(["LC_ALL=C; export LC_ALL", *shells, "exit 0"])
+
+
+def _generation(name: str, container: Container, known: Collection[str]) -> str:
+    listing = container.listing
+    globs = [
+        *(listing.paths if listing else ()),
+        *([quote(container.image)] * bool(container.image)),
+    ]
+    inside = container.python
+    if container.activate:
+        script = f'{container.activate}; exec "$@"'
+        inside = f"bash -c {quote(script)} activate {inside}"
+    return fill(
+        _GENERATION,
+        modules="\n".join(f"{line} >/dev/null 2>&1" for line in container.modules),
+        globs=" ".join(globs),
+        generation=quote(name),
+        asked="yes" if listing is None or listing.asked else "no",
+        known=quote("|" + "|".join(known) + "|"),
+        each=_EACH_SECONDS,
+        call=" ".join(map(quote, container.call)),
+        inside=inside,
+        code=quote(_CONTENTS),
+    )

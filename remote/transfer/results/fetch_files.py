@@ -1,0 +1,224 @@
+"""Files of a run brought back: listed, hashed, sent as one stream, and put in place when right.
+
+What a site says is never believed further than one file: a name, a size or a content that cannot
+be right is reported under that file's name, and the other files come.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lumitui.remote.site.run_folder import METRICS, attempt_log
+from lumitui.remote.transfer.results.digests import Digests, digests_of
+from lumitui.remote.transfer.results.fetch_targets import PlaceFault, Places
+from lumitui.remote.transfer.results.laptop_names import shown
+from lumitui.remote.transfer.results.listing import (
+    MOST_TROUBLES,
+    NotFetched,
+    list_again,
+    list_files,
+    portions,
+)
+from lumitui.remote.transfer.results.partial_files import Part, Parts
+from lumitui.remote.transfer.results.transfer import Wanted, transfer
+from lumitui.remote.transport.transport import Transport
+
+__all__ = ["FetchOutcome", "Fetched", "NotFetched", "fetch"]
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """One remote file that is now on this machine."""
+
+    name: str
+    """Its path below the remote folder."""
+    path: Path
+    size: int
+    """Bytes."""
+    fresh: bool
+    """Whether it was brought now; False: an equal file was here already."""
+
+
+@dataclass(frozen=True)
+class FetchOutcome:
+    """What a fetch brought, and what it did not."""
+
+    files: tuple[Fetched, ...]
+    left: tuple[NotFetched, ...] = ()
+    """Files that changed or vanished, cannot be read, or have no place here."""
+    links: tuple[str, ...] = ()
+    """Links that were not followed: to nothing, to folders, or out of the folder."""
+    unmatched: tuple[str, ...] = ()
+    """The patterns that brought nothing."""
+    troubles: tuple[str, ...] = ()
+    """The site's own words about what it could not read."""
+
+
+def fetch(
+    transport: Transport,
+    folder: str,
+    patterns: Sequence[str],
+    target: Path,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> FetchOutcome:
+    """Bring the files below remote `folder` that match `patterns` under `target`.
+
+    `patterns` are shell patterns (`checkpoints/*.pt`), relative to `folder`; a folder that fits
+    brings everything in it. Equal files are not brought again, and a file of which a cut fetch left
+    a part goes on where it was. A file that grows meanwhile comes as it was when it was listed; any
+    other file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch
+    between two pieces; whole files and parts stay.
+
+    Raises:
+        InputError: a pattern is absolute or leaves the folder, or too many files match.
+        RefusedError: the site could not read the folder.
+        AnswerUnusable: the site's answer is not what was asked for.
+        LumiError: the disk here is full, or `target` cannot be made.
+        LinkError, LinkLost: as `Transport`; whole files and parts stay.
+    """
+    listing = list_files(transport, folder, patterns, stop)
+    work = _Fetch(transport, folder, target, stop)
+    work.parts.sweep(listing.files)
+    lost = work.round(listing.files, _is_appended_to)
+    if lost and not stop():
+        # Once more, each up to its present size: a file that only grows comes now.
+        again = list_again(transport, folder, lost, stop)
+        still = work.round(again.files, lambda name: True)
+        for name in () if stop() else lost:
+            if name not in again.files:
+                work.leave(name, "it is gone or unreadable")
+            elif name in still:
+                changed = name in work.digests.sums
+                work.leave(name, "it changed meanwhile" if changed else work.digests.why(name))
+        work.troubles += again.troubles
+    if not stop():
+        work.parts.sweep()
+    return FetchOutcome(
+        tuple(sorted(work.done, key=lambda item: item.name)),
+        tuple(sorted((*listing.left.values(), *work.left), key=lambda item: item.name)),
+        listing.links,
+        listing.unmatched,
+        tuple(dict.fromkeys((*listing.troubles, *work.troubles)))[:MOST_TROUBLES],
+    )
+
+
+class _Fetch:
+    """One fetch: what has come so far, and what will not."""
+
+    def __init__(
+        self, transport: Transport, folder: str, target: Path, stop: Callable[[], bool]
+    ) -> None:
+        self.transport, self.folder, self.stop = transport, folder, stop
+        self.places = Places(target)
+        self.parts = Parts(target)
+        self.done: list[Fetched] = []
+        self.left: list[NotFetched] = []
+        self.troubles: list[str] = []
+        self.digests = Digests()
+        """What the site said of the files in the last round."""
+        self._over: set[str] = set()
+
+    def leave(self, name: str, reason: str) -> None:
+        """Give up one file."""
+        self._over.add(name)
+        self.left.append(NotFetched(shown(name), reason))
+
+    def round(self, sizes: Mapping[str, int], growing: Callable[[str], bool]) -> list[str]:
+        """Bring what has a place here; return the files that did not come as they were listed."""
+        asked = {name: size for name, size in sizes.items() if self._has_place(name, size)}
+        digests = digests_of(self.transport, self.folder, asked, growing, self.stop)
+        self.troubles += digests.troubles
+        self.digests = digests
+        missing: dict[tuple[str, int], list[Wanted]] = {}
+        for name, digest in digests.sums.items():
+            size = asked[name]
+            if self.places.holds(name, size, digest):
+                self._add(name, size, fresh=False)
+            else:
+                wanted = Wanted(name, size, digest, steady=not growing(name))
+                missing.setdefault((digest, size), []).append(wanted)
+        self._bring({same[0].name: same for same in self._fitting(missing.values())})
+        return [name for name in asked if name not in self._over]
+
+    def _has_place(self, name: str, size: int) -> bool:
+        """Whether `name` can be put here; else leave it, before the site reads a byte of it."""
+        try:
+            self.places.check(name)
+            free = self.places.free()
+            if size > free + self.parts.size(name) and self.places.size(name) != size:
+                raise PlaceFault(_too_large(size, free))
+        except PlaceFault as fault:
+            self.leave(name, str(fault))
+            return False
+        return True
+
+    def _fitting(self, missing: Iterable[list[Wanted]]) -> Iterator[list[Wanted]]:
+        """Yield the groups of equal files that fit on the disk together; leave the others."""
+        room = self.places.free()
+        for same in missing:
+            need = same[0].size * len(same) - self.parts.size(same[0].name)
+            if need <= room:
+                room -= max(0, need)
+                yield same
+                continue
+            for item in same:
+                self.leave(item.name, _too_large(item.size, max(0, room)))
+
+    def _bring(self, groups: Mapping[str, list[Wanted]]) -> None:
+        """Bring the first file of each group of equal files, and copy it to their other names."""
+        for portion in portions(list(groups)):
+            if self.stop():
+                return
+            files = [groups[name][0] for name in portion]
+            for wanted, came in transfer(self.transport, self.folder, files, self._part, self.stop):
+                if isinstance(came, str):
+                    self.leave(wanted.name, came)
+                elif came is not None:
+                    self._put(came, wanted)
+                    for twin in groups[wanted.name][1:]:
+                        self._copy(wanted, twin)
+
+    def _part(self, name: str, begun: bool) -> Part | None:
+        return self.parts.open(name) if not begun or self.parts.size(name) else None
+
+    def _put(self, part: Part, wanted: Wanted) -> None:
+        try:
+            self.places.put(part, wanted.name)
+        except PlaceFault as fault:
+            self.leave(wanted.name, str(fault))
+        else:
+            self._add(wanted.name, wanted.size, fresh=True)
+
+    def _copy(self, wanted: Wanted, twin: Wanted) -> None:
+        """Make a second file of the same content; where that fails, it is asked for again."""
+        if not self.places.holds(wanted.name, wanted.size, wanted.digest):
+            return
+        try:
+            part = self.places.copied(wanted.name, self.parts, twin.name)
+        except PlaceFault as fault:
+            self.leave(twin.name, str(fault))
+            return
+        if part.digest == twin.digest:
+            self._put(part, twin)
+        else:
+            part.discard()
+
+    def _add(self, name: str, size: int, *, fresh: bool) -> None:
+        self._over.add(name)
+        self.done.append(Fetched(name, self.places.target / name, size, fresh))
+
+
+def _is_appended_to(name: str) -> bool:
+    """Whether a running job appends to the file, so that its beginning is what was listed."""
+    last = name.rpartition("/")[2]
+    return last == METRICS or fnmatchcase(last, attempt_log("*"))
+
+
+def _too_large(size: int, room: int) -> str:
+    return f"it has {_amount(size)}, and this disk has room for {_amount(room)}"
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

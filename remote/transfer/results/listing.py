@@ -1,0 +1,300 @@
+"""The files of a run's folder that fit patterns: their names and sizes, by one request.
+
+Nothing is read yet, so a file of a terabyte costs no more than a small one, and the laptop decides
+what it has room for before the site hashes a byte.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from lumitui.remote.site.answer_fields import count
+from lumitui.remote.site.errors import AnswerUnusable, InputError
+from lumitui.remote.site.run_folder import LISTING_SECONDS, SECRETS
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, Question, ask, said_lines
+from lumitui.remote.transfer.results.laptop_names import NameFault, name_of, shown
+from lumitui.remote.transport.transport import Transport
+
+MOST_FILES = 50_000
+"""Most names of one list. Ten checkpoints of 1,024 ranks with two files each are 20,480; a run with
+a million files cannot be meant as a whole, and the list alone would take a minute and 1 GB."""
+MOST_LIST_BYTES = 32 << 20
+"""Most bytes of one list: 50,000 names of 600 bytes."""
+PORTION = 1 << 18
+"""Most bytes of names in one request, at four bytes a character: the words of one command may have
+as many on macOS, and the site's shell reads its script byte by byte."""
+MOST_TROUBLES = 5
+"""Most lines of the site's own words that are kept."""
+_KILLED = 126  # sh's status from 126 on: not started, not found, or 128 and the signal
+
+SIZES = r"""
+n=$(printf '\nx'); n=${n%x}
+if stat -Lc %s / >/dev/null 2>&1; then size() { stat -Lc %s "$@"; }
+elif stat -Lf %z / >/dev/null 2>&1; then size() { stat -Lf %z "$@"; }
+else size() { wc -c <"$1"; }; fi
+sizes() {
+  s=
+  [ $# -eq 1 ] || s=$( { size "$@" && echo all; } 2>/dev/null | head -c $((20 * $# + 20)))
+  case $s in *"$n"*"${n}all") s=${s%"${n}all"} ;; *) s= ;; esac
+  for f; do
+    if [ "$s" ]; then z=${s%%"$n"*}; s=${s#*"$n"}
+    else
+      z=$(size "$f" | head -c 40)
+      [ "$z" ] || { printf 'trouble stat\0'; continue; }
+    fi
+    printf 'file %s %s\0' "${z##* }" "$f"
+  done
+}
+links() {
+  for f; do
+    case $(readlink -f "$f" | head -c 4200) in
+    "$top"/*) if [ -f "$f" ]; then sizes "$f"; else printf 'link %s\0' "$f"; fi ;;
+    *) printf 'link %s\0' "$f" ;;
+    esac
+  done
+}
+"""
+"""Defines `sizes FILE...`, which prints a record `file SIZE NAME` for each, and `links FILE...`.
+
+One process gives the sizes of many files, one a line; when one of them vanished, they are asked one
+by one."""
+
+# A link that a pattern itself names is followed to a file anywhere and to a folder inside; a link
+# in a folder that is walked through only to a file inside. The matches are walked a hundred at a
+# time, because the words of a command have a limit.
+_LIST = """\
+code={code}
+eval "$code"
+top=$(pwd -P); export top
+sizes='sizes "$@"' links='links "$@"'
+walk() {{
+  [ $# -eq 0 ] || find -H "$@" -type f -exec sh -c "$code$sizes" sh {{}} + \\
+    -o -type l -exec sh -c "$code$links" sh {{}} + || printf 'trouble find %d\\0' $?
+}}
+set --
+{patterns}
+walk "$@"
+"""
+_PATTERN = """\
+for f in {word}; do
+  if [ -d "$f" ]; then
+    to=$(cd -P "$f" && pwd -P) || {{ printf 'trouble cd\\0'; continue; }}
+    case $to/ in "$top"/*) ;; *) printf 'link %s\\0' "$f"; continue ;; esac
+  elif ! [ -f "$f" ]; then continue; fi
+  printf 'fits %d %s\\0' {index} "$f"; set -- "$@" "$f"
+  [ $# -lt 100 ] || {{ walk "$@"; set --; }}
+done"""
+
+
+@dataclass(frozen=True)
+class NotFetched:
+    """One remote file that matches a pattern and was not fetched."""
+
+    name: str
+    why: str
+
+
+@dataclass
+class Listing:
+    """What fits the patterns; see `fetch.FetchOutcome`."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    """The bytes of each file, by its name below the folder."""
+    left: dict[str, NotFetched] = field(default_factory=dict)
+    """Files that cannot be fetched, whatever is tried."""
+    links: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+def list_files(
+    transport: Transport, folder: str, patterns: Sequence[str], stop: Callable[[], bool]
+) -> Listing:
+    """Return the files below `folder` that fit `patterns`.
+
+    Raises:
+        InputError: a pattern is absolute or leaves the folder, or more than MOST_FILES files fit.
+        RefusedError: there is no such folder, or it cannot be entered.
+        AnswerUnusable: the answer is no list of files.
+        LinkError: the site could not be asked.
+    """
+    _check_patterns(patterns)
+    loops = [
+        _PATTERN.format(word=_word(pattern), index=index) for index, pattern in enumerate(patterns)
+    ]
+    body = _LIST.format(code=quote(SIZES), patterns="\n".join(loops))
+    found = _Found()
+    _listed(transport, _question(folder, body), found, stop)
+    return found.listing(patterns)
+
+
+def list_again(
+    transport: Transport, folder: str, names: Sequence[str], stop: Callable[[], bool]
+) -> Listing:
+    """Return those of `names` that are still there, with the size that each has now.
+
+    Raises:
+        RefusedError, LinkError: as `list_files`.
+    """
+    found = _Found()
+    for portion in portions(names):
+        body = f"{SIZES}\nsizes {' '.join(quote(f'./{name}') for name in portion)}"
+        _listed(transport, _question(folder, body), found, stop)
+    found.files = {name: size for name, size in found.files.items() if name in set(names)}
+    return found.listing(())
+
+
+def portions(names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield `names` in portions of about PORTION bytes."""
+    portion: list[str] = []
+    room = PORTION
+    for name in names:
+        if portion and 4 * len(name) > room:
+            yield portion
+            portion, room = [], PORTION
+        portion.append(name)
+        room -= 4 * len(name) + 16
+    if portion:
+        yield portion
+
+
+def _check_patterns(patterns: Sequence[str]) -> None:
+    """Raise an InputError that names all `patterns` that lead out of the folder."""
+    outside = [
+        repr(pattern)
+        for pattern in dict.fromkeys(patterns)
+        if pattern.startswith(("/", "~")) or ".." in pattern.split("/")
+    ]
+    if outside:
+        what = "The pattern {} leaves" if len(outside) == 1 else "The patterns {} leave"
+        raise InputError(
+            f"{what.format(', '.join(outside))} the run's folder.",
+            "Write patterns relative to the run, such as checkpoints/*.pt.",
+        )
+
+
+def _word(pattern: str) -> str:
+    """Return `pattern` as a word of the shell in which only `*`, `?` and `[...]` are special."""
+    # In brackets, only characters that no shell reads as special; all other text is quoted.
+    parts = re.split(r"(\*|\?|\[!?[\w.,:+@%=-]+\])", pattern, flags=re.ASCII)
+    special = ((part if index % 2 else quote(part)) for index, part in enumerate(parts) if part)
+    return "./" + "".join(special)
+
+
+def _question(folder: str, body: str) -> Question:
+    return Question(folder, body, LISTING_SECONDS, MOST_LIST_BYTES, SILENT_SECONDS)
+
+
+def _listed(
+    transport: Transport, question: Question, found: "_Found", stop: Callable[[], bool]
+) -> None:
+    with closing(ask(transport, question, stop)) as records:
+        for number, (kind, rest) in enumerate(records):
+            # A file is matched, or is below a match: at most two records each, and some words.
+            if len(found.files) + len(found.left) > MOST_FILES or number > 3 * MOST_FILES:
+                raise InputError(
+                    f"More than {MOST_FILES:,} files of the run match.",
+                    "Name fewer with a pattern, such as `checkpoints/*.pt`.",
+                )
+            found.take(kind, rest)
+
+
+class _Found:
+    """The records of a list, as they come."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
+        self.left: dict[str, NotFetched] = {}
+        self._sizeless: set[str] = set()
+        self._links: dict[str, None] = {}
+        self._matches: dict[str, set[bytes]] = {}  # to the numbers of the patterns
+        self._said: list[str] = []
+        self._trouble = ""  # the command that failed, without its words
+
+    def take(self, kind: str, rest: bytes) -> None:
+        """Keep one record; AnswerUnusable when it is none of a list."""
+        first, _, second = rest.partition(b" ")
+        if kind == "file":
+            self._file(first, second)
+        elif kind == "link":
+            self._links[shown(rest)] = None
+        elif kind == "fits" and len(first) < 10:
+            parts = [part for part in second.split(b"/") if part not in (b"", b".")]
+            name = b"/".join(parts or [b"."]).decode("utf-8", "surrogateescape")
+            self._matches.setdefault(name, set()).add(first)
+        elif kind == "trouble":
+            self._trouble = _failure(rest)
+        elif kind == "said":
+            self._said = said_lines(rest)[:MOST_TROUBLES]
+        else:
+            raise AnswerUnusable(
+                f"The site's list of files has a record of no known kind: {shown(kind.encode())}.",
+                "Try again; if it happens again, look at what `sh` does on the site.",
+            )
+
+    def _file(self, digits: bytes, path: bytes) -> None:
+        try:
+            name = name_of(path)
+        except NameFault as fault:
+            self.left[shown(path)] = NotFetched(shown(path), str(fault))
+            return
+        size = count(digits.decode("ascii", "replace"))
+        if name == SECRETS:
+            return
+        if size is None:
+            why = f"the site gives it no usable size: {shown(digits)!r}"
+            self.left[name] = NotFetched(shown(path), why)
+            self._sizeless.add(name)
+        else:
+            self.files[name] = size
+
+    def listing(self, patterns: Sequence[str]) -> Listing:
+        """Return what was found for `patterns`."""
+        brought = set[bytes]()
+        for name in (*self.files, *self.left):
+            for above in _above(name):
+                brought |= self._matches.get(above, set())
+        unmatched = [
+            pattern for index, pattern in enumerate(patterns) if str(index).encode() not in brought
+        ]
+        if self._trouble:  # what matches may not have been listed
+            matched = set[bytes]().union(*self._matches.values())
+            unmatched = [
+                item for item in unmatched if str(patterns.index(item)).encode() not in matched
+            ]
+        files = {name: size for name, size in self.files.items() if name not in self._sizeless}
+        said = self._said or [self._trouble]
+        return Listing(
+            files,
+            self.left,
+            tuple(self._links),
+            tuple(unmatched),
+            tuple(said) if self._trouble else (),
+        )
+
+
+def _failure(rest: bytes) -> str:
+    """Return what a command's failure says where the command itself says nothing.
+
+    Raises:
+        AnswerUnusable: it did not end by itself: a signal ended it, or it could not be started.
+    """
+    command, _, digits = rest[:40].decode("ascii", "replace").partition(" ")
+    status = count(digits) or 0
+    if status >= _KILLED:
+        raise AnswerUnusable(
+            f"The site's list of files is not whole: `{command}` ended with status {status} there.",
+            "Try again; if it happens again, log in and see what it does.",
+        )
+    ended = f" ended with status {status} and" if status else ""
+    return f"`{command or 'a command'}` there{ended} gave no reason"
+
+
+def _above(name: str) -> Iterator[str]:
+    """Yield `name` and every folder above it; the run's own folder is `.`."""
+    yield name
+    while name := name.rpartition("/")[0]:
+        yield name
+    yield "."

@@ -1,0 +1,190 @@
+"""A run's folder on a site, made by one request: files, code, links and checkpoints."""
+
+import io
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lumitui.remote.site.answer_fields import MOST_WORDS, last_words
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.run_folder import (
+    CHECKPOINTS,
+    CODE,
+    RECORD,
+    RECORD_FROM_SCRATCH,
+    STAGE,
+    preparing_seconds,
+)
+from lumitui.remote.site.shell_text import REFLINK, quote
+from lumitui.remote.transfer.snapshots.once_mark import Once, already_sent, once_script
+from lumitui.remote.transfer.snapshots.snapshot_store import archive_copy_script, copy_script
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Transport
+
+
+@dataclass(frozen=True)
+class PlacedFile:
+    """One small file of a run's folder."""
+
+    name: str
+    text: str
+    mode: int = 0o600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run's folder is made of."""
+
+    folder: str
+    """Its path on the site, absolute; it must not be there yet."""
+    files: Sequence[PlacedFile]
+    snapshot: str
+    """The path of the snapshot that the run gets a copy of, without an archive's ending."""
+    archive: bool
+    """Whether the snapshot is one archive; the job then unpacks it and makes the links."""
+    links: Mapping[str, str]
+    """Names below the code to what each links to."""
+    checkpoints_from: str | None
+    """The folder of the run whose checkpoints are copied; `files` then has RECORD_FROM_SCRATCH."""
+    needs_checkpoints: bool
+    """Whether it is an error that there are none."""
+    staged: Mapping[str, str] = field(default_factory=dict)
+    """What is staged for the run: its name to its path on the site."""
+    staged_from: str | None = None
+    """The folder of the run whose staged things it shares; None: `staged` has them."""
+    once: Once | None = None
+    """What the run is the only one of; None: another run like it may be sent."""
+
+
+class SnapshotGone(RefusedError):
+    """The snapshot is not on the site any more, or it is damaged."""
+
+
+@purpose("send")
+def prepare(transport: Transport, plan: Plan) -> bool:
+    """Make the folder of `plan`, and return whether checkpoints were there to be copied.
+
+    What could not be finished is removed again.
+
+    Raises:
+        SnapshotGone: the snapshot is gone or damaged.
+        AlreadySent: another laptop has sent this run.
+        RefusedError: the checkpoints are gone, or the disk refused.
+        LinkError: the link was lost.
+    """
+    limit = preparing_seconds(copies_checkpoints=plan.checkpoints_from is not None)
+    result = transport.run(_script(plan), stdin=_packed(plan.files), timeout=limit)
+    if result.code in (4, 5) and "-snapshot" in result.text:
+        gone = "no longer on the site" if result.code == 4 else "no longer whole on the site"
+        raise SnapshotGone(f"The code of that run is {gone}.", "Resubmit with `--code current`.")
+    if result.code == 8 and "sent-already" in result.text:
+        raise already_sent(result.text)
+    if result.code == 3 and "no-checkpoints" in result.text:
+        raise RefusedError(
+            f"{plan.checkpoints_from} has no checkpoints.", "Resubmit with `--from scratch`."
+        )
+    if result.code == 6 and "staged-gone" in result.text:
+        name = result.text.partition("staged-gone")[2].strip()[:40]
+        raise RefusedError(
+            f"What was staged as {name} is no longer on the site.",
+            "Resubmit with `--code current`, which stages it again.",
+        )
+    if result.code == 7 and "link-taken" in result.text:
+        name = result.text.partition("link-taken")[2].strip()[:MOST_WORDS]
+        raise RefusedError(
+            f"The place of the link {name} is taken: the code has a file or folder there.",
+            "Name another path for it in `links:` or `stage:`, or send the code as it is now: "
+            "`--code current`.",
+        )
+    if result.code:
+        words = last_words(result.err, result.out, default=f"exit status {result.code}")
+        raise RefusedError(
+            f"The run's folder could not be made on the site: {words}.",
+            "Check the disk there: `lumitui doctor` shows space and quota, "
+            "`lumitui prune` removes old code.",
+        )
+    return "continues" in result.text.split()
+
+
+def _packed(files: Sequence[PlacedFile]) -> bytes:
+    """Return `files` as one compressed tar."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for file in files:
+            # Bytes of a secret that are not UTF-8 arrive as they are.
+            content = file.text.encode("utf-8", "surrogateescape")
+            info = tarfile.TarInfo(file.name)
+            info.size, info.mode, info.mtime = len(content), file.mode, int(time.time())
+            tar.addfile(info, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def _script(plan: Plan) -> str:
+    folder = quote(plan.folder)
+    lines = [
+        "set -e",
+        "umask 077",
+        f"mkdir -p {quote(plan.folder.rpartition('/')[0])}",
+        f"mkdir -m 700 {folder}",  # a default ACL above outweighs the umask
+        "made=",
+        "unmark() { :; }",
+        f"remove() {{ unmark; chmod -R u+w {folder}; cd / && rm -rf {folder}; }}",
+        'undo() { [ -n "$made" ] || remove; }',
+        "trap undo EXIT; trap 'exit 74' HUP INT TERM PIPE",
+        f"cd {folder}",
+        "tar -xzmf -",  # its files are dated by the site: it purges scratch by age
+    ]
+    if plan.once is not None:
+        lines.append(once_script(plan.once))
+    lines += _staged_lines(plan)
+    if plan.archive:
+        lines.append(archive_copy_script(plan.snapshot, plan.folder))
+    else:
+        lines.append(copy_script(plan.snapshot, f"{plan.folder}/{CODE}"))
+        lines += _link_lines(plan.links)
+    if plan.checkpoints_from is not None:
+        lines.append(_checkpoints_script(plan.checkpoints_from, needed=plan.needs_checkpoints))
+    return "\n".join([*lines, "made=yes"])
+
+
+def _link_lines(links: Mapping[str, str]) -> list[str]:
+    lines = []
+    for name, target in links.items():
+        path = f"{CODE}/{name.rstrip('/')}"
+        refuse = f"{{ printf '%s\\n' {quote(f'link-taken {name}')}; exit 7; }}"
+        parts = path.split("/")
+        above = [quote("/".join(parts[:number])) for number in range(2, len(parts))]
+        lines += [
+            *(f"[ ! -e {one} ] || [ -d {one} ] || {refuse}" for one in above),
+            f"mkdir -p {quote(path.rpartition('/')[0])}",
+            # ln would put the link into a folder that is there.
+            f"[ ! -e {quote(path)} ] && [ ! -L {quote(path)} ] || {refuse}",
+            f"ln -s -- {quote(target)} {quote(path)}",
+        ]
+    return lines
+
+
+def _staged_lines(plan: Plan) -> list[str]:
+    lines = []
+    if plan.staged_from is not None:
+        source = quote(f"{plan.staged_from}/{STAGE}")
+        lines += [f"[ ! -d {source} ] || cp -PR {source} {STAGE}"]
+    elif plan.staged:
+        lines += [f"mkdir {STAGE}"]
+        lines += [
+            f"ln -s -- {quote(place)} {quote(f'{STAGE}/{name}')}"
+            for name, place in plan.staged.items()
+        ]
+    if lines:
+        gone = 'echo "staged-gone ${l##*/}"; exit 6'
+        lines += [f'for l in {STAGE}/*; do [ ! -L "$l" ] || [ -e "$l" ] || {{ {gone}; }}; done']
+    return lines
+
+
+def _checkpoints_script(source_folder: str, *, needed: bool) -> str:
+    source = quote(f"{source_folder}/{CHECKPOINTS}")
+    missing = "echo no-checkpoints; exit 3" if needed else f"mv {RECORD_FROM_SCRATCH} {RECORD}"
+    there = f'[ -n "$(ls -A {source} 2>/dev/null)" ]'
+    copied = f"cp -pR $reflink {source} {CHECKPOINTS}; rm {RECORD_FROM_SCRATCH}; echo continues"
+    return f"{REFLINK}\nif {there}; then {copied}; else {missing}; fi"

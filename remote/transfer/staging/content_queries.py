@@ -1,0 +1,139 @@
+"""Asking a site which contents of an item it lacks, and which parts of large ones it has."""
+
+import gzip
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.remote.site.answer_fields import last_words, lines
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
+from lumitui.remote.transfer.snapshots.snapshot_store import reason
+from lumitui.remote.transfer.staging import staging_store
+from lumitui.remote.transfer.staging.staged_contents import Item
+from lumitui.remote.transfer.staging.staging_store import Blob, blobs_of, weight
+from lumitui.remote.transport.transport import Result, Transport
+
+PATIENCE = 600.0
+"""Seconds that a site may take to hash and to list, besides what the sending takes."""
+_MISSING = re.compile(r"m ([0-9]{1,9}) ([0-9]{1,9})")
+_PART = re.compile(r"p (([0-9a-f]{64}x?)-([0-9]{1,15})-[0-9a-f]{8}) ([0-9]{1,15})")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a large content that the site has."""
+
+    name: str
+    offset: int
+    """The byte of the whole at which it begins."""
+    size: int
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a site lacks of an item."""
+
+    blobs: Sequence[Blob]
+    parts: dict[str, list[Part]]
+    """By the name of the blob that they are of."""
+
+
+def ask(transport: Transport, folder: str, item: Item, group: str, site: str) -> Missing | None:
+    """Return what the store at `folder` lacks of `item`; None: it has it. Makes the store.
+
+    Raises:
+        RefusedError: the store cannot be made, or its file system has no hard links.
+        AnswerUnusable: the site does not say what it has.
+        LinkError, LinkLost: as `Transport.run`.
+    """
+    script = staging_store.opened(folder, group)
+    script += staging_store.script(
+        folder, staging_store.ASK, id=item.manifest.id, weight=weight(item)
+    )
+    blobs = blobs_of(item)
+    wanted = "".join(f"{blob.name} {blob.entry.size}\n" for blob in blobs)
+    packed = gzip.compress(wanted.encode(), 1)
+    result = transport.run(script, stdin=packed, timeout=PATIENCE)
+    check(result, item.name, folder, site)
+    said = list(lines(result.out))
+    if said == ["stands"]:
+        return None
+    if said == ["no-links"]:
+        raise RefusedError(
+            f"The file system of {folder} has no hard links, which staged files need.",
+            "Set `work_root:` of the site's profile to a folder on another file system.",
+        )
+    return _missing(said, blobs, folder)
+
+
+def check(result: Result, name: str, folder: str, site: str) -> None:
+    """Raise RefusedError when a script that stores `name` in `folder` failed."""
+    if result.code == 74 and b"not what was sent" in result.err:
+        raise wrong(name, folder)
+    if result.code:
+        raise RefusedError(
+            f"The site could not store {name} in {folder}: {reason(result)}.",
+            f"Check quota and permissions there; `lumitui stage {site} --prune` removes what no "
+            "run uses. Then send again.",
+        )
+
+
+def wrong(name: str, folder: str) -> RefusedError:
+    """Return the error for contents whose hash on the site is another one than here."""
+    return RefusedError(
+        f"What arrived of {name} in {folder} is not what was sent.",
+        "Send again; if it happens twice, ask the site's support to check the disk there.",
+    )
+
+
+def unusable(line: str, folder: str) -> AnswerUnusable:
+    """Return the error for an answer that is none."""
+    return AnswerUnusable(
+        f"The site does not say what it has in {folder}; it says: {last_words(line)}.",
+        "Look at what your login files print there, and send again.",
+    )
+
+
+def _missing(said: Sequence[str], blobs: Sequence[Blob], folder: str) -> Missing:
+    lacking: dict[Blob, None] = {}
+    parts: dict[str, list[Part]] = {}
+    for line in said[:-1]:
+        if match := _MISSING.fullmatch(line):
+            first, last = int(match[1]), int(match[2])
+            if not 0 < first <= last <= len(blobs):
+                raise unusable(line, folder)
+            lacking |= dict.fromkeys(blobs[first - 1 : last])
+        elif match := _PART.fullmatch(line):
+            part = Part(match[1], int(match[3]), int(match[4]))
+            parts.setdefault(match[2], []).append(part)
+        else:
+            raise unusable(line, folder)
+    if not said or said[-1] != "asked":
+        raise unusable(said[-1] if said else "", folder)
+    return Missing(list(lacking), parts)
+
+
+def covered(parts: Sequence[Part], size: int) -> tuple[list[tuple[str, int]], int]:
+    """Return the parts that follow on each other from byte 0, and where they end.
+
+    Each part comes with the bytes of it that count: a process that a cut link left may have written
+    on after another one began.
+    """
+    chain: list[tuple[str, int]] = []
+    offset = 0
+    while offset < size:
+        fitting = [part for part in parts if part.offset == offset and part.size > 0]
+        if not fitting:
+            break
+        best = max(fitting, key=lambda part: part.size)
+        later = [part.offset for part in parts if offset < part.offset <= offset + best.size]
+        reach = {at: _reach(parts, at) for at in later} | {offset + best.size: offset + best.size}
+        end = min(max(reach, key=lambda at: reach[at]), size)
+        chain.append((best.name, end - offset))
+        offset = end
+    return chain, offset
+
+
+def _reach(parts: Sequence[Part], offset: int) -> int:
+    """Return the last byte of the parts that begin at `offset`."""
+    return max(part.offset + part.size for part in parts if part.offset == offset)

@@ -1,0 +1,223 @@
+"""Shipping one item: ask what is missing, send that, put the tree together.
+
+One request is enough when the site has the item. Otherwise a second one brings the small files and
+makes the tree, with one more for each large file and each further 256 MiB of small ones. A cut link
+loses at most the small file that was under way; a large one goes on at its last byte.
+"""
+
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transfer.snapshots.tar import Packed
+from lumitui.remote.transfer.staging import staging_store
+from lumitui.remote.transfer.staging.content_queries import (
+    PATIENCE,
+    Missing,
+    Part,
+    ask,
+    check,
+    covered,
+    unusable,
+    wrong,
+)
+from lumitui.remote.transfer.staging.pieces import (
+    batch_shrinks,
+    gathered,
+    rest_of,
+    shrinks,
+    tar_of,
+)
+from lumitui.remote.transfer.staging.shipment_progress import Meter, Report
+from lumitui.remote.transfer.staging.staged_contents import Item, changed
+from lumitui.remote.transfer.staging.staging_store import Blob, blobs_of, weight
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Result, Transport
+
+_SLOWEST = 100_000  # bytes per second; a slower link runs into the timeout
+_TRIES = 3  # of a large file from its start: another send may take its part while it arrives
+
+
+@dataclass(frozen=True)
+class Staged:
+    """An item that is on the site, and what it took."""
+
+    path: str
+    """Of the file or folder there."""
+    id: str
+    files_sent: int
+    bytes_sent: int
+    """Of the files; compressed they may have been fewer."""
+    requests: int
+
+
+@purpose("stage")
+def stage(
+    transport: Transport,
+    folder: str,
+    item: Item,
+    *,
+    site: str,
+    group: str = "",
+    report: Report,
+) -> Staged:
+    """Put `item` into the store at `folder`, and send only what is not there.
+
+    `site` is its name, for messages; `group` the group that the files get, "": the person's own.
+
+    Raises:
+        InputError: a file changed since it was read.
+        RefusedError: the site could not store it (disk full, quota, no permission, no group).
+        LinkError, LinkLost: as `Transport.run`. Repeat it: what has arrived is not sent again.
+    """
+    return _Shipment(transport, folder, item, site, group, report).run()
+
+
+class _Shipment:
+    """One item on its way."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        folder: str,
+        item: Item,
+        site: str,
+        group: str,
+        report: Report,
+    ) -> None:
+        self.transport, self.folder, self.item = transport, folder, item
+        self.site, self.group = site, group
+        self.meter = Meter(item.name, report)
+        self.blobs = blobs_of(item)
+        self.requests = self.files = self.bytes = 0
+
+    def run(self) -> Staged:
+        self.meter.begin("asking")
+        missing = self._ask()
+        if missing is not None:
+            total = sum(blob.entry.size for blob in self.blobs)
+            left = sum(blob.entry.size for blob in missing.blobs)
+            self.meter.begin("sending", total, total - left)
+            for blob in missing.blobs:
+                if blob.entry.size >= staging_store.LARGE:
+                    self._send_large(blob, missing.parts.get(blob.name, []))
+            small = [blob for blob in missing.blobs if blob.entry.size < staging_store.LARGE]
+            *early, last = _batches(small)
+            for batch in early:
+                self._send_small(batch, places=False)
+            self._send_small(last, places=True)
+        single = f"/{self.item.single}" if self.item.single else ""
+        path = f"{self.folder}/{self.item.manifest.id}{single}"
+        return Staged(path, self.item.manifest.id, self.files, self.bytes, self.requests)
+
+    # -- large files, one request each
+
+    def _send_large(self, blob: Blob, parts: Sequence[Part]) -> None:
+        """Send one large file from where the site has it; if that is wrong, from its start."""
+        chain, offset = covered(parts, blob.entry.size)
+        if self._send_rest(blob, chain, offset):
+            return
+        # What was there is gone now: it was not of this file, or another send took it.
+        for _ in range(_TRIES):
+            self.meter.add(-blob.entry.size)
+            if self._send_rest(blob, [], 0):
+                return
+        raise wrong(self.item.name, self.folder)
+
+    def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
+        """Send the bytes from `offset` on; return whether the whole has its hash."""
+        entry, path = blob.entry, self.item.sources[blob.entry.path]
+        if not self.item.unchanged(entry.path):
+            raise changed(self.item.name, entry.path)
+        self.meter.add(offset)
+        own = f"{blob.name}-{offset}-{secrets.token_hex(4)}"
+        counted = [*chain, (own, entry.size - offset)] if offset < entry.size else chain
+        squeezed = shrinks(path, entry.size)
+        text = staging_store.script(
+            self.folder,
+            staging_store.PARTS,
+            staging_store.PART if offset < entry.size else "",
+            staging_store.JOIN,
+            own=own,
+            unpack="gzip -dc" if squeezed else "cat",
+            length=entry.size - offset,
+            blob=blob.name,
+            size=entry.size,
+            chain=" ".join(name for name, _ in counted),
+            counted=" ".join(f"{name} {size}" for name, size in counted),
+            sha=entry.sha256,
+            mode="0500" if entry.executable else "0400",
+        )
+        pieces = self.meter.pass_on(rest_of(self.item, entry.path, path, offset, entry.size))
+        left = entry.size - offset
+        stream = Packed().stream(pieces) if squeezed else pieces
+        result = self._request(text, stream, left / _SLOWEST)
+        if result.code == 74 and b"not what was sent" in result.err:
+            if not self.item.unchanged(entry.path):
+                raise changed(self.item.name, entry.path)
+            return False
+        if result.code == 75 and b"another send took" in result.err:
+            return False
+        self._made(result)
+        self.files, self.bytes = self.files + 1, self.bytes + left
+        return True
+
+    # -- small files, many in a request
+
+    def _send_small(self, batch: Sequence[Blob], *, places: bool) -> None:
+        """Send a batch of small files; with `places` the item gets its place."""
+        random = secrets.token_hex(4)
+        size = sum(blob.entry.size for blob in batch)
+        squeezed = batch_shrinks(self.item, batch)
+        manifest = self.item.manifest
+        text = staging_store.script(
+            self.folder,
+            staging_store.BATCHED,
+            staging_store.PLACE if places else 'discard "$w"; echo made\n',
+            random=random,
+            unpack="gzip -dc" if squeezed else "cat",
+            count=len(batch),
+            id=manifest.id,
+            weight=weight(self.item),
+            facts=quote(f"{len(manifest.entries)} {manifest.size} {_label(self.item)}"),
+        )
+        pieces = tar_of(self.item, f".in-{random}", batch, self.meter, places=places)
+        stream = Packed().stream(pieces) if squeezed else gathered(pieces)
+        limit = (size + 1024 * len(manifest.entries)) / _SLOWEST
+        result = self._request(text, stream, limit)
+        self._made(result)
+        self.files, self.bytes = self.files + len(batch), self.bytes + size
+
+    # -- requests
+
+    def _ask(self) -> Missing | None:
+        self.requests += 1
+        return ask(self.transport, self.folder, self.item, self.group, self.site)
+
+    def _request(self, text: str, stream: Iterator[bytes], seconds: float) -> Result:
+        self.requests += 1
+        return self.transport.run(text, stdin=stream, timeout=PATIENCE + seconds)
+
+    def _made(self, result: Result) -> None:
+        check(result, self.item.name, self.folder, self.site)
+        if result.text.strip() != "made":
+            raise unusable(result.text, self.folder)
+
+
+def _batches(blobs: Sequence[Blob]) -> list[list[Blob]]:
+    batches: list[list[Blob]] = [[]]
+    size = 0
+    for blob in blobs:
+        if size + blob.entry.size > staging_store.BATCH and batches[-1]:
+            batches.append([])
+            size = 0
+        batches[-1].append(blob)
+        size += blob.entry.size
+    return batches
+
+
+def _label(item: Item) -> str:
+    """Return what a list calls the item: the name in the job file."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", item.name)

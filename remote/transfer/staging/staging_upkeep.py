@@ -1,0 +1,204 @@
+"""What is staged on a site: listed, and removed when nobody needs it."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from lumitui.remote.site.answer_fields import last_words, lines, moment
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
+from lumitui.remote.site.run_folder import CLAIM, COPYING_SECONDS, RECEIPT, STAGE
+from lumitui.remote.site.shell_text import fill, quote
+from lumitui.remote.transfer.snapshots.snapshot_store import reason
+from lumitui.remote.transfer.staging import staging_store
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Transport
+
+_LIST = """\
+cd {folder} 2>/dev/null || exit 0
+for f in *.facts; do
+  id=${f%.facts}; [ -d "$id" ] || continue
+  echo "i $id $(date -r "$f" +%s) $(head -n 1 "$f")"
+done
+here=$(pwd)
+for r in ../*/runs/*/; do
+  ids=
+  for l in "${r}{stage}"/*; do
+    [ -L "$l" ] || continue
+    to=$(readlink "$l"); to=${to#"$here"/}; to=${to#{plain}/}; ids="$ids ${to%%/*}"
+  done
+  [ -n "$ids" ] || continue
+  job=$(readlink "${r}{claim}") ||
+    job=$(sed 's/[^0-9].*//;q' "${r}{receipt}" 2>/dev/null)
+  case $job in void) continue;; ''|*[!0-9]*) job=-;; esac
+  old=; [ -n "$(find "$r" -maxdepth 0 -mmin -{making})" ] || old=old
+  for id in $ids; do printf '%s\\n' "u $id $job young$old ${r#../}"; done
+done
+find blobs parts .in-* .left-* .gone-* ! -type d -links 1 -exec ls -lnd {} + 2>/dev/null |
+  awk '{n++; s+=$5} END {printf "l %d %.0f\\n", n, s}'
+"""
+
+# The contents of a removed item go with it, unless another item has them too.
+_REMOVE = """\
+for id in {ids}; do
+  [ -d "$id" ] || { rm -f "$id.facts" "$id.sealed"; continue; }
+  w=.gone-$id-$$
+  chmod u+w "$id" && rm -f "$id.facts" "$id.sealed" && mv "$id" "$w" || exit 74
+  { find "$w" -type f -exec ls -lnid {} + | sed 's/^ */t /'; ls -lni blobs | sed 's/^ */b /'; } |
+    awk '$1 == "t" {has[$2] = 1} $1 == "b" && ($2 in has) {print $NF}' >"$w.blobs"
+  discard "$w" || exit 74
+  ( cd blobs && xargs sh -c 'for f; do find "./$f" -links 1; done' x | xargs rm -f ) <"$w.blobs"
+  rm -f "$w.blobs"; echo "$id"
+done
+"""
+# `.left-` and `.gone-` are of nobody any more, nor is `.in-` without a new file in ten minutes.
+# Nothing is created: the disk may have no inodes left. Folders go first: blobs may be theirs.
+_SWEEP = """\
+set --
+for old in .left-* .gone-* .in-*; do
+  [ -e "$old" ] || continue
+  case $old in .in-*)
+    [ -n "$(find "$old/new" -maxdepth 0 -mmin +10 2>/dev/null)$(
+      find "$old" -maxdepth 0 -mtime +0)" ] || continue;;
+  esac
+  set -- "$@" "$old"
+done
+{ [ $# -eq 0 ] || find "$@" ! -type d -links 1 -exec ls -lnd {} +
+  find blobs -type f -links 1 -mtime +0 -exec ls -lnd {} +
+  find parts -type f -mtime +0 -exec ls -lnd {} +
+} 2>/dev/null | awk '{n++; s+=$5} END {printf "l %d %.0f\\n", n, s}'
+[ {dry} -eq 0 ] || exit 0
+[ $# -eq 0 ] || discard "$@" || exit 74
+find blobs -type f -links 1 -mtime +0 -exec rm -f {} + &&
+find parts -type f -mtime +0 -exec rm -f {} +
+"""
+_ITEM = re.compile(r"i ([0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15}) ([0-9]{1,15}) ([A-Za-z0-9._-]*)")
+_USED = re.compile(r"u ([0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")
+_LOOSE = re.compile(r"l ([0-9]{1,15}) ([0-9]{1,18})")
+_MAKING = int(COPYING_SECONDS // 60)
+
+
+@dataclass(frozen=True)
+class StagedItem:
+    """One item in a store."""
+
+    id: str
+    name: str
+    """What the job file called it that brought it."""
+    files: int
+    bytes: int
+    last_used: float
+    """Epoch seconds of the last send that needed it."""
+    in_use: bool
+    """Whether an unfinished run needs it."""
+    used_by: tuple[str, ...] = ()
+    """The ids of those runs, whichever machine sent them."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A run below the same work root that names an item; whether it has ended is not said."""
+
+    run: str
+    folder: str
+    """On the site."""
+    job_id: str
+    """Empty: none is known."""
+    young: bool
+    """Whether the folder may be in the making still."""
+
+
+@dataclass(frozen=True)
+class Loose:
+    """What sends left that did not end; the next send of the same goes on with it."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+NOTHING_LOOSE = Loose()
+
+
+@dataclass(frozen=True)
+class Stock:
+    """What a store has."""
+
+    folder: str
+    items: tuple[StagedItem, ...]
+    loose: Loose = NOTHING_LOOSE
+
+
+Going = Callable[[Sequence[Holder]], Collection[str]]
+"""Returns the ids of those of some runs that may have work to do."""
+
+
+@purpose("stage")
+def stock(transport: Transport, folder: str, going: Going) -> Stock:
+    """Return what the store at `folder` has; `going` says which of its runs have not ended.
+
+    Raises:
+        AnswerUnusable: the site does not say.
+        LinkError, LinkLost: as `Transport.run`.
+    """
+    at, names = quote(folder), {"claim": CLAIM, "receipt": RECEIPT, "stage": STAGE}
+    listing = fill(_LIST, folder=at, plain=at, making=f"{_MAKING}", **names)
+    result = transport.run(listing, timeout=300.0)
+    found: list[tuple[str, ...]] = []
+    users: dict[str, list[Holder]] = {}
+    loose = NOTHING_LOOSE
+    work = folder.rpartition("/")[0]
+    for line in lines(result.out):
+        if match := _ITEM.fullmatch(line):
+            found.append(match.groups())
+        elif match := _USED.fullmatch(line):
+            job = "" if match[2] == "-" else match[2]
+            holder = Holder(match[5], f"{work}/{match[4]}", job, match[3] is None)
+            users.setdefault(match[1], []).append(holder)
+        elif match := _LOOSE.fullmatch(line):
+            loose = Loose(int(match[1]), int(match[2]))
+        elif not line.startswith("u "):
+            raise AnswerUnusable(
+                f"The site does not say what is staged in {folder}; it says: {last_words(line)}.",
+                "Look at what your login files print there, and ask again.",
+            )
+    at_work = going(sorted({one for each in users.values() for one in each}, key=_folder))
+    items = []
+    for one, used, files, total, name in found:
+        by = tuple(sorted({user.run for user in users.get(one, ())} & set(at_work)))
+        last = moment(used) or 0.0
+        items.append(StagedItem(one, name, int(files), int(total), last, bool(by), by))
+    return Stock(folder, tuple(sorted(items, key=lambda item: -item.last_used)), loose)
+
+
+def _folder(holder: Holder) -> str:
+    return holder.folder
+
+
+@purpose("stage")
+def remove(
+    transport: Transport, folder: str, ids: Collection[str], *, sweep: bool, dry: bool = False
+) -> tuple[tuple[str, ...], Loose]:
+    """Remove items from the store at `folder`; with `sweep` also what unfinished sends left.
+
+    Returns:
+        The ids that were removed, and what went of unfinished sends. `dry` only counts.
+
+    Raises:
+        RefusedError: something could not be removed.
+        LinkError, LinkLost: as `Transport.run`. It may be repeated.
+    """
+    words = " ".join(sorted(one for one in ids if re.fullmatch("[0-9a-f]{24}", one)))
+    text = (_REMOVE if words and not dry else "") + (_SWEEP if sweep else "")
+    if not text:
+        return tuple(words.split()), NOTHING_LOOSE
+    script = staging_store.script(folder, text, ids=words, dry=int(dry))
+    there = f"[ -d {quote(folder)} ] || exit 0\n"
+    result = transport.run(there + script, timeout=1800.0)
+    if result.code:
+        raise RefusedError(
+            f"Not everything could be removed in {folder}: {reason(result)}.",
+            "Check the permissions there, and remove again: what is removed stays removed.",
+        )
+    said = list(lines(result.out))
+    swept = next((match for line in said if (match := _LOOSE.fullmatch(line))), None)
+    gone = words.split() if dry else [one for one in said if re.fullmatch("[0-9a-f]{24}", one)]
+    return tuple(gone), Loose(int(swept[1]), int(swept[2])) if swept else NOTHING_LOOSE

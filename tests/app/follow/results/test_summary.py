@@ -1,0 +1,123 @@
+"""What a run's metrics come to: a summary, and the curve of its loss."""
+
+import json
+import math
+import sys
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lumitui.app.explain import run_facts
+from lumitui.app.follow.results.summary import Curve, Summary, curve, summarize, thinned
+from lumitui.app.history.metrics.points import MetricPoint, parse_line
+
+
+def points(*lines: dict[str, object]) -> list[MetricPoint]:
+    parsed = [parse_line(json.dumps(line).encode()) for line in lines]
+    assert None not in parsed
+    return [point for point in parsed if point is not None]
+
+
+def steps(first: int, count: int, speed: float) -> list[dict[str, object]]:
+    return [
+        {
+            "step": n,
+            "epoch": 1,
+            "loss": 1 / max(n, 1),
+            "lr": 0.1,
+            "samples_per_s": speed,
+            "seconds": n,
+        }
+        for n in range(first, first + count)
+    ]
+
+
+def start(world_size: int = 8) -> dict[str, object]:
+    return {"event": "start", "world_size": world_size, "global_batch": 32 * world_size}
+
+
+def test_the_summary_leaves_the_warm_up_out() -> None:
+    found = summarize(points(start(), *steps(1, 5, 10.0), *steps(6, 2, 1000.0)))
+    assert found.samples_per_s == 1000.0
+    assert (found.steps, found.last_loss) == (7, 1 / 7)
+    assert (found.world_size, found.global_batch, found.seconds) == (8, 256, 7)
+
+
+def test_a_run_shorter_than_the_warm_up_has_its_own_speed() -> None:
+    assert summarize(points(*steps(1, 3, 50.0))).samples_per_s == 50.0
+
+
+def test_of_a_step_trained_twice_the_later_counts_and_seconds_add_up() -> None:
+    again = [line | {"loss": 9.0} for line in steps(8, 2, 1000.0)]
+    found = summarize(points(start(), *steps(1, 10, 1000.0), start(), *again))
+    assert (found.steps, found.last_loss, found.seconds) == (9, 9.0, 19)
+
+
+def test_speeds_are_those_of_the_last_world_size() -> None:
+    found = summarize(points(start(8), *steps(1, 20, 100.0), start(16), *steps(21, 20, 190.0)))
+    assert (found.samples_per_s, found.world_size) == (190.0, 16)
+
+
+def test_the_last_accuracy_told_stands_and_the_end_line_does_not_hide_it() -> None:
+    found = summarize(
+        points({"event": "eval", "step": 5, "test_accuracy": 0.9},
+               {"event": "end", "step": 5, "test_accuracy": None})
+    )  # fmt: skip
+    assert found.test_accuracy == 0.9
+
+
+def test_nothing_is_an_empty_summary() -> None:
+    assert summarize([]) == Summary(0, None, None, None, None, None, None)
+
+
+def test_a_step_without_loss_leaves_no_loss() -> None:
+    assert summarize(points({"step": 1, "loss": 1.0}, {"step": 2})).last_loss is None
+
+
+_value = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
+_name = st.sampled_from(["event", "step", "loss", "samples_per_s", "world_size", "seconds", "x"])
+_line = st.binary() | st.dictionaries(_name, _value).map(lambda data: json.dumps(data).encode())
+
+
+@given(st.lists(_line, max_size=30))
+def test_garbage_never_raises(lines: list[bytes]) -> None:
+    parsed = [point for line in lines if (point := parse_line(line)) is not None]
+    found = summarize(parsed)
+    assert found.samples_per_s is None or math.isfinite(found.samples_per_s)
+
+
+def test_a_step_that_is_written_again_counts_once() -> None:
+    points = [MetricPoint(step=step, loss=9.0) for step in (1, 2, 3)]
+    points += [MetricPoint(event="start"), MetricPoint(step=2, loss=2.0)]
+    points += [MetricPoint(step=3, loss=1.0), MetricPoint(event="eval", step=3, loss=7.0)]
+    assert curve(points) == Curve(1, 3, (9.0, 2.0, 1.0))
+    assert curve([MetricPoint(event="start")]) == Curve()
+
+
+@example([sys.float_info.max] * 3, 1)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(1, 50))
+def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) -> None:
+    found = thinned(values, most)
+    assert len(found) == min(len(values), most)
+    assert all(map(math.isfinite, found))
+    if values and len(values) <= most:
+        assert found == tuple(values)
+
+
+@given(
+    first=st.sampled_from([0, 1]),
+    trained=st.integers(1, 60),
+    again=st.integers(0, 20),
+    speed=st.floats(0.1, 1e6),
+)
+def test_the_steps_are_those_that_were_trained(
+    first: int, trained: int, again: int, speed: float
+) -> None:
+    """A trainer may count from 0 or 1; a resumed attempt writes some steps again."""
+    back = min(again, trained)
+    repeated = steps(first + trained - back, back, speed)
+    found = summarize(points(start(), *steps(first, trained, speed), start(), *repeated))
+    assert found.steps == trained
+    drawn = curve(points(*steps(first, trained, speed)))
+    assert drawn.last_step - drawn.first_step + 1 == trained
+    assert run_facts.metrics(found, 0)[0] == ("steps", str(trained))

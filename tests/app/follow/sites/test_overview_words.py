@@ -1,0 +1,27 @@
+"""What is said of a site's answer: how old it is, and that there is none."""
+
+import pytest
+
+from lumitui.app.follow.sites.overview_words import age_words, nothing_yet
+
+
+@pytest.mark.parametrize(
+    ("answered", "tried", "asking", "said"),
+    [
+        (None, None, True, "asking …"),
+        (None, None, False, "not asked"),
+        (None, 95.0, False, "asked 5s ago, no answer"),
+        (38.0, 38.0, False, "1m02 ago"),
+        (38.0, None, False, "1m02 ago"),
+        (38.0, 95.0, False, "1m02 ago, asked 5s ago, no answer"),
+    ],
+)
+def test_a_site_that_was_asked_is_not_called_unasked(
+    answered: float | None, tried: float | None, asking: bool, said: str
+) -> None:
+    assert age_words(answered, tried, 100.0, asking=asking) == said
+
+
+def test_the_first_second_says_what_is_going_on() -> None:
+    assert nothing_yet("lumi", asking=True).startswith("Asking lumi for its nodes")
+    assert nothing_yet("lumi", asking=False).endswith("Press r to ask again.")

@@ -1,0 +1,129 @@
+"""When the sites are refreshed: one refresh at a time, less often after failures, not when idle."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lumitui.app.follow.sites.schedule import (
+    IDLE_SECONDS,
+    LONGEST_PAUSE,
+    RETRY_SECONDS,
+    Ending,
+    Schedule,
+)
+
+
+def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert schedule.due(["a", "b"], 0.0) == ["a", "b"]
+    schedule.began("a")
+    assert schedule.due(["a"], 100.0) == []
+    schedule.ended("a", 100.0, Ending(1), pause=10)
+    assert schedule.due(["a"], 109.0) == []
+    assert schedule.due(["a"], 110.0) == ["a"]
+    pauses = []
+    now = 110.0
+    for _ in range(8):
+        schedule.began("a")
+        schedule.ended("a", now, Ending(1, ("a: down",)), pause=10)
+        following = next(s for s in range(1, 2000) if schedule_due(schedule, now + s))
+        pauses.append(following)
+        now += following
+    assert pauses == [20, 40, 80, 160, 320, 600, 600, 600]
+    assert schedule.requests == 9
+    assert " ".join(schedule.warnings) == "a: down"
+    schedule.hurry(["a"])
+    assert schedule_due(schedule, now)
+    schedule.drop_warnings([])
+    assert not schedule.warnings
+
+
+def test_a_site_that_does_not_answer_is_tried_sooner_at_first() -> None:
+    schedule, now, pauses = Schedule(last_input=0.0), 0.0, []
+    for _ in range(9):
+        schedule.began("a", now)
+        schedule.ended("a", now, Ending(1, ("a: no route",), answered=False), pause=60)
+        left = schedule.next_refresh("a", now)
+        assert left is not None
+        pauses.append(left / RETRY_SECONDS)
+        now += left
+        schedule.last_input = now
+    assert pauses == [2, 4, 8, 16, 32, 64, 120, 120, 120]
+
+
+def test_a_machine_that_slept_asks_every_site_at_once() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert not schedule.wake(0.0, 1000.0)
+    schedule.began("a", 0.0)
+    schedule.ended("a", 1.0, Ending(1), pause=60)
+    assert not schedule.wake(2.0, 1002.0) and schedule.due(["a"], 2.0) == []
+    assert not schedule.wake(3.0, 503.0), "a clock that was set back says nothing"
+    assert schedule.wake(4.0, 9000.0) and schedule.due(["a"], 4.0) == ["a"]
+    assert not schedule.wake(5.0, 9001.0)
+
+
+def test_a_person_s_wish_during_a_refresh_is_not_lost() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert not schedule.began("a")
+    schedule.hurry(["a", "b"])
+    assert schedule.due(["a"], 1.0) == []
+    schedule.ended("a", 1.0, Ending(1), pause=10)
+    assert schedule.due(["a", "b"], 1.0) == ["a", "b"]
+    assert schedule.began("a") and schedule.began("b"), "the person may be asked in these"
+    schedule.ended("a", 2.0, Ending(1), pause=10)
+    assert schedule.due(["a"], 3.0) == []
+    assert not schedule.began("a")
+
+
+def schedule_due(schedule: Schedule, now: float) -> bool:
+    schedule.last_input = now
+    return schedule.due(["a"], now) == ["a"]
+
+
+def test_nothing_is_asked_when_nobody_is_there() -> None:
+    schedule = Schedule(last_input=0.0)
+    assert schedule.due(["a"], IDLE_SECONDS - 1)
+    assert not schedule.due(["a"], IDLE_SECONDS + 1)
+    schedule.focused = True
+    assert schedule.due(["a"], IDLE_SECONDS + 1)
+    schedule.focused = False
+    assert not schedule.due(["a"], IDLE_SECONDS + 1)
+
+
+@given(st.floats(0.1, 86_400), st.integers(1, 3000), st.floats(0, 1e12))
+def test_no_number_of_failures_ends_the_refreshes(pause: float, failures: int, now: float) -> None:
+    schedule = Schedule(last_input=now)
+    for _ in range(failures):
+        schedule.began("a")
+        schedule.ended("a", now, Ending(1, ("a: down",), answered=False), pause=pause)
+    left = schedule.next_refresh("a", now)
+    assert left is not None and math.isfinite(left) and left <= max(LONGEST_PAUSE, pause) + 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(["fails", "works", "person", "away", "drop"]),
+                          st.floats(0, 1e9)), max_size=60),
+       st.floats(-1e12, 1e12), st.floats(0.1, 86_400))  # fmt: skip
+def test_every_site_comes_again_whatever_happens(
+    steps: list[tuple[str, float]], began: float, pause: float
+) -> None:
+    schedule, now = Schedule(last_input=began), began
+    for what, later in steps:
+        now += later
+        if what == "person":
+            schedule.last_input = now
+            schedule.hurry(["a"])
+            assert schedule.due(["a"], now) == ["a"]
+        elif what == "away":
+            schedule.focused = False
+        elif what == "drop":
+            schedule.drop_warnings([])
+        else:
+            schedule.began("a")
+            warnings = ("a: down",) if what == "fails" else ()
+            schedule.ended("a", now, Ending(1, warnings, answered=not warnings), pause=pause)
+    schedule.last_input = now
+    left = schedule.next_refresh("a", now)
+    assert left is None or 0 <= left <= max(LONGEST_PAUSE, pause) + 1
+    schedule.last_input = now + (left or 0) + 1
+    assert schedule.due(["a"], now + (left or 0) + 1) == ["a"]

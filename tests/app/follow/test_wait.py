@@ -1,0 +1,87 @@
+"""Waiting for a run: what ends it, and what is said meanwhile."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from lumitui.app.follow import transitions
+from lumitui.app.follow import wait as waiting
+from lumitui.app.follow.refresh import Refreshed, Watcher
+from lumitui.app.follow.wait import wait
+from lumitui.app.history.run import Run
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import AnswerNeeded
+from tests.support.jobs.made_runs import a_run
+
+RUN = a_run("vit", state=State.RUNNING, job_id="7")
+LOST = replace(RUN, state=State.UNKNOWN, reason=f"the job left the queue; {transitions._NOBODY}")
+
+
+class Site:
+    """A site whose refreshes bring `answers`: the run as it is then, or a warning; the last stays.
+
+    Each refresh takes a second of a clock that stands still otherwise.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Run | str) -> None:
+        self.answers, self.run, self.now = list(answers), RUN, 100.0
+        self.attended: list[bool] = []
+        history = SimpleNamespace(get=lambda run_id: self.run)
+        sites = SimpleNamespace(load=lambda name: SimpleNamespace(poll_seconds=10.0))
+        self.watcher = cast(Watcher, SimpleNamespace(history=history, sites=sites))
+        monkeypatch.setattr(waiting, "refresh", self.refresh)
+        monkeypatch.setattr(waiting, "rest", lambda seconds, stop: None)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+    def refresh(self, watcher: Watcher, site_name: str, *, attended: bool) -> Refreshed:
+        """Bring the next answer."""
+        self.now += 1
+        self.attended.append(attended)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, str):
+            return Refreshed((), (answer,), 1)
+        self.run = answer
+        return Refreshed((), (), 1)
+
+
+def test_a_reason_why_a_site_cannot_be_asked_is_a_warning_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = replace(RUN, state=State.DONE)
+    site = Site(monkeypatch, "down", "down", RUN, "down", "closed", "closed", done)
+    warnings: list[str] = []
+    assert wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=warnings.append) == done
+    assert warnings == ["down", "down", "closed"]
+    assert site.attended == [True, *[False] * 6], "only the person asks, not the clock"
+
+
+def test_a_timeout_returns_the_run_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, RUN)
+    assert wait(site.watcher, RUN, timeout=3, stop=lambda: False, warn=print) == RUN
+    assert len(site.attended) == 3
+    assert wait(site.watcher, RUN, timeout=None, stop=lambda: True, warn=print) == RUN
+
+
+def test_a_job_nobody_knows_is_given_up_after_one_more_refresh_as_a_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transitions, "ACCOUNTING_SECONDS", 3.0)
+    site = Site(monkeypatch, LOST)
+    assert wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=print) == LOST
+    assert site.attended == [True, *[False] * 4, True]
+    known_again = Site(monkeypatch, LOST, LOST, LOST, LOST, RUN, LOST)
+    wait(known_again.watcher, RUN, timeout=None, stop=lambda: False, warn=print)
+    assert len(known_again.attended) == 5 + 6, "the time begins anew"
+
+
+def test_a_login_that_needs_a_person_ends_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, RUN)
+    needed = AnswerNeeded("Needs your code.")
+    monkeypatch.setattr(
+        waiting, "refresh", lambda *_, **__: Refreshed((), ("x",), 0, unanswered=(needed,))
+    )
+    with pytest.raises(AnswerNeeded):
+        wait(site.watcher, RUN, timeout=None, stop=lambda: False, warn=print)

@@ -1,0 +1,183 @@
+"""The reasons of a run's end: from what Slurm decided, the exit code and the log."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.causes.cause_table import CONSEQUENCES, RULES
+from lumitui.app.knowledge.causes.meanings import STATE_RULES
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.matching import Evidence
+from lumitui.app.knowledge.failure.message_lines import read
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.safe_text import CONTROL, plain
+from tests.support.jobs.failed_logs import why
+from tests.support.jobs.small_jobs import hello_job
+
+WATCHDOG = (
+    "[rank{0}]:[E1121 03:01:02.123 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600026 milliseconds before timing out."
+)
+
+
+def bundled() -> JobSpec:
+    """Return a job of a bundled trainer."""
+    return hello_job().model_copy(update={"script": None, "trainer": "ddp"})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "rank"),
+    [
+        ("slurmstepd: error: *** STEP 9.0 ON nid005001 CANCELLED AT 2026-01-01T00:00:00 "
+         "DUE TO TIME LIMIT ***", "time-limit", None),
+        ("slurmstepd: error: *** JOB 9 ON nid005001 CANCELLED AT 2026-01-01T00:00:00 "
+         "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "node-failed", None),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks "
+         "have been OOM Killed.", "host-memory", None),
+        ("3: RuntimeError: Must bind to a non-empty set of CPU indices", "numa-binding", 3),
+        ("bash: line 1: scontrol: command not found", "no-scontrol", None),
+        ("2: FileNotFoundError: [Errno 2] No such file or directory: 'scontrol'",
+         "no-scontrol", 2),
+        ("1: libfabric:9:core:mr:ofi_monitor: kdreg2 monitor not available", "memory-monitor", 1),
+        ("0: nid005001: NCCL WARN Failed to find reverse path from remNode 0/c1000",
+         "partial-topology", 0),
+        ("srun: error: nid005001: task 3: Out Of Memory", "host-memory", 3),
+        ("5: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.",
+         "gpu-memory", 5),
+        ("[rank2]: torch.OutOfMemoryError: CUDA out of memory.", "gpu-memory", 2),
+        ("srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0xFE",
+         "cpu-bind", None),
+        ("srun: error: Unable to create step for job 9: More processors requested than "
+         "permitted", "step-refused", None),
+        ("0: RuntimeError: The server socket has failed to listen on any local network address. "
+         "port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in "
+         "use", "port-in-use", 0),
+        ("3: OSError: [Errno 122] Disk quota exceeded", "quota", 3),
+        ("3: OSError: [Errno 28] No space left on device: '/tmp/x'", "no-space", 3),
+        (" 3: ModuleNotFoundError: No module named 'deepspeed'", "no-module", 3),
+        ("3: FileNotFoundError: [Errno 2] No such file or directory: '../resources/x.hdf5'",
+         "no-file", 3),
+        ("0: slurmstepd: error: execve(): /p/venv/bin/python: Exec format error",
+         "architecture", 0),
+        ("FATAL:   While checking container encryption: the image's architecture (amd64) could not "
+         "run on the host's (arm64)", "architecture", None),
+        ("3: python: can't open file '/a/train.py': [Errno 2] No such file or directory",
+         "no-file", 3),
+        ("3: FATAL:   could not open image /appl/x.sif: failed to retrieve path", "no-image", 3),
+        ("3: FATAL:   permission denied", "container-command", 3),
+        ("3: FATAL:   container creation failed: mount /x->/y error", "container", 3),
+        ("Lmod has detected the following error: The following module(s) are unknown: "
+         '"no-such"', "no-environment-module", None),
+        ("3: AssertionError: Check batch related parameters. train_batch_size is not equal to "
+         "micro_batch_per_gpu * gradient_acc_step * world_size 32 != 4 * 1 * 16",
+         "batch-triangle", 3),
+        ("3: RuntimeError: HIP error: invalid device ordinal", "device-ordinal", 3),
+        ("3: Memory access fault by GPU node-4 on address 0x7f0", "gpu-fault", 3),
+        ("lumitui: local rank 2 has its cores 17-23 on 1 of 2 nodes; nothing was launched.",
+         "proof-strict", None),
+        ("lumitui: attempt 1 belongs to job 7; job 9 ends.", "second-job", None),
+        ("0: ddp.py: error: unrecognized arguments: --nope", "usage", 0),
+        ("0: ddp.py: 10 training images are fewer than one global batch of 32 x 8 ranks.",
+         "usage", 0),
+        ("1: torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+         "3/8 clients joined.", "rendezvous", 1),
+        ("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", "rendezvous", None),
+        ("1: RuntimeError: Connection closed by peer [10.0.0.2]:4711", "peer-lost", 1),
+        ("lumitui: the code could not be unpacked on every node; nothing was launched.",
+         "archive", None),
+        ("srun: error: nid005001: task 6: Segmentation fault (core dumped)",
+         "killed-by-signal", 6),
+    ],
+)  # fmt: skip
+def test_each_rule_is_reported_with_its_rank(line: str, expected: str, rank: int | None) -> None:
+    found = why(f"starting\n{line}\nlast words")
+    assert (found[0].id, found[0].rank) == (expected, rank)
+    assert found[0].line and found[0].line in line
+    assert found[0].sentence and found[0].do and "{what}" not in found[0].sentence
+
+
+def test_the_rule_names_what_is_missing() -> None:
+    assert "h5py" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].sentence
+    assert "`venv:`" in why("0: ModuleNotFoundError: No module named 'h5py'")[0].do
+    assert "/a/t.py" in why("0: python: can't open file '/a/t.py': [Errno 2] No such")[0].sentence
+
+
+@pytest.mark.parametrize("state", list(STATE_RULES))
+def test_what_slurm_decided_comes_first(state: State) -> None:
+    log = "3: RuntimeError: boom\n3: OSError: [Errno 28] No space left on device"
+    found = diagnose(Ending(state, "WORD", "by 1000", log=log))
+    assert found[0].id == STATE_RULES[state].id
+    assert found[0].line == "WORD by 1000"
+    assert "no-space" in [item.id for item in found]
+
+
+@pytest.mark.parametrize("state", [State.DONE, State.QUEUED, State.RUNNING, State.SENDING])
+def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
+    assert diagnose(Ending(state, rc=0, log="FATAL:   permission denied")) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "rc", "end", "expected"),
+    [
+        (State.TIMEOUT, None, "", "chain-late"),
+        (State.FAILED, 85, "used-up", "chain-used-up"),
+        (State.FAILED, 85, "no-progress", "chain-no-progress"),
+        (State.FAILED, 85, "unsaved", "chain-unsaved"),
+        (State.FAILED, 85, "refused", "chain-refused"),
+        (State.FAILED, 85, "requeue", "stopped-early"),
+    ],
+)
+def test_why_a_chain_ended(state: State, rc: int | None, end: str, expected: str) -> None:
+    spec = hello_job(chain=4)
+    found = diagnose(Ending(state, rc=rc, spec=spec, chain_end=end))
+    assert found[0].id == expected
+
+
+def test_a_failed_run_always_has_a_reason() -> None:
+    assert why("", rc=None)[0].id == "unknown"
+
+
+def test_nothing_of_the_log_can_control_the_terminal() -> None:
+    log = "3: \x1b[31mFATAL:   permission denied\x1b[0m\x1b]0;title\x07\x9b2J\u202e\x00\n"
+    assert why(log)[0].line == "FATAL:   permission denied2J"
+    assert plain("a\tb\x08c\x1bMd") == "a bcd"
+
+
+def test_ids_are_unique_within_a_table_and_every_rule_says_what_to_do() -> None:
+    for rules in (RULES, CONSEQUENCES):
+        assert len({rule.id for rule in rules}) == len(rules)
+    assert all(rule.sentence and rule.do for rule in (*RULES, *CONSEQUENCES))
+
+
+_pieces = st.lists(
+    st.sampled_from(
+        [WATCHDOG, "3: ", "[rank1]: ", "Traceback (most recent call last):", "Root Cause (first "
+         "observed failure):", "  rank      : 3 (local_rank: 3)", "\x1b[", "FATAL:   ", "\n",
+         "srun: error: n: task 99999999999: ", "Error: ", "oom_kill", "SeqNum="]
+    )
+    | st.text(max_size=20)
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    state=st.sampled_from(list(State)),
+    word=st.text(max_size=20),
+    rc=st.none() | st.integers(),
+    rank=st.none() | st.integers(),
+    log=_pieces,
+)
+def test_garbage_never_raises(
+    state: State, word: str, rc: int | None, rank: int | None, log: str
+) -> None:
+    for item in diagnose(Ending(state, word, word, rc, rank, log)):
+        assert not CONTROL & set(item.line)
+
+
+def test_lines_that_differ_in_numbers_alone_are_read_to_a_limit() -> None:
+    log = "".join(f"nid{n}:{n}:{n} [1] NCCL WARN failed to map {n}\n" for n in range(5000))
+    found = read(log + "RuntimeError: No HIP GPUs are available\n")
+    assert len(Evidence(found, None, None).candidates) == 201

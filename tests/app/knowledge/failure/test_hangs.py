@@ -1,0 +1,60 @@
+"""A rank that does not move: what is said of the run while it lasts, and after its end."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumitui.app.explain import run_overview
+from lumitui.app.explain.phrases import row_words
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.small_jobs import hello_job
+
+NOW = 1_000_000.0
+SENTENCE = "Rank 9 on nid005002 has not moved for 62 s; the others wait at step 812."
+HUNG = a_run(state=State.RUNNING, job_id="7", started=NOW - 99, updated=NOW, reason=SENTENCE)
+TIMEOUT = (
+    "[rank{0}]:[E1121 03:01:02.123 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600026 milliseconds before timing out."
+)
+
+
+def test_a_running_job_says_everywhere_which_rank_hangs() -> None:
+    rows = dict(run_overview.rows(HUNG, NOW, None, None, None))
+    assert rows["reason"] == row_words.news(HUNG, NOW) == HUNG.hang == SENTENCE
+    assert rows["next"] == run_overview.HANGS
+    assert diagnose(Ending(State.RUNNING, "RUNNING", SENTENCE))[0].sentence == SENTENCE
+    for other in (replace(HUNG, reason="None"), replace(HUNG, state=State.FAILED)):
+        assert other.hang == ""
+    assert diagnose(Ending(State.RUNNING, "RUNNING", "None")) == []
+
+
+def why(log: str, rc: int = 1, rank: int | None = None) -> list[Diagnosis]:
+    spec: JobSpec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
+    return diagnose(Ending(State.FAILED, "FAILED", "NonZeroExitCode", rc, rank, log, spec=spec))
+
+
+@pytest.mark.parametrize("rc", [1, 88])  # torchrun makes 1 of every code
+def test_a_training_that_ended_itself_names_the_rank_that_hung(rc: int) -> None:
+    log = f"0: {SENTENCE} The training ends, as `hang` says.\n"
+    log += "srun: error: nid005001: task 0: Exited with exit code 88\n"
+    found = why(log, rc, 0)[0]
+    assert (found.id, found.rank) == ("hung", 9)
+    assert found.sentence.endswith(f"the training ended itself. {SENTENCE}")
+
+
+def test_a_collective_that_timed_out_names_the_rank_that_hung() -> None:
+    log = f"0: {SENTENCE}\n" + "".join(f"{rank}: {TIMEOUT.format(rank)}\n" for rank in (0, 1))
+    found = why(log)[0]
+    assert found.id == "collective-timeout" and found.sentence.endswith(SENTENCE)
+    moved = log.replace("0: [rank0]", "0: Rank 9 on nid005002 moves again.\n0: [rank0]")
+    assert SENTENCE not in why(moved)[0].sentence
+
+
+def test_a_rank_that_moved_again_is_no_reason_for_a_later_failure() -> None:
+    log = f"0: {SENTENCE}\n0: Rank 9 on nid005002 moves again.\n3: ValueError: no\n"
+    assert all(found.id != "hung" for found in why(log, 1, 3))

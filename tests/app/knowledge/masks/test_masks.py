@@ -1,0 +1,133 @@
+"""What `--cpu-bind` gives each task is read as srun reads it, and its mistakes are named."""
+
+import pytest
+
+from lumitui.app.knowledge.masks.bind_options import explained, read_bind
+from lumitui.app.knowledge.masks.mask_checks import Mistake, Starter, mistakes
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+SITES = Sites([BUILT_IN])
+LUMI = (
+    "0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,"
+    "0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
+)  # LUMI-AI-Guide, chapter 5
+ONE_CORE = "map_cpu:49,57,17,25,1,9,33,41"  # LUMI's documentation, distribution and binding
+SIX_CORES = (
+    "7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000"  # there, too
+)
+COUNTED_UP = (
+    "0x00000000000000fe,0x000000000000fe00,0x0000000000fe0000,0x00000000fe000000,"
+    "0x000000fe00000000,0x0000fe0000000000,0x00fe000000000000,0xfe00000000000000"
+)
+
+
+def judged(
+    text: str, site: str = "lumi", tasks: int = 8, starter: Starter = "srun"
+) -> list[Mistake]:
+    """Return what is wrong with the lists in `text`."""
+    node = SITES.load(site).node
+    binds = explained(text)
+    gpus = next((one for one in binds if one.of_gpus), None)
+    return [
+        mistake
+        for bind in binds
+        for mistake in mistakes(
+            bind, node, tasks=tasks, starter=starter, gpus=None if bind is gpus else gpus
+        )
+    ]
+
+
+def ids(text: str, site: str = "lumi", tasks: int = 8, starter: Starter = "srun") -> list[str]:
+    """Return the ids of the mistakes."""
+    return [one.id for one in judged(text, site, tasks, starter)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"mask_cpu:{LUMI}",
+        LUMI,
+        f"--cpu-bind=v,mask_cpu={LUMI}",
+        f"srun --cpu-bind=mask_cpu:{LUMI}",
+        ONE_CORE,
+        ONE_CORE.removeprefix("map_cpu:"),
+        f"mask_cpu:{SIX_CORES}",
+        SIX_CORES,
+    ],
+)
+def test_lists_of_a_sites_own_guide_have_no_mistake(text: str) -> None:
+    assert judged(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "tasks"),
+    [
+        (LUMI.replace("fe", "ff"), "mask-reserved", (0, 1, 2, 3, 4, 5, 6, 7)),
+        (COUNTED_UP, "mask-order", (0, 1, 4, 5, 6, 7)),
+        (LUMI.replace("00fe000000000000", "0000000000000000"), "mask-empty", (0,)),
+        (",".join(LUMI.split(",")[:4]), "mask-count", (4, 5, 6, 7)),
+        (LUMI.replace("0xfe00000000000000", "0x00fe000000000000"), "mask-overlap", (0, 1)),
+        ("mask_cpu:0xfg,0xfe", "mask-unreadable", (0,)),
+        ("0xzz,0xfe", "mask-unreadable", (0,)),
+        ("map_cpu:1,,9", "mask-unreadable", (1,)),
+        (ONE_CORE.replace("41", "131"), "mask-outside", (7,)),
+        (ONE_CORE.replace("41", "40"), "mask-reserved", (7,)),
+        ("map_gpu:0,1,2,3,4,5,6,8", "gpu-outside", (7,)),
+        ("map_gpu:0,1,2,3,4,5,6,6", "gpu-overlap", (6, 7)),
+    ],
+)
+def test_each_mistake_is_named_with_its_tasks(
+    text: str, wrong: str, tasks: tuple[int, ...]
+) -> None:
+    assert tasks in [one.tasks for one in judged(text) if one.id == wrong]
+
+
+def test_more_entries_than_tasks_are_only_noted() -> None:
+    assert [(one.id, one.severity) for one in judged(LUMI, tasks=2)] == [("mask-count", "note")]
+
+
+def test_the_second_hardware_thread_of_a_core_is_that_core() -> None:
+    both = ",".join(f"{int(one, 16) | int(one, 16) << 64:#x}" for one in LUMI.split(","))
+    assert ids(both) == []
+    assert ids(both.replace("fe0000", "ff0000", 1)) == ["mask-reserved"]
+
+
+def test_a_list_of_gpus_says_which_gpu_a_task_is_near_to() -> None:
+    in_order = "map_cpu:1,9,17,25,33,41,49,57"
+    assert "mask-order" in ids(in_order)
+    assert ids(f"--cpu-bind={in_order} --gpu-bind=map_gpu:4,5,2,3,6,7,0,1") == []
+
+
+def test_cores_in_the_gpus_own_domain_are_a_note_and_not_a_warning() -> None:
+    swapped = ONE_CORE.replace("49,57", "57,49")
+    found = judged(swapped)
+    assert [(one.severity, one.tasks) for one in found] == [("note", (0, 1))]
+
+
+def test_torchruns_workers_must_fit_the_one_mask_that_counts() -> None:
+    assert ids(LUMI, starter="torchrun") == ["mask-torchrun"]
+    assert ids("0xfefefefefefefefe", starter="torchrun") == []
+    assert "mask-overlap" not in ids("0xfefefefefefefefe", tasks=1)
+
+
+def test_the_list_of_another_sites_nodes_is_found_out() -> None:
+    assert "mask-outside" in ids("map_cpu:0,20,40,100", site="mn5", tasks=4)
+    assert "mask-order" in ids(",".join(LUMI.split(",")[:4]), site="mn5", tasks=4)
+
+
+def test_a_list_with_counts_repeats_its_entries() -> None:
+    bind = read_bind("quiet,mask_cpu:0x0f*2,0xf0*2")
+    assert bind is not None
+    assert [entry.written for entry in bind.entries] == ["0x0f", "0x0f", "0xf0", "0xf0"]
+
+
+@pytest.mark.parametrize("value", ["cores", "none", "v", "mask_cpu:$MASKS", "closest", ""])
+def test_what_lists_nothing_is_read_as_nothing(value: str) -> None:
+    assert read_bind(value) is None
+
+
+@pytest.mark.parametrize("text", ["", "cores", "--cpu-bind=cores", "$CPU_BIND", "'", "rank 0"])
+def test_what_has_no_list_is_refused_with_what_to_type(text: str) -> None:
+    with pytest.raises(InputError, match="no list of masks"):
+        explained(text)

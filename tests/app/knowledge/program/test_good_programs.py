@@ -1,0 +1,185 @@
+"""What good programs do in an unusual way, and what only looks like it."""
+
+import pytest
+
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.rule_table import findings
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+RANKS = "#!/bin/bash\n#SBATCH -p standard-g -N 1 --ntasks-per-node=8 --gpus-per-node=8\n"
+SIGNAL = f"{RANKS}#SBATCH --signal=B:USR1@300\ntrap 'touch stop' USR1\n"
+
+
+def said(program: str, script: str = f"{RANKS}srun --cpu-bind=cores python train.py\n") -> set[str]:
+    """Return the rules that say anything about a script and its program."""
+    job = read_script(script, site=LUMI, files={"train.py": program})
+    return {one.rule for one in findings(job, LUMI)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'rank, world = (int(os.environ[n]) for n in ("RANK", "WORLD_SIZE"))',
+        'rank, world = map(os.environ.get, ["SLURM_PROCID", "SLURM_NTASKS"])',
+        'rank, world = map(lambda n: int(os.getenv(n)), ("RANK", "WORLD_SIZE"))',
+        'for n in ("RANK", "WORLD_SIZE"):\n    found[n] = int(os.environ.get(n, 0))',
+        'NAMES = ["RANK"]\nfound = {n: os.environ[n] for n in NAMES}',
+        'def number(name):\n    return int(os.environ[name])\nrank = number("RANK")',
+        'from os import environ as env\nrank = int(env["RANK"])',
+        'rank = 0 if "RANK" not in os.environ else 1',
+    ],
+)
+def test_a_rank_that_is_read_by_its_name_as_a_value_is_asked_for(line: str) -> None:
+    assert "ranks-unused" not in said(f"import os\n{line}\ntrain(rank)\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'home, user = (os.environ[n] for n in ("HOME", "USER"))',
+        'os.environ["RANK"] = "0"',
+        'os.environ.setdefault("RANK", "0")',
+        'for n in ("HOME", "USER"):\n    print(os.environ[n])\nos.environ["RANK"] = "0"',
+        'print("RANK")',
+    ],
+)
+def test_a_program_that_asks_for_no_rank_is_still_named(line: str) -> None:
+    assert "ranks-unused" in said(f"import os\n{line}\ntrain()\n")
+
+
+LOADER = """from torch.utils.data import DataLoader, Dataset, IterableDataset
+class Base(IterableDataset): pass
+class Stream(Base): pass
+class Packed(Dataset): pass
+train = {made}
+loader = DataLoader(train, num_workers=4)
+for epoch in range(9):
+    train.epoch = epoch
+    for x in loader:
+        step(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "noted"),
+    [("Packed()", True), ("Stream(0, 8)", False), ("Base()", False), ("chosen()", False)],
+)
+def test_workers_of_a_stream_are_not_kept(made: str, noted: bool) -> None:
+    assert ("workers-restart" in said(LOADER.replace("{made}", made))) == noted
+
+
+def test_workers_of_a_streamed_data_set_are_not_kept() -> None:
+    text = LOADER.replace("{made}", "load_dataset('x', streaming=True)")
+    text = f"from datasets import load_dataset\n{text}".replace("(IterableDataset)", "")
+    assert "workers-restart" not in said(text)
+    assert "workers-restart" in said(text.replace("True", "False"))
+
+
+@pytest.mark.parametrize(
+    ("launch", "late"),
+    [
+        ("bash -c 'exec \"$@\"' rank python train.py &\nwait $!\n", False),
+        ("bash -c 'exec \"$@\"' rank python train.py\n", True),
+        ("bash -c 'srun python train.py' &\nwait $!\n", False),
+        ("bash -c 'srun python train.py'\n", True),
+        ("(bash -c 'srun python train.py') &\nwait $!\n", False),
+    ],
+)
+def test_a_shell_in_the_background_has_its_programs_there(launch: str, late: bool) -> None:
+    assert ("trap-behind-launch" in said("train()\n", SIGNAL + launch)) == late
+
+
+BARRIER = """import os, sys
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+rank = dist.get_rank()
+def main(folder):
+{body}
+main("data")
+dist.destroy_process_group()
+"""
+TORCHRUN = RANKS.replace("tasks-per-node=8", "tasks-per-node=1") + (
+    "srun torchrun --nproc_per_node=8 train.py\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "hangs"),
+    [
+        ("if rank == 0:\n    dist.barrier()", True),
+        ("if rank != 0:\n    return\ndist.barrier()", True),
+        ("if not rank == 0:\n    print(1)\nelse:\n    dist.barrier()", True),
+        (
+            "if rank == 0 and not os.path.isdir(folder):\n    raise OSError(1)\ndist.barrier()",
+            False,
+        ),
+        ("if rank == 3 and not folder:\n    raise ValueError(1)\ndist.barrier()", False),
+        ("if rank >= 4:\n    raise ValueError(1)\ndist.barrier()", False),
+        ("for x in y:\n    if rank > 0 and x:\n        continue\n    dist.all_reduce(x)", False),
+        ("if rank != 0:\n    dist.barrier()\nload()\nif rank == 0:\n    dist.barrier()", False),
+        ("if rank == 0:\n    dist.barrier(pair)", False),
+        ("if rank == 0:\n    dist.all_reduce(x, dist.ReduceOp.SUM, pair)", False),
+        ("if rank == 0:\n    other.main(folder)\ndist.barrier()", False),
+    ],
+)
+def test_a_collective_is_named_where_the_text_shows_that_others_do_not_come(
+    body: str, hangs: bool
+) -> None:
+    text = BARRIER.format(body="\n".join(f"    {line}" for line in body.split("\n")))
+    assert ("collective-on-one-rank" in said(text, TORCHRUN)) == hangs
+
+
+SEVERAL_WAYS = """import argparse, os
+import torch, torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--world-size", type=int, default=1)
+parser.add_argument("--mpi", action="store_true")
+args = parser.parse_args()
+if args.mpi:
+    rank, args.world_size = int(os.environ["OMPI_COMM_WORLD_RANK"]), 4
+else:
+    rank, args.world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl", rank=rank, world_size=args.world_size)
+args.world_size = dist.get_world_size()
+dist.destroy_process_group()
+"""
+
+
+def test_a_program_that_can_be_started_in_several_ways_has_no_fault() -> None:
+    rules = {"openmpi-variables", "fixed-world-size", "rank-variable-missing"}
+    assert not said(SEVERAL_WAYS, TORCHRUN) & rules
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("import pynvml", True),
+        ("try:\n    import pynvml\nexcept ImportError:\n    pynvml = None", False),
+        ("def bind():\n    import pynvml", False),
+    ],
+)
+def test_a_package_of_other_gpus_is_named_where_the_program_needs_it(
+    text: str, named: bool
+) -> None:
+    assert ("package-of-other-gpus" in said(f"{text}\n", TORCHRUN)) == named
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("import old\n", "error"),
+        ("if args.arch == 'old':\n    import old\n", "warning"),
+        ("def main():\n    import old\n", "warning"),
+        ("import between\n", "error"),
+    ],
+)
+def test_a_module_that_cannot_be_read_ends_a_program_that_imports_it_at_once(
+    text: str, severity: str
+) -> None:
+    files = {"train.py": text, "between.py": "import old\n", "old.py": "class nn.A:\n    pass\n"}
+    job = read_script(TORCHRUN, site=LUMI, files=files)
+    found = {one.severity for one in findings(job, LUMI) if one.rule == "python-syntax"}
+    assert found == {severity}

@@ -1,0 +1,148 @@
+"""What careful people write, beside a slip that looks like it."""
+
+import pytest
+
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.rule_table import findings
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+SITES = Sites([BUILT_IN])
+HEAD = {
+    "lumi": "#!/bin/bash\n#SBATCH -A project_465000123 -p standard-g -N 1 --ntasks-per-node=8 "
+    "--gpus-per-node=8 -c 7 --mem=480G -t 5:00:00\n",
+    "karolina": "#!/bin/bash\n#SBATCH -A OPEN-30-12 -p qgpu -N 2 --gpus-per-node=8 "
+    "--ntasks-per-node=8 -c 16 -t 12:00:00\n",
+    "mn5": "#!/bin/bash\n#SBATCH -A ehpc123 -q acc_ehpc -N 1 -n 1 -c 80 --gres=gpu:4 -t 4:00:00\n",
+}
+DDP = "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"
+RUN = "torchrun --standalone --nproc_per_node=4 train.py --workers 7"
+OWN = "export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID"
+ONE = "torchrun --standalone --nproc_per_node=1 train.py"
+MEET = "torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=$H:29400 x.py"
+STATIC = 'torchrun --nnodes=2 --nproc_per_node=8 --node_rank="$me" --master_addr=$FIRST x.py'
+GRID = (
+    "X=(a b)\nS=(0 1)\nn=${#S[@]}\ni=$((SLURM_ARRAY_TASK_ID / n))\nj=$((SLURM_ARRAY_TASK_ID % n))\n"
+    "echo ${X[$i]} ${S[j]}\n"
+)
+NAME = "u24r64f21m43t29-20260319_153422"
+FOLDER = f"/appl/local/laifs/containers/lumi-multitorch-{NAME}"
+IMAGE = f"singularity exec {FOLDER}/lumi-multitorch-full-{NAME}.sif"
+TWO = "torchrun --standalone --nproc_per_node=2 train.py"
+
+
+def beside(*lists: str) -> str:
+    """Return launches beside each other, each with its GPUs."""
+    return "".join(f"CUDA_VISIBLE_DEVICES={each} {TWO} &\n" for each in lists) + "wait\n"
+
+
+def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
+    at = SITES.load(site)
+    job = read_script(HEAD[site] + text, site=at, files={"train.py": DDP, **(files or {})})
+    return {item.rule for item in findings(job, at)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "site", "good", "bad"),
+    [
+        ("misspelt-variable", "lumi", "source ./env.sh\necho $DATA_DIR\nDATA_DIRS=1\n",
+         "echo $DATA_DIR\nDATA_DIRS=1\n"),
+        ("misspelt-variable", "lumi", ". known.sh\necho $BASE $FROM_FILE\n",
+         ". known.sh\necho $BASE_ $FROM_FILE\n"),
+        ("misspelt-variable", "lumi", "source ./env.sh\necho $SLURM_PROCID\n",
+         "source ./env.sh\necho $SLURM_PROCD\n"),
+        ("launcher-tasks", "lumi", f"srun bash -c '{OWN}; {ONE}'\n", f"srun bash -c '{ONE}'\n"),
+        ("launcher-tasks", "lumi", f"run() {{ {OWN}; {ONE}; }}\nexport -f run\nsrun bash -c run\n",
+         f"run() {{ {OWN}; {ONE[:-9]}2 train.py; }}\nexport -f run\nsrun bash -c run\n"),
+        ("launcher-tasks", "lumi", f"srun bash -c '{OWN}; {ONE}'\n",
+         f"srun bash -c '{OWN}; {ONE.replace('--standalone ', '')}'\n"),
+        ("select-gpu", "lumi", f"srun bash -c '{OWN}; {ONE}'\n",
+         f"srun bash -c '{OWN}; LOCAL_RANK=$SLURM_LOCALID python train.py'\n"),
+        ("unclosed-quote", "mn5", f"torchrun `# four of 'em` {RUN[8:]}\n",
+         f"torchrun `# four {RUN[8:]}\n"),
+        ("torchrun-processes", "mn5", f"torchrun \\\n `# all GPUs` \\\n {RUN[8:]}\n",
+         "torchrun \\\n `# all GPUs` \\\n --standalone train.py\n"),
+        ("sleep-at-end", "mn5",
+         f"{RUN} &\np=$!\nwhile kill -0 $p; do sleep 1800 & wait -n $p $!; done\nwait $p\n",
+         f"{RUN} &\np=$!\nwait $p\nsleep 1800\n"),
+        ("sleep-at-end", "mn5", f"{RUN} &\nsleep 600\nnvidia-smi\nwait\n",
+         f"{RUN}\nsleep 600\nnvidia-smi\nwait\n"),
+        ("strict-before-activation", "mn5",
+         "set -euo pipefail\n. /opt/conda/etc/profile.d/conda.sh\n"
+         f"set +u; conda activate x; set -u\n{RUN}\n",
+         "set -euo pipefail\n. /opt/conda/etc/profile.d/conda.sh\n"
+         f"set +u; set -u; conda activate x\n{RUN}\n"),
+        ("strict-before-activation", "mn5",
+         f"set -o nounset\nset +o nounset\nconda activate x\n{RUN}\n",
+         f"set -o nounset\nset +e\nconda activate x\n{RUN}\n"),
+        ("mn5-visible-devices", "mn5", beside("0,1", "2,3"), beside("0,1", "1,2")),
+        ("mn5-visible-devices", "mn5", beside("0", "1", "2,3"), beside("0", "1")),
+        ("mn5-visible-devices", "mn5", beside("0,1", "2,3"), beside("0,1,2,3")),
+        ("mn5-visible-devices", "mn5",
+         f"go() {{\n  CUDA_VISIBLE_DEVICES=$1 {TWO} --lr $2 &\n}}\ngo 0,1 1\ngo 2,3 2\nwait\n",
+         f"go() {{\n  CUDA_VISIBLE_DEVICES=$1 {TWO} --lr $2\n}}\ngo 0,1 1\ngo 2,3 2\n"),
+        ("step-tasks", "mn5", "srun -n 2 -c 40 --multi-prog x.conf\n",
+         "srun -n 2 -c 60 --multi-prog x.conf\n"),
+        ("step-tasks", "mn5", "srun -n 4 -c 20 python train.py\n", "srun -n 4 python train.py\n"),
+        ("results-in-home", "mn5", f"{RUN} --out $HOME/../scratch/x\n", f"{RUN} --out $HOME/x\n"),
+        ("results-in-home", "mn5", f"{RUN} --out ~/../x\n", f"{RUN} --out ~/..x\n"),
+        ("mpirun-count", "karolina", "mpirun --map-by ppr:8:node:PE=16 python train.py\n",
+         "mpirun --map-by ppr:4:node:PE=16 python train.py\n"),
+        ("address-of-each-node", "karolina",
+         f"srun -n 2 -N 2 bash -c 'H=$(scontrol show hostnames | head -1); {MEET}'\n",
+         f"srun -n 2 -N 2 bash -c 'H=$(hostname -s); {MEET}'\n"),
+        ("address-of-each-node", "karolina",
+         f"export H=$(hostname)\nsrun -n 2 -N 2 bash -c '{MEET}'\n",
+         f"srun -n 2 -N 2 bash -c 'export H=$HOSTNAME; {MEET}'\n"),
+        ("rank-set-in-batch", "karolina",
+         f"srun -n 2 -N 2 bash -c 'me=${{SLURM_NODEID:-0}}; {STATIC}'\n",
+         f"me=${{SLURM_NODEID:-0}}\nL=({STATIC})\nsrun -n 2 -N 2 \"${{L[@]}}\" x.py\n"),
+        ("array-beyond-list", "mn5", f"#SBATCH -a 0-3\n{GRID}", f"#SBATCH -a 0-5\n{GRID}"),
+        ("array-beyond-list", "mn5",
+         "#SBATCH -a 1-9\nX=(a b)\necho ${X[$((SLURM_ARRAY_TASK_ID % 2))]}\n",
+         "#SBATCH -a 1-9\nX=(a b)\necho ${X[$((SLURM_ARRAY_TASK_ID % 3))]}\n"),
+        ("array-beyond-list", "mn5",
+         "#SBATCH -a 0-9\nX=(a b)\nif [ $Y ]; then i=0; fi\necho ${X[$i]} ${X[Z]}\n",
+         "#SBATCH -a 0-9\nX=(a b)\ni=$SLURM_ARRAY_TASK_ID\necho ${X[i]}\n"),
+        ("torchrun-unbound", "lumi", f"srun {IMAGE} bash -c '{OWN}; {ONE}'\n",
+         f"srun -n 1 --ntasks-per-node=1 -c 56 {IMAGE} {ONE[:-9]}8 train.py\n"),
+    ],
+)  # fmt: skip
+def test_a_rule_tells_what_is_careful_from_a_slip(
+    rule: str, site: str, good: str, bad: str
+) -> None:
+    files = {"known.sh": "BASE=/x\nFROM_FILE=$BASE/y\n"}
+    assert rule not in said(site, good, files)
+    assert rule in said(site, bad, files)
+
+
+def test_a_limit_that_nobody_has_checked_is_no_error() -> None:
+    text = HEAD["karolina"].replace("-t 12", "-t 72") + "srun hostname\n"
+    site = SITES.load("karolina")
+    held = {"partitions.qgpu.max_time"}
+    assert held <= set(site.unverified)
+    checked = site.model_copy(
+        update={"unverified": [each for each in site.unverified if each not in held]}
+    )
+    for at, severity in ((site, "warning"), (checked, "error")):
+        found = findings(read_script(text, site=at), at)
+        assert [item.severity for item in found if item.rule == "time-limit"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "words"),
+    [
+        ("mpirun-count", "mpirun -np 8 --map-by ppr:4:node:PE=16 python train.py\n", "ppr:8:node"),
+        ("mpirun-count", "mpirun -np 8 python train.py\n", "Leave the number out"),
+        ("openmpi-variables", "srun python ranks.py LOCAL_RANK\n", "Read SLURM_LOCALID instead"),
+        ("openmpi-variables", "srun python ranks.py SIZE\n", "Read SLURM_NTASKS instead"),
+        ("openmpi-variables", "srun -N 2 -n 2 torchrun --nnodes=2 --nproc_per_node=8 "
+         "ranks.py LOCAL_RANK\n", "Read LOCAL_RANK instead"),
+    ],
+)  # fmt: skip
+def test_the_advice_fits_what_is_written(rule: str, text: str, words: str) -> None:
+    at = SITES.load("karolina")
+    name = text.split()[-1]
+    program = f"import os\nimport torch\n\nrank = int(os.environ['OMPI_COMM_WORLD_{name}'])\n"
+    job = read_script(HEAD["karolina"] + text, site=at, files={"ranks.py": program})
+    (found,) = (item for item in findings(job, at) if item.rule == rule)
+    assert words in found.do

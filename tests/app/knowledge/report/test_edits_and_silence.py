@@ -1,0 +1,80 @@
+"""Mechanical changes are put in without overlap, and comments silence a rule where they stand."""
+
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.app.knowledge.report.edits import difference, fixed
+from lumitui.app.knowledge.report.silence import heard
+from lumitui.app.knowledge.rule import Edit, Finding
+
+TEXT = "one two\nthree\nfour"
+
+
+def change(text: str, line: int, column: int, end_line: int, end: int, file: str = "") -> Finding:
+    at = Position(line, column, end_line, end, file)
+    return Finding("r", "error", "", "", "", at, Edit("", at, text))
+
+
+def test_edits_are_made_from_the_end_and_do_not_overlap() -> None:
+    found = [change("2", 1, 5, 1, 8), change("1", 1, 1, 1, 4), change("x", 1, 2, 1, 6)]
+    assert fixed(TEXT, found) == ("1 2\nthree\nfour", 2)
+
+
+def test_a_line_can_be_removed_and_one_added() -> None:
+    assert fixed(TEXT, [change("", 2, 1, 3, 1)]) == ("one two\nfour", 1)
+    assert fixed(TEXT, [change("#!\n", 1, 1, 1, 1)]) == ("#!\none two\nthree\nfour", 1)
+
+
+def test_edits_of_other_files_and_places_outside_change_nothing_here() -> None:
+    assert fixed(TEXT, [change("x", 1, 1, 1, 2, file="a.py")]) == (TEXT, 0)
+    assert fixed(TEXT, [change("x", 99, 9, 99, 12)]) == (f"{TEXT}x", 1)
+
+
+def test_the_difference_names_the_script() -> None:
+    assert difference("a\nb", "a\nc", "j.sh").splitlines()[0] == "--- j.sh"
+    assert difference("a", "a", "j.sh") == ""
+
+
+def said(rule: str, line: int, end: int = 0) -> Finding:
+    at = Position(line, 1, end or line, 9) if line else NOWHERE
+    return Finding(rule, "error", "m", "d", "", at)
+
+
+def rules(found: list[Finding], text: str) -> list[str]:
+    return [item.rule for item in heard(found, text)]
+
+
+def test_a_comment_at_the_end_of_a_line_silences_its_rule_there_alone() -> None:
+    text = "a # lumitui: ignore=x\nb\n"
+    assert rules([said("x", 1), said("x", 2), said("y", 1)], text) == ["y", "x"]
+
+
+def test_a_comment_of_its_own_silences_the_command_below_and_the_whole_job() -> None:
+    text = "#!\n# lumitui: ignore=x, y\nsrun \\\n  a\nb\n"
+    assert rules([said("x", 4), said("y", 0), said("x", 5)], text) == ["x"]
+    assert rules([said("x", 3, 4), said("y", 3)], text) == []
+
+
+def test_a_comment_that_silences_nothing_is_a_note() -> None:
+    (item,) = heard([], "a # lumitui: ignore=x\n")
+    assert (item.rule, item.severity, item.at.column) == ("unused-ignore", "note", 3)
+
+
+def test_a_comment_that_names_no_rule_says_which_was_meant() -> None:
+    text = "a # lumitui: ignore=fixed-prot\nb # lumitui: ignore=zzz, no-wait\n"
+    found = heard([], text, lambda: ("fixed-port", "no-wait"))
+    assert {item.do for item in found} == {
+        "Write fixed-port.",
+        "Remove the comment.",
+        "`lumitui rules` lists their names.",
+    }
+
+
+def test_a_comment_that_is_written_otherwise_silences_nothing_and_says_so() -> None:
+    for wrong in (
+        "# lumitui: ignore",
+        "# lumitui ignore=x",
+        "# lumitui: ignore x",
+        "# lumitui: noqa",
+    ):
+        (item,) = heard([said("x", 1)][:0], f"a {wrong}\n")
+        assert "# lumitui: ignore=RULE" in item.do and item.at.column == 3
+    assert heard([], "# lumitui ignores nothing\n# see lumitui: it ignores\n") == []

@@ -1,0 +1,78 @@
+"""Findings are laid out as linters, GitHub and SARIF have them."""
+
+from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.app.knowledge.report.checked import Checked
+from lumitui.app.knowledge.report.finding_text import findings_text, summary
+from lumitui.app.knowledge.report.formats import github_lines, sarif
+from lumitui.app.knowledge.rule import Edit, Finding
+from lumitui.app.knowledge.rule_table import RULES
+
+TEXT = "#!/bin/bash\n#SBATCH --time=15\nsrun python é.py\n"
+AT = Position(2, 9, 2, 18)
+TIME = Finding("time-minutes", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
+               Edit("write hours", AT, "--time=15:00:00"))  # fmt: skip
+WHOLE = Finding(
+    "account", "error", "No account:\n50%, none.", "Name one.", "https://x.org/a.", NOWHERE
+)
+OTHER = Finding("set-device", "note", "Late.", "Move it.", "", Position(1, 1, 1, 7, "é, a.py"))
+CHECKED = Checked(
+    "jobs/a.sh", "lumi", TEXT, (WHOLE, TIME, OTHER), {"é, a.py": "import x\n"}, "jobs/"
+)
+
+
+def test_a_finding_shows_its_line_with_carets_and_what_to_do() -> None:
+    assert findings_text(CHECKED).split("\n\n")[1:] == [
+        "jobs/a.sh:2:9: warning time-minutes 15 minutes.\n"
+        "2 | #SBATCH --time=15\n"
+        "  |         ^^^^^^^^^\n"
+        "   → Write hours.",
+        "jobs/é, a.py:1:1: note set-device Late.\n1 | import x\n  | ^^^^^^\n   → Move it.",
+    ]
+
+
+def test_a_finding_about_the_job_stands_at_its_beginning_without_a_line() -> None:
+    assert findings_text(CHECKED).startswith("jobs/a.sh:1:1: error account No account:")
+
+
+def test_a_text_from_elsewhere_cannot_control_the_terminal() -> None:
+    wild = Checked("a\x1b[2J.sh", "lumi", "\x1b]0;x\x07 y\n", (TIME,))
+    assert "\x1b" not in findings_text(wild)
+
+
+def test_the_summary_counts_and_names_what_can_be_fixed() -> None:
+    assert summary((CHECKED,)) == (
+        "Found 1 error, 1 warning, 1 note in 1 script. --fix changes 1 of them."
+    )
+    assert summary((Checked("a", "lumi", "", ()),)) == "Nothing found in 1 script."
+
+
+def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:
+    whole, time, other = github_lines(CHECKED)
+    assert whole == (
+        "::error file=jobs/a.sh,line=1,col=1,title=account::No account:%0A50%25, none. Name one."
+    )
+    assert time == (
+        "::warning file=jobs/a.sh,line=2,col=9,endColumn=18,title=time-minutes::15 minutes. "
+        "Write hours."
+    )
+    assert other.startswith("::notice file=jobs/é%2C a.py,line=1,")
+
+
+def test_sarif_has_what_its_schema_requires() -> None:
+    log = sarif((CHECKED,), RULES, "1.0")
+    assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
+    driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
+    ids = [rule["id"] for rule in driver["rules"]]
+    assert (driver["name"], len(ids)) == ("lumitui", len(set(ids)))
+    for rule in driver["rules"]:
+        assert rule["shortDescription"]["text"] and rule["fullDescription"]["text"]
+        assert rule["helpUri"].startswith("https://")
+        assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
+    for result in results:
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        place = result["locations"][0]["physicalLocation"]
+        assert place["region"]["startLine"] >= 1 and " " not in place["artifactLocation"]["uri"]
+    assert [result["level"] for result in results] == ["error", "warning", "note"]
+    assert results[1]["locations"][0]["physicalLocation"]["region"] == {
+        "startLine": 2, "startColumn": 9, "endLine": 2, "endColumn": 18,
+    }  # fmt: skip

@@ -1,0 +1,47 @@
+"""A script's names tell its site, where only one profile has them."""
+
+from datetime import date
+
+import pytest
+
+from lumitui.app.knowledge.guess import guess_site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+KNOWN = Sites([BUILT_IN])
+SITES = [KNOWN.load(name) for name in KNOWN.names()]
+
+
+@pytest.mark.parametrize(
+    ("lines", "site"),
+    [
+        ("#SBATCH -p standard-g", "lumi"),
+        ("#SBATCH --partition=qgpu", "karolina"),
+        ("#SBATCH -p gpu\n#SBATCH -A project_462000123", "lumi"),
+        ("#SBATCH -A project_465000123", "lumi"),
+        ("#SBATCH -N 1\nsrun singularity exec /appl/local/containers/sif-images/x.sif a", "lumi"),
+        ("#SBATCH -p gpusmall\n#SBATCH --gres=gpu:a100:1", "mahti"),
+        ("#SBATCH -p acc\n#SBATCH -q acc_debug", "mn5"),
+        ("#SBATCH -A OPEN-28-55\n#SBATCH -p qgpu", "karolina"),
+        ("#SBATCH -p gpusmall\n#SBATCH --gres=gpu:h100:1", None),
+        ("#SBATCH -p gpu", None),
+        ("#SBATCH -N 1", None),
+        ("#SBATCH -p nowhere", None),
+    ],
+)  # fmt: skip
+def test_what_only_one_profile_has_tells_the_site(lines: str, site: str | None) -> None:
+    found = guess_site(f"#!/bin/bash\n{lines}\n", SITES, date(2026, 11, 23))
+    assert (found.site and found.site.name) == site
+    assert bool(found.because) == (site is not None)
+
+
+def test_an_own_profile_with_the_same_partitions_does_not_turn_a_sites_rules_off() -> None:
+    lumi = KNOWN.load("lumi")
+    mine = lumi.model_copy(update={"name": "mine", "modules": (), "containers": {}})
+    text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
+    found = guess_site(text, [*SITES, mine], date(2026, 11, 23), ["mine"])
+    assert found.site is not None
+    assert found.site.name == "lumi"
+    assert "the partition standard-g" in found.because
+    assert "your profile mine also fits" in found.because
+    alone = guess_site(text, [mine], date(2026, 11, 23), ["mine"])
+    assert alone.site is mine and "also fits" not in alone.because

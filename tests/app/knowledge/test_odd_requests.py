@@ -1,0 +1,31 @@
+"""No number that a person may type by mistake raises an error, at any site."""
+
+import pytest
+
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.rule_table import findings
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+SITES = Sites([BUILT_IN])
+REQUEST = """#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=8
+#SBATCH --gpus-per-node=4
+{option}
+srun --ntasks=8 --cpu-bind=mask_cpu:0xfe,0x1fe python train.py --num-workers 4
+"""
+ODD = (
+    *(f"--{name}=0" for name in ("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus")),
+    *("--gpus-per-node=0", "--gres=gpu:0", "--gres=", "--mem=", "--mem=0G", "--array=5-1:0"),
+    *("--array=", "--time=", "--time=:", "--dependency=", "--partition=", "--nodes=4-", "--qos="),
+)
+
+
+@pytest.mark.parametrize("option", ODD)
+def test_an_odd_number_raises_no_error_at_any_site(option: str) -> None:
+    for name in SITES.names():
+        site = SITES.load(name)
+        for partition in site.partitions:
+            text = REQUEST.format(option=f"#SBATCH --partition={partition}\n#SBATCH {option}")
+            assert isinstance(findings(read_script(text, site=site), site), list)

@@ -1,0 +1,168 @@
+"""The adviser: each rule speaks when it should, and is silent when not."""
+
+import pytest
+
+from lumitui.app.job.spec import changed
+from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.compose import compose
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.files.secrets import KEYS, Key
+from tests.support.jobs.sites.lumi_job import JOB, job
+from tests.support.jobs.sites.site_jobs import launched, site
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+
+
+def said(_site: Site = LUMI, /, **changes: object) -> dict[str, str]:
+    site, spec = _site, changed(JOB, changes, "t")
+    return {item.id: item.severity for item in findings(compose(spec, site), site)}
+
+
+def test_a_good_job_has_no_error_and_no_warning() -> None:
+    assert not {severity for severity in said().values()} & {"error", "warning"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "severity"),
+    [
+        ({"account": "project_xxxxxxxxx"}, "account", "error"),
+        ({"account": "project_462000000"}, "account", "error"),  # the example that is shown
+        ({"account": "none"}, "account", "error"),
+        ({"args": ["--lr", "$LR"]}, "literal-argument", "warning"),
+        ({"args": ["$@"]}, "literal-argument", "warning"),
+        ({"args": ["--data=/x/$USER/data"]}, "literal-argument", "warning"),
+        ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
+        ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
+        ({"time": "3-00:00:00"}, "time-limit", "error"),
+        ({"nodes": 1025}, "nodes", "error"),
+        ({"partition": "small-g", "nodes": 5}, "nodes", "error"),
+        ({"chain": 4, "sbatch": ["--no-requeue"]}, "chain-requeue", "error"),
+        ({"cpus_per_task": 8}, "cores", "error"),
+        ({"launcher": "torchrun", "cpus_per_task": 7}, "few-cores", "error"),
+        ({"launcher": "torchrun", "cpus_per_task": 55}, "few-cores", "error"),
+        (
+            {"launcher": "torchrun", "cpus_per_task": 28, "gpus_per_node": 4},
+            "few-cores",
+            "error",
+        ),
+        ({"launcher": "torchrun", "cpus_per_task": 7, "binding": "none"}, "few-cores", "warning"),
+        (
+            {"launcher": "torchrun", "cpus_per_task": 7, "partition": "small-g"},
+            "few-cores",
+            "warning",
+        ),
+        ({"gpus_per_node": 4}, "idle-gpus", "warning"),
+        ({"partition": "small-g", "nodes": 2, "gpus_per_node": 4}, "scattered", "warning"),
+        ({"partition": "small-g"}, "shared-cores", "note"),
+        ({"binding": "none"}, "no-binding", "note"),
+        (
+            {"nodes": 2, "env": {"NCCL_NET_GDR_LEVEL": "PHB"}},
+            "container-variable",
+            "error",
+        ),
+        ({"sbatch": ["--gpus-per-task=1"]}, "gpu-cgroup", "error"),
+        ({"sbatch": ["--gpu-bind=closest"]}, "gpu-cgroup", "error"),
+        ({"sbatch": ["--output=x"]}, "own-option", "error"),
+        *(
+            ({"sbatch": [option]}, "own-option", "error")
+            for option in (
+                *("--exclusive", "--exclusive=user", "--mem=480G", "--mem 480G", "--mem=0"),
+                *("--mem-per-cpu=2G", "--mem-per-gpu=60G", "--gpus=4", "-G4", "--gpus-per-node=4"),
+                *("--gpus-per-socket=4", "--gres=gpu:4"),
+            )
+        ),
+        ({"partition": "small-g", "memory": "600G"}, "memory", "error"),
+        ({"memory": "481G"}, "memory", "error"),
+        ({"name": "bash"}, "job-name", "warning"),
+        ({"time": "12:00:00"}, "no-checkpoint-signal", "note"),
+        ({"hang": "00:10:00"}, "no-heartbeat", "warning"),
+    ],
+)
+def test_a_rule_speaks(changes: dict[str, object], rule: str, severity: str) -> None:
+    assert said(LUMI, **changes).get(rule) == severity
+    assert rule not in said()
+
+
+@pytest.mark.parametrize("partition", ["standard-g", "small-g"])
+@pytest.mark.parametrize("gpus", range(1, 9))
+def test_torchrun_has_enough_cores_unless_fewer_are_asked_for(partition: str, gpus: int) -> None:
+    found = said(LUMI, launcher="torchrun", partition=partition, gpus_per_node=gpus)
+    assert "few-cores" not in found and "cores" not in found
+
+
+LAIF = "/appl/local/laifs/containers/lumi-multitorch-{0}/lumi-multitorch-full-{0}.sif"
+LAIF_IMAGES = (
+    *(LAIF.format(f"u24r64f21m43t29-{built}") for built in ("20251209_134408", "20260319_153422")),
+    LAIF.format("u24r70f21m50t210-20260807_115122"),
+    "/appl/local/laifs/containers/lumi-multitorch-latest.sif",
+    "/scratch/project_462000001/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif",
+)
+LEGACY_IMAGES = (
+    LUMI.containers["legacy"].image,
+    "/appl/local/containers/easybuild-sif-images/lumi-pytorch-rocm-6.2.4-python-3.12.sif",
+    "/appl/local/containers/tested-containers/lumi-jax-rocm-6.2.0.sif",
+    "../resources/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif",
+)
+
+
+@pytest.mark.parametrize("image", LAIF_IMAGES + LEGACY_IMAGES)
+def test_an_image_goes_with_its_generation_only(image: str) -> None:
+    own, other = ("laif", "legacy") if image in LAIF_IMAGES else ("legacy", "laif")
+    ids = {"image-generation", "image-unknown"}
+    mixed = said(LUMI, container={"image": image, "generation": other})
+    assert mixed["image-generation"] == "error"
+    assert not ids & set(said(LUMI, container={"image": image, "generation": own}))
+    untold = said(LUMI, container={"image": image})
+    assert ("image-generation" in untold) is (own != LUMI.default_container)
+    assert "image-unknown" not in untold
+
+
+def test_an_image_of_unknown_kind_is_noted_until_its_generation_is_named() -> None:
+    mine = "/scratch/project_462000001/mine.sif"
+    assert said(LUMI, container={"image": mine})["image-unknown"] == "note"
+    for generation in ("laif", "legacy"):
+        known = said(LUMI, container={"image": mine, "generation": generation})
+        assert not {"image-generation", "image-unknown"} & set(known)
+    assert not {"image-generation", "image-unknown"} & set(said(LUMI, container={"none": True}))
+
+
+def test_a_retired_site_is_refused() -> None:
+    gone = LUMI.model_copy(update={"retired": "2026-07-31"})
+    assert said(gone)["retired"] == "error"
+
+
+def test_a_launcher_that_does_not_work_there_is_refused() -> None:
+    only_srun = LUMI.model_copy(update={"launchers": ("srun",)})
+    assert said(only_srun, launcher="torchrun")["launcher"] == "error"
+    assert "launcher" not in said(only_srun)
+
+
+def test_a_harmless_option_is_not_refused() -> None:
+    assert not {"gpu-cgroup", "own-option"} & set(
+        said(LUMI, sbatch=["--exclude=nid005001", "--gpu-bind=none", "--mem-bind=local"])
+    )
+    assert "own-option" not in said(LUMI, sbatch=["--gres-flags=enforce-binding"])
+    for memory in ("480G", "0", "1K"):
+        assert "memory" not in said(LUMI, memory=memory)
+
+
+@pytest.mark.parametrize("key", KEYS[4:], ids=lambda key: key.text[:12])
+def test_a_key_in_the_job_file_is_found(key: Key) -> None:
+    text = key.text.partition("=")[2] if "=" in key.text[:30] else key.text
+    spec = job(env={"MODEL": key.text}, args=["--hub", key.text, f"--x={key.text}"])
+    found = [item for item in findings(compose(spec, LUMI), LUMI) if item.id == "secret-in-words"]
+    assert len(found) >= 3 and all(text not in item.message + item.do for item in found)
+    assert key.what in found[0].message and "secrets:" in found[0].do
+
+
+@pytest.mark.parametrize("text", ["$STAGE_DATA/train", "${STAGE_DATA}", "out=${data.root}", "^x$"])
+def test_arguments_that_are_expanded_or_the_programs_own_are_not_warned_about(text: str) -> None:
+    assert "literal-argument" not in said(args=[text], stage={"DATA": "data"})
+
+
+@pytest.mark.parametrize("account", ["OPEN-30-12", "open-30-12"])
+def test_an_account_of_karolina_may_be_written_in_capitals(account: str) -> None:
+    launch = launched("karolina", "qgpu", account=account)
+    assert "account" not in {one.id for one in findings(launch, site("karolina"))}
+    assert site("karolina").account.in_path(account) == "open-30-12"

@@ -1,0 +1,40 @@
+"""The node map shows each core once, with its rank, in any width and without colours."""
+
+import pytest
+
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.draft.node_map import gpu_word, lines, node_map
+from tests.support.jobs.sites.lumi_job import LUMI, job
+
+
+def text(width: int = 80, **changes: object) -> str:
+    launch = compose(job(**changes), LUMI)
+    return "\n".join(lines(node_map(LUMI, launch.layout), width, gpu_word(LUMI)))
+
+
+def test_bound_ranks_have_their_cores_and_gpu() -> None:
+    shown = text(36, nodes=4, partition="standard-g")
+    assert "node x4  56 of 64 cores, 8 of 8 GPUs" in shown
+    assert "  0-7   x4444444 GCD4" in shown and " 56-63  x1111111 GCD1" in shown
+    assert "   0  GCD0      3  49-55" in shown
+    assert "32 ranks: rank = node x 8 + the\ndigit" in shown
+
+
+def test_a_wide_map_has_two_columns_and_the_masks() -> None:
+    shown = text(90, partition="standard-g")
+    assert "x4444444 GCD4    32-39  x6666666 GCD6" in shown
+    assert "0x00fe000000000000" in shown and "rank = node" not in shown
+
+
+def test_what_is_not_promised_says_why() -> None:
+    shared = text(partition="small-g", gpus_per_node=2)
+    assert "No cores are promised: nodes are shared, and Slurm chooses the cores." in shared
+    assert "  0-7   x......." in shared and "not promised" in shared
+    torchrun = text(partition="standard-g", launcher="torchrun")
+    assert "* shared" in torchrun and "x*******" in torchrun
+
+
+@pytest.mark.parametrize("width", [24, 30, 40, 80, 200])
+def test_it_fits_its_width(width: int) -> None:
+    for line in lines(node_map(LUMI, compose(job(), LUMI).layout), width)[3:11]:
+        assert len(line) <= width

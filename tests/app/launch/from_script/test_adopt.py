@@ -1,0 +1,226 @@
+"""A script becomes a job file whose own script does the same, or it is said what differs."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job.spec import parse_job
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.launch.from_script.from_script import adopt
+from lumitui.app.launch.from_script.import_report import Report, report_of
+from lumitui.app.launch.from_script.job_file_text import text_of
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from tests.support.jobs.sites.official_jobs import sites
+from tests.support.program.command_line import Here, envelope, told
+from tests.support.systems.rows import Row, table
+
+LUMI = """#!/bin/bash -l
+#SBATCH --job-name=vit-ddp
+#SBATCH --account=project_462000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=7
+#SBATCH --mem-per-gpu=60G
+#SBATCH --time=12:00:00
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --exclude=nid005001
+#SBATCH --signal=SIGUSR1@300
+module load Local-LAIF lumi-aif-singularity-bindings
+module load rclone
+export NCCL_DEBUG=INFO OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK DATA=$SCRATCH/data
+export HF_TOKEN=a-value-that-is-secret
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+SIF=/appl/local/laifs/containers/lumi-multitorch-old.sif
+cp -r $DATA /tmp/data
+srun --cpu-bind=mask_cpu:fe000000000000 singularity run -B /scratch/x:/data "$SIF" bash -c \\
+  'export RANK=$SLURM_PROCID; python -u src/train.py --epochs 10 --out $DATA --name "a b"'
+"""
+
+
+def imported(text: str, site: Site, name: str = "job") -> Report:
+    report = report_of(read_script(text, site=site), site, name)
+    written = parse_job(text_of(report, "x.sh"), "job")
+    assert written == report.made.spec, "what is written is what was meant"
+    return report
+
+
+def lost(found: Report) -> str:
+    return "\n".join(f"{item.what}: {item.words}" for item in found.lost)
+
+
+def test_a_script_of_lumis_kind_is_carried_over_and_the_rest_is_named() -> None:
+    found = imported(LUMI, sites()["lumi"])
+    spec = found.made.spec
+    assert (spec.name, spec.account, spec.nodes) == ("vit-ddp", "project_462000001", 2)
+    assert (spec.launcher, spec.script) == ("srun", "src/train.py")
+    assert spec.args == ("--epochs", "10", "--out", "$SCRATCH/data", "--name", "a b")
+    assert spec.env == {"NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "7"}
+    assert spec.secrets == ("HF_TOKEN",) and spec.signal == "USR1@300"
+    assert spec.sbatch == ("--exclude=nid005001",)
+    assert spec.container.image == "/appl/local/laifs/containers/lumi-multitorch-old.sif"
+    assert spec.container.binds == ("/scratch/x:/data",)
+    assert spec.cpus_per_task is None and spec.memory is None, "the profile asks for the same"
+    for words in ("$SCRATCH/data", "DATA=$SCRATCH/data", "HF_TOKEN", "module load rclone", "cp -r"):
+        assert words in lost(found)
+    derived = {item.what.partition("=")[0] for item in found.derived}
+    assert {"MASTER_ADDR", "RANK", "module load Local-LAIF"} <= derived
+    binding = "srun --cpu-bind=mask_cpu:fe000000000000"
+    profile = "variables of the site's profile"
+    assert {item.what for item in found.changed} == {"OMP_NUM_THREADS", binding, profile}
+
+
+def test_no_value_of_a_secret_is_repeated() -> None:
+    more = [
+        "MY_TOKEN=a-value-that-is-secret", "wandb login --relogin a-value-that-is-secret",
+        "if true; then export API_KEY='a-value-that-is-secret'; fi",
+        "HF_TOKEN=a-value-that-is-secret",
+        "huggingface-cli login --token a-value-that-is-secret", "export HF_TOKEN",
+        "curl -u me --password=a-value-that-is-secret https://x", "S=\"a-value-that-is-secret\"",
+    ]  # fmt: skip
+    more[-1] = more[-1].replace("S=", "export DB_PASSWORD=")
+    script = LUMI.replace("SIF=", "\n".join([*more, "SIF="]), 1)
+    found = imported(script, sites()["lumi"])
+    assert "a-value-that-is-secret" not in repr(found)
+    assert "a-value-that-is-secret" not in text_of(found, "x.sh")
+    assert "wandb login --relogin …" in text_of(found, "x.sh")
+
+
+def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
+    text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9\n#SBATCH --exclude")
+    text = text.replace("src/train.py", "/users/me/train.py").replace("12:00:00", "720")
+    found = imported(text, sites()["lumi"])
+    assert "--array=0-9: make a run of each value with `grid:`" in lost(found)
+    assert "/users/me/train.py: it is outside of the project" in lost(found)
+    assert found.made.spec.script == "train.py" and found.made.spec.time == "12:00:00"
+
+
+AROUND = """#SBATCH --requeue
+module load Local-LAIF/99
+trap 'echo ended' EXIT
+stage() { cp -r /a /tmp; }
+srun python prepare.py --split
+if [ -f ckpt/last.pt ]; then RESUME="--resume ckpt/last.pt"; fi
+for lr in 1 2; do
+  srun -c 3 python train.py $RESUME < input.txt 2>&1 | tee train.log
+done
+python eval.py
+"""
+
+
+def test_what_stands_around_the_program_is_lost_by_name() -> None:
+    head = LUMI[: LUMI.index("module load")]
+    found = imported(head + AROUND, sites()["lumi"])
+    said = {item.what for item in found.lost}
+    assert {
+        "--requeue", "trap 'echo ended' EXIT", "stage() { cp -r /a /tmp; }",
+        "srun python prepare.py --split",
+        "if [ -f ckpt/last.pt ]; then RESUME=\"--resume ckpt/last.pt\"; fi",
+        "for lr in 1 2; do", "< input.txt", "2>&1", "| tee train.log", "python eval.py",
+    } <= said  # fmt: skip
+    assert "srun --cpus-per-task: 3 → 7" in {f"{one.what}: {one.words}" for one in found.changed}
+
+
+def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:
+    head = LUMI[: LUMI.index("module load")].replace("standard-g", "qgpu")
+    site = sites()["karolina"]
+    found = imported(f"{head}module load PyTorch/1.0\nsrun python train.py\n", site)
+    assert "module load PyTorch/1.0: the profile loads PyTorch, in its default version" in lost(
+        found
+    )
+
+
+@pytest.mark.parametrize(
+    ("launch", "derived", "changed", "lost"),
+    [
+        (
+            "torchrun --nnodes=$SLURM_NNODES --nproc_per_node=2 --max_restarts=3 --tee 3 train.py",
+            {"torchrun --nnodes=$SLURM_NNODES"},
+            {"torchrun --nproc_per_node=2: 2 → 8"},
+            {"torchrun --max_restarts=3", "torchrun --tee 3"},
+        ),
+        (
+            "accelerate launch --num_processes=16 --num_machines=1 --use_fsdp "
+            "--mixed_precision bf16 --config_file a.yaml train.py",
+            {"accelerate --num_processes=16"},
+            {"accelerate --num_machines=1: 1 → 2"},
+            {"accelerate --use_fsdp", "accelerate --mixed_precision bf16",
+             "accelerate --config_file a.yaml"},
+        ),
+        (
+            "deepspeed --include localhost:0,1 --module train.py",
+            set(),
+            set(),
+            {"deepspeed --include localhost:0,1", "deepspeed --module"},
+        ),
+    ],
+)  # fmt: skip
+def test_an_option_of_the_launcher_is_derived_only_where_the_new_launch_has_the_same(
+    launch: str, derived: set[str], changed: set[str], lost: set[str]
+) -> None:
+    text = LUMI[: LUMI.index("srun --cpu-bind")].replace("ntasks-per-node=8", "ntasks-per-node=1")
+    options = imported(f"{text}srun {launch}\n", sites()["lumi"])
+    own = launch.split()[0]
+    assert {item.what for item in options.derived if item.what.startswith(own)} == derived
+    of_launcher = (item for item in options.changed if item.what.startswith(own))
+    assert {f"{item.what}: {item.words}" for item in of_launcher} == changed
+    assert {item.what for item in options.lost if item.what.startswith(own)} == lost
+
+
+def test_a_script_that_trains_nothing_is_refused() -> None:
+    job = read_script("#!/bin/bash\necho hello\n", site=sites()["lumi"])
+    with pytest.raises(InputError, match="starts no program"):
+        adopt(job, sites()["lumi"], "x")
+
+
+def script_of(row: Row) -> str:
+    options = [f"#SBATCH --{name}={text}".rstrip("=") for name, text in row.asks.items()]
+    return "\n".join(["#!/bin/bash", *options, row.launch, ""])
+
+
+SAID = {
+    "image": "--", "arguments": "the variable became", "cores per task": "--cpus-per-task",
+    "memory per node": "--mem", "seconds": "--time", "GPUs per node": "GPUs", "srun": "no srun",
+    "partition": "--partition",
+}  # fmt: skip
+"""Of what differs, the words that a note must have; the rest follows from those."""
+FOLLOWS = {"account", "ranks", "tasks per node", "launcher", "image"}
+"""Not asked by the script, a placeholder there, or what a job of one rank for each GPU is."""
+
+
+def test_the_scripts_of_all_sites_documents_are_imported_and_every_change_is_said() -> None:
+    silent, refused = list[str](), list[str]()
+    for row in table().rows:
+        site = sites()[table().site_of(row)]
+        try:
+            found = imported(script_of(row), site, row.name)
+        except InputError as error:
+            refused.append(f"{row.name}: {error.message}")
+            continue
+        said = [*found.lost, *found.derived]
+        asked = " ".join(row.asks)
+        for item in found.changed:
+            name = SAID.get(item.what, item.what)
+            told_of = any(name in f"{one.what} {one.words}" for one in said)
+            # What the script does not ask for, it leaves to the site; so does the note.
+            unasked = item.words.startswith(("not set", "1 ")) or name.strip("-") not in asked
+            if not (told_of or unasked or item.what in FOLLOWS):
+                silent.append(f"{row.name}: {item.what}: {item.words}")
+    assert silent == []
+    assert len(refused) == 1 and "more than the 4 GPUs of a node of mn5" in refused[0]
+
+
+def test_the_verb_writes_the_job_file_once_and_never_over_one(here: Here, tmp_path: Path) -> None:
+    script, job = tmp_path / "train.sh", tmp_path / "job.yaml"
+    script.write_text(LUMI)
+    done = here("import", str(script), "-o", str(job))
+    assert done.returncode == 0, done.stderr
+    assert "site: lumi, by " in done.stderr and "lost: module load rclone" in done.stderr
+    assert parse_job(job.read_text(), "job").site == "lumi"
+    told(here("import", str(script), "--site", "lumi", "-o", str(job)), 2, "already")
+    data = envelope(here("import", str(script), "--site", "lumi", "-o", f"{job}2", "--json"))
+    assert {"kept", "derived", "changed", "lost"} <= set(data["data"])
+    script.write_text("")
+    told(here("import", str(script), "--site", "lumi"), 2, "is empty")

@@ -1,0 +1,158 @@
+"""Nothing of a script is lost without a word when it becomes a job file."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job.fields.env_variables import is_taken
+from lumitui.app.job.spec import parse_job
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.launch.compose import compose, plain_script
+from lumitui.app.launch.from_script.import_report import Report, lines_of, report_of
+from lumitui.app.launch.from_script.job_file_text import text_of
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from tests.support.jobs.adopted.corpus import corpus, own, site_of
+from tests.support.jobs.adopted.ledger import Written, unsaid
+from tests.support.jobs.adopted.seen import base, seen
+from tests.support.jobs.sites.official_jobs import sites
+
+
+def made(text: str, site: Site) -> Written:
+    report = report_of(read_script(text, site=site), site, "job")
+    job = text_of(report, "x.sh")
+    assert parse_job(job, "job") == report.made.spec
+    return Written(report, job, script_of(report, site))
+
+
+def script_of(report: Report, site: Site) -> str:
+    return plain_script(compose(report.made.spec, site), site, "job")
+
+
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_word_of_every_script_is_in_the_new_one_or_spoken_of(every: int) -> None:
+    silent, count = list[str](), 0
+    for name, text, site in corpus(every):
+        try:
+            written = made(text, site)
+        except InputError:
+            continue
+        count += 1
+        silent += [f"{name}: {what}" for what in unsaid(text, written)]
+    assert silent == []
+    assert count > (250 if every > 1 else 1000)
+
+
+@pytest.mark.parametrize(
+    "gone",
+    ["#SBATCH --mail-user=me", "export NOBODY=1", "cp -r a b", "X=1", "umask 027", "ulimit -l 9"],
+)
+def test_a_part_that_nobody_speaks_of_is_found(gone: str) -> None:
+    text = own()["srun with bash -c"]
+    written = made(text, sites()["lumi"])
+    first = text.index("export MASTER_ADDR")
+    more = text[:first] + gone + "\n" + text[first:]
+    if gone.startswith("#"):
+        more = text.replace("#SBATCH --nodes", f"{gone}\n#SBATCH --nodes")
+    assert list(unsaid(text, written)) == []
+    assert list(unsaid(more, written))
+
+
+@pytest.mark.parametrize("name", own())
+def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_said(
+    name: str, tmp_path: Path
+) -> None:
+    text = own()[name]
+    site = site_of(text)
+    report = made(text, site).report
+    spec, layout = report.made.spec, compose(report.made.spec, site).layout
+    slurm = {
+        "SLURM_NNODES": layout.nodes, "SLURM_JOB_NUM_NODES": layout.nodes,
+        "SLURM_NTASKS": layout.nodes * layout.tasks_per_node,
+        "SLURM_CPUS_PER_TASK": layout.cpus_per_task, "SLURM_GPUS_PER_NODE": layout.gpus_per_node,
+        "SLURM_JOB_ACCOUNT": spec.account, **dict.fromkeys(spec.secrets, ""),
+    }  # fmt: skip
+    given = {key: str(value) or "set" for key, value in slurm.items()}
+    program = (spec.script or "").rsplit("/", 1)[-1]
+    old = [each for each in seen(text, tmp_path / "old", given) if each.after(program) is not None]
+    new = seen(script_of(report, site), tmp_path / "new", given)
+    said = [f"{item.what} {item.words}" for item in (*report.changed, *report.lost)]
+    assert [each.after(program) is not None for each in new] == [True]
+    if not old:
+        assert any("a job file names a file" in words for words in said), "`-m` is said"
+        return
+    one, other = old[-1], new[-1]
+    words = [word for word in other.after(program) or () if word not in (one.after(program) or ())]
+    lines = [each for each in said if "\n" not in each]  # a function's text says nothing of a word
+    assert not [word for word in words if not any(_names(each, word) for each in lines)]
+    if one.folder != other.folder.replace("code", "."):
+        assert any(each.startswith("cd ") for each in said)
+    every = [*said, *(f"{item.what} {item.words}" for item in (*report.kept, *report.derived))]
+    for variable in {*one.variables, *other.variables}:
+        if variable in base() or variable.startswith(("SLURM", "PET_")) or is_taken(variable):
+            continue
+        spoken = every
+        if other.variables.get(variable) != one.variables.get(variable):
+            if variable not in one.variables:  # that it is kept, as if it had been there, is wrong
+                spoken = [each for each in every if not each.startswith(f"{variable}=")]
+            called = variable.removeprefix("BASH_FUNC_").removesuffix("%%")
+            assert any(re.search(rf"\b{called}\b", each) for each in spoken), variable
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "words"),
+    [
+        ("turned round and timed", "!", "nothing turns that round"),
+        ("timed", "time -p", "the new launch does not have it"),
+        ("a program in a heredoc", "cat > train.py", "put the file that it writes into"),
+        ("left before the launch", "[ -f done.txt ] && exit 0", "has no conditions"),
+        ("left before the launch", "test -d multi || {", "has no conditions"),
+        ("an alias", "alias go=", "has no aliases"),
+        ("a coprocess", "coproc nvidia-smi -l 5", "nothing runs beside"),
+        ("launched by xargs", "xargs -n 1", "the new launch does not have it"),
+        ("another separator", "IFS=,", "bash divides words by it"),
+        (
+            "attributes of variables",
+            "declare -u MODE=fast",
+            "bash changes what such variables hold",
+        ),
+        ("local variables", "prepare() {", "has no functions"),
+    ],
+)
+def test_a_rare_form_is_lost_by_its_name(name: str, what: str, words: str) -> None:
+    text = own()[name]
+    lost = made(text, site_of(text)).report.lost
+    assert [one for one in lost if one.what.startswith(what) and words in one.words]
+
+
+def test_a_script_that_ends_above_its_launch_is_said_to() -> None:
+    text = own()["timed"].replace("time cp a b", "exit 0")
+    report = made(text, sites()["lumi"]).report
+    assert [one.words for one in report.lost if one.what == "exit 0"] == [
+        "the script may end here, before its program starts"
+    ]
+
+
+def _names(text: str, word: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))
+
+
+def test_the_report_of_a_plain_script_fits_a_terminal() -> None:
+    for name, text in own().items():
+        lines = list(lines_of(made(text, site_of(text)).report))
+        assert len(lines) <= 22, f"{name}: two more lines name the site and the file"
+        assert all(len(line) <= 100 for line in lines), name
+
+
+def test_many_variables_take_little_longer_than_few() -> None:
+    def seconds(count: int) -> float:
+        exports = "".join(f"export VALUE_{number}=v{number}\n" for number in range(count))
+        text = own()["timed"].replace("time cp a b\n", exports)
+        begun = time.process_time()
+        assert len(made(text, sites()["lumi"]).report.made.spec.env) == count
+        return time.process_time() - begun
+
+    seconds(50)
+    assert seconds(2400) < 10 * seconds(400), "six times as many; it was 30 times as long"

@@ -1,0 +1,218 @@
+"""lumitui.sh: what job.sh calls, run by bash with an srun that only runs its command.
+
+The mini cluster runs the same functions with Slurm; here are faults that it cannot be given.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.launch.launcher_templates import TEMPLATES
+
+STRANGER = 54321
+"""Another user's number."""
+SRUN = """#!/bin/bash
+echo srun >>"$CALLS"
+if (($(wc -l <"$CALLS") <= REFUSALS)); then
+  echo 'srun: error: Unable to create step for job 9: Invalid generic resource' >&2
+  exit 1
+fi
+while [[ $1 == --* ]]; do shift; done
+exec "$@"
+"""
+HEAD = f"""
+set -eo pipefail
+. {TEMPLATES / "job/lumitui.sh"}
+. {TEMPLATES / "job/proof.sh"}
+. {TEMPLATES / "job/failed_rank.sh"}
+sleep() {{ echo "slept $1"; }}
+lumitui_begin
+"""
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "run it's-1"
+    for name in ("bin", "attempt-1.submit", "node"):
+        (folder / name).mkdir(parents=True)
+    (folder / "bin" / "srun").write_text(SRUN)
+    (folder / "bin" / "srun").chmod(0o755)
+    (folder / "attempt-1.out").write_text("")
+    return folder
+
+
+def job(
+    run_dir: Path, text: str, refusals: int = 0, **environ: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run the text of a job in the run's folder; `refusals` steps are refused first."""
+    env = {
+        "PATH": f"{run_dir}/bin:{os.environ['PATH']}",
+        "CALLS": f"{run_dir}/calls",
+        "REFUSALS": str(refusals),
+        "SLURM_JOB_ID": "9",
+        "SLURM_JOB_NUM_NODES": "2",
+        "SLURM_SUBMIT_DIR": str(run_dir),
+    }
+    (run_dir / "calls").write_text("")
+    return subprocess.run(
+        ["bash", "-c", HEAD + text],
+        env=env | environ,
+        cwd=run_dir,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_job_records_what_hangs_and_forgets_an_earlier_attempts(run_dir: Path) -> None:
+    (run_dir / "hung.json").write_text("{}")
+    said = 'echo "$TORCH_FR_BUFFER_SIZE $TORCH_NCCL_DUMP_ON_TIMEOUT $TORCH_FR_DUMP_TEMP_FILE"'
+    done = job(run_dir, said)
+    assert done.stdout == f"2000 1 {run_dir}/flight-1-rank-\n", done.stderr
+    assert job(run_dir, said, TORCH_FR_BUFFER_SIZE="0").stdout.startswith("0 1 ")
+    assert (run_dir / "hung.json").exists()
+    job(run_dir, said, SLURM_RESTART_COUNT="1")
+    assert not (run_dir / "hung.json").exists()
+
+
+def test_a_step_that_is_refused_for_a_while_is_tried_again(run_dir: Path) -> None:
+    done = job(run_dir, "lumitui_node_tmp node cache; [[ -d $NODE_TMP/cache ]]; echo on", 3)
+    assert (done.returncode, done.stdout) == (0, "slept 5\nslept 10\nslept 20\non\n"), done.stderr
+    assert done.stderr.count("could not be made on every node; trying again in ") == 3
+    assert list((run_dir / "node").iterdir()) == []  # the job's folder goes with it
+
+
+def test_a_step_that_is_refused_for_good_names_itself_and_launches_nothing(run_dir: Path) -> None:
+    done = job(run_dir, "lumitui_node_tmp node; echo launched", 99)
+    assert (done.returncode, "launched" in done.stdout) == (74, False)
+    last = done.stderr.splitlines()[-1]
+    assert last == (
+        "lumitui: a folder in node could not be made on every node; nothing was launched."
+    )
+    assert (run_dir / "calls").read_text().count("srun") == 5
+
+
+@pytest.mark.parametrize("made", ["folder", "file", "link"])
+def test_what_a_stranger_made_first_is_left_alone(run_dir: Path, made: str) -> None:
+    taken = run_dir / "node" / "taken"
+    mktemp = run_dir / "bin" / "mktemp"
+    names = f'n=$(wc -l <"$CALLS"); if ((n == 0)); then echo "{taken}"; else echo "{taken}-$n"; fi'
+    mktemp.write_text(f"#!/bin/bash\n{names}\n")
+    mktemp.chmod(0o755)
+    if made == "folder":
+        taken.mkdir(mode=0o777)
+    elif made == "file":
+        taken.write_text("theirs")
+    else:
+        taken.symlink_to(run_dir / "bin")
+    os.chown(taken, STRANGER, STRANGER, follow_symlinks=False)
+    done = job(run_dir, 'lumitui_node_tmp node x; echo "$NODE_TMP"; ls -ld "$NODE_TMP"')
+    assert done.returncode == 0, done.stderr
+    assert f"{taken}-1\ndrwx------" in done.stdout
+    assert f"{taken} cannot be made, or belongs to another user" in done.stderr
+    assert [path.name for path in (run_dir / "node").iterdir()] == ["taken"]
+    assert taken.lstat().st_uid == STRANGER
+
+
+def test_what_the_first_attempt_left_is_removed_and_nothing_of_others(run_dir: Path) -> None:
+    node = run_dir / "node"
+    mine, theirs = f"lumitui-{run_dir.name}-9-1-abc", f"lumitui-{run_dir.name}-9-1-theirs"
+    for name in (mine, theirs, f"lumitui-{run_dir.name}-8-1-other"):
+        (node / name).mkdir()
+    os.chown(node / theirs, STRANGER, STRANGER)
+    (run_dir / "attempt-1.claim").symlink_to("9")
+    done = job(run_dir, "lumitui_node_tmp node", SLURM_RESTART_COUNT="1")
+    assert done.returncode == 0, (run_dir / "attempt-2.out").read_text()
+    left = {path.name.rpartition("-")[2] for path in node.iterdir()}
+    assert left == {"theirs", "other"}
+
+
+def test_half_of_an_archive_is_never_used(run_dir: Path) -> None:
+    """A try that was killed leaves a folder that looks like the code."""
+    (run_dir / "train.py").write_text("whole\n")
+    packed = "tar -czf code.tar.gz train.py; sha256sum <code.tar.gz >code.tar.gz.sha256"
+    packed += "; sed -i 's/ .*//' code.tar.gz.sha256"
+    subprocess.run(["bash", "-c", packed], cwd=run_dir, check=True)
+    tar = run_dir / "bin" / "tar"
+    killed = '[[ $4 != *code-1 ]] || { echo half >"$4/train.py"; kill -9 "$PPID"; exit 1; }'
+    tar.write_text(f'#!/bin/bash\n{killed}\nexec /bin/tar "$@"\n')
+    tar.chmod(0o755)
+    text = """
+lumitui_node_tmp node
+lumitui_unpack "a/it's" /etc
+cat "$CODE/train.py"; readlink "$CODE/a/it's"
+"""
+    done = job(run_dir, text)
+    assert (done.returncode, done.stdout) == (0, "slept 5\nwhole\n/etc\n"), done.stderr
+
+
+def test_a_damaged_archive_is_not_tried_twice(run_dir: Path) -> None:
+    (run_dir / "code.tar.gz").write_text("x")
+    (run_dir / "code.tar.gz.sha256").write_text("0" * 64)
+    done = job(run_dir, "lumitui_unpack; echo launched")
+    assert done.returncode == 74 and "launched" not in done.stdout
+    assert "could not be unpacked on every node: its archive is damaged" in done.stderr
+
+
+def test_without_its_functions_a_job_does_nothing(run_dir: Path) -> None:
+    (run_dir / "job.sh").write_text(
+        f"set -eo pipefail\n. ./nowhere.sh\nlumitui_begin\ntouch {run_dir.name!r}/launched"
+    )
+    done = subprocess.run(["bash", "job.sh"], cwd=run_dir, capture_output=True, text=True)
+    assert done.returncode == 1 and "nowhere.sh: No such file" in done.stderr
+    assert not (run_dir / "launched").exists() and not (run_dir / "attempt-1.claim").exists()
+
+
+def test_a_login_file_that_went_elsewhere_changes_nothing(run_dir: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other-run"
+    (other / "attempt-1.submit").mkdir(parents=True)
+    done = job(run_dir, 'echo "$RUN_DIR"')
+    assert done.stdout == f"{run_dir}\n"
+    (run_dir / "attempt-1.claim").unlink()
+    text = HEAD.replace("set -eo", f"cd {other}; set -eo") + 'echo "$RUN_DIR $PWD"'
+    env = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "9", "SLURM_SUBMIT_DIR": str(run_dir)}
+    done = subprocess.run(["bash", "-c", text], env=env, capture_output=True, text=True)
+    assert done.stdout == f"{run_dir} {run_dir}\n", done.stderr
+    assert os.readlink(run_dir / "attempt-1.claim") == "9"
+    assert not (other / "attempt-1.claim").exists()
+
+
+LAUNCHED = "until [[ -e launched ]]; do command sleep 0.01; done"
+LAUNCH = """
+launch() {
+  touch "$RUN_DIR/launched"
+  until [[ -e $RUN_DIR/stop ]]; do command sleep 0.01; done
+  echo saved
+  return 85
+}
+lumitui_stop_on USR1
+lumitui_run launch
+"""
+
+
+def test_a_signal_to_the_script_becomes_a_file_and_the_exit_code_stays(run_dir: Path) -> None:
+    """The launch gets no signal, and lives until it has saved."""
+    (run_dir / "stop").touch()  # an earlier attempt's asks nobody to stop
+    signals = f"({LAUNCHED}; kill -USR1 $$; kill -USR1 $$) &\n"
+    done = job(run_dir, LAUNCH.replace("lumitui_run launch", f"{signals}lumitui_run launch"))
+    assert (done.returncode, done.stderr) == (85, "")
+    assert done.stdout.split()[-1] == "saved"
+    assert '"rc": 85' in (run_dir / "attempt-1.exit").read_text()
+
+
+def test_a_cancelled_job_ends_after_its_launch_and_leaves_no_exit_file(run_dir: Path) -> None:
+    signals = f"({LAUNCHED}; kill -TERM $$; command sleep 0.1; touch stop) &\n"
+    done = job(run_dir, LAUNCH.replace("lumitui_run launch", f"{signals}lumitui_run launch"))
+    assert (done.returncode, done.stdout.split()[-1]) == (143, "saved")
+    assert not (run_dir / "attempt-1.exit").exists()
+
+
+def test_a_cancel_while_the_job_prepares_keeps_it_from_its_launch(run_dir: Path) -> None:
+    """scancel does not reach it: the controller is away."""
+    text = 'scancel() { echo "scancel $*"; return 1; }; : >cancelled; lumitui_run echo launched'
+    done = job(run_dir, text, SLURM_JOB_NAME="run-1")
+    assert (done.returncode, "launched" in done.stdout) == (143, False)
+    assert "scancel --name=run-1 9" in done.stdout
+    assert not (run_dir / "attempt-1.exit").exists()

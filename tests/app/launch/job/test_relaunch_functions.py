@@ -1,0 +1,200 @@
+"""relaunch.sh: when a job launches its program again, with stand-ins for srun and scontrol.
+
+app/follow/chain/test_relaunch.py has the same on this machine, test_relaunch_cluster.py with Slurm.
+"""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.launch.launcher_templates import TEMPLATES
+
+SRUN = """#!/bin/bash
+echo "srun ${*: -1}" >>"$CALLS"
+exit "${AWAY:-0}"
+"""
+SCONTROL = """#!/bin/bash
+echo scontrol >>"$CALLS"
+[[ -z ${CONTROLLER_AWAY:-} && $SLURM_TIME_FORMAT == standard ]] || exit 1
+echo "JobId=9 JobState=${STATE:-RUNNING} Restarts=${RESTARTS:-0} EndTime=${END:-Unknown} "
+"""
+HEAD = f"""
+set -eo pipefail
+. {TEMPLATES / "job/lumitui.sh"}
+. {TEMPLATES / "job/proof.sh"}
+. {TEMPLATES / "job/failed_rank.sh"}
+. {TEMPLATES / "job/relaunch.sh"}
+sleep() {{ echo "slept $1"; }}
+save() {{
+  mkdir -p "$RUN_DIR/checkpoints/$1"
+  command sleep 0.02
+  : >"$RUN_DIR/checkpoints/$1/${{2:-x.pt}}"
+}}
+lumitui_begin
+exec >>attempt-1.out 2>&1
+export JOB=$$ MASTER_PORT=19000 WORLD_SIZE=2
+lumitui_stop_on USR1
+lumitui_relaunch 2 "${{LIMIT:-600}}" 60
+"""
+TORCHRUN = """
+0: ============================================================
+0: train.py FAILED
+0: Failures:
+0: [1]:
+0:   rank      : 0 (local_rank: 0)
+0:   exitcode  : 85 (pid: 41)
+0: Root Cause (first observed failure):
+0: [0]:
+0:   rank      : {rank} (local_rank: 1)
+0:   exitcode  : {code} (pid: 42)
+0:   traceback : Signal 9 (SIGKILL) received by PID 42
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job that ended."""
+
+    rc: int
+    out: str
+    launches: list[str]
+    """What each launch had as MASTER_PORT."""
+    asked: list[str]
+    exit: dict[str, object]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("bin", "attempt-1.submit"):
+        (tmp_path / name).mkdir()
+    for name, text in {"srun": SRUN, "scontrol": SCONTROL}.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "attempt-1.out").write_text("")
+    return tmp_path
+
+
+def job(folder: Path, *launches: str, **environ: str) -> Done:
+    """Run a job whose launches do one after the other what the texts say, in bash."""
+    env = {
+        "PATH": f"{folder}/bin:{os.environ['PATH']}", "CALLS": f"{folder}/calls",
+        "SLURM_JOB_ID": "9", "SLURM_JOB_NUM_NODES": "2", "SLURM_SUBMIT_DIR": str(folder),
+    }  # fmt: skip
+    cases = "".join(f"    {number}) {text} ;;\n" for number, text in enumerate(launches, 1))
+    text = f'launch() {{\n  echo "port $MASTER_PORT"\n  case $launch in\n{cases}  esac\n}}\n'
+    done = subprocess.run(
+        ["bash", "-c", f"{HEAD}{text}lumitui_run launch"], env=env | environ, cwd=folder,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    out = (folder / "attempt-1.out").read_text() + done.stdout + done.stderr
+    calls, exit_file = folder / "calls", folder / "attempt-1.exit"
+    return Done(
+        done.returncode,
+        out,
+        [line.split()[1] for line in out.splitlines() if line.startswith("port ")],
+        calls.read_text().splitlines() if calls.exists() else [],
+        json.loads(exit_file.read_text()) if exit_file.exists() else {},
+    )
+
+
+KILLED = "echo 'srun: error: nid1: task 1: Killed'; return 137"
+
+
+def test_it_goes_on_from_what_was_saved_and_the_last_launch_counts(folder: Path) -> None:
+    step = """echo '{"step": 812, "loss": 1}' >>"$RUN_DIR/metrics.jsonl"; save a"""
+    done = job(folder, f"{step}; {KILLED}", "save b; return 1", "save c; return 7")
+    assert (done.rc, done.exit["rc"], done.exit["rank"]) == (7, 7, None)
+    assert done.launches == ["19000", "12571", "16142"]
+    assert (
+        "launch 2 of 3: rank 1 ended with 137 after step 812; goes on from its last checkpoint."
+    ) in done.out
+    assert "launch 3 of 3: the program ended with 1 after step 812; goes on" in done.out
+    assert "the program is not launched again: it has had its 3 launches." in done.out
+    assert done.asked == ["scontrol", "srun true"] * 2
+
+
+def test_a_launch_that_ends_well_ends_the_job(folder: Path) -> None:
+    done = job(folder, f"save a; {KILLED}", "return 0")
+    assert (done.rc, done.exit["rc"], len(done.launches)) == (0, 0, 2)
+    assert "srun: error" in done.out  # of the first launch: it counts no more
+    assert done.exit["rank"] is None
+
+
+@pytest.mark.parametrize("code", [0, 2, 85, 86, 87])
+def test_what_is_no_fault_is_not_launched_again(folder: Path, code: int) -> None:
+    done = job(folder, f"save a; return {code}")
+    assert (done.rc, done.launches, done.asked) == (code, ["19000"], [])
+    assert "launched again" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("code", "launches", "words"),
+    [(-9, 2, "rank 1 ended with 137;"), (88, 2, "rank 1 ended with 88;"), (86, 1, ""), (2, 1, "")],
+)
+def test_torchrun_hides_how_its_ranks_ended(
+    folder: Path, code: int, launches: int, words: str
+) -> None:
+    """Of those that it ended itself nothing follows: they may have saved."""
+    reports = TORCHRUN.format(rank=0, code=1) + TORCHRUN.format(rank=1, code=code)
+    said = f"unset WORLD_SIZE; save a; cat <<'END'{reports}END\nreturn 1"
+    done = job(folder, f"{said}\n", "return 0")
+    assert (len(done.launches), done.rc) == (launches, code if launches == 1 else 0)
+    assert words in done.out
+
+
+@pytest.mark.parametrize(
+    ("launch", "environ", "why"),
+    [
+        ("return 1", {}, "nothing was saved in checkpoints/ since it was launched"),
+        # What no manifest completes, and what is made while a training resumes.
+        ("save start-0001-step-00000004; return 1", {}, "nothing was saved"),
+        ("save .universal; return 1", {}, "nothing was saved"),
+        ("save a; kill -USR1 $$; command sleep 0.2; return 1", {}, "it was asked to stop"),
+        ("save a; : >$RUN_DIR/cancelled; return 1", {}, "it was asked to stop"),
+        ("save a; : >$RUN_DIR/stop; return 1", {}, "it was asked to stop"),  # by hand
+        ("save a; return 1", {"AWAY": "1"}, "not all of its nodes answer"),
+        ("save a; return 1", {"LIMIT": "120"}, "too soon for another launch"),
+        (
+            "save a; return 1",
+            {"END": "2020-01-01T00:00:00", "SLURM_TIME_FORMAT": "relative"},
+            "too soon for another launch",
+        ),
+        ("save a; return 1", {"STATE": "CANCELLED"}, "Slurm does not say that the job goes on"),
+        # Another attempt runs, and this node was given up.
+        ("save a; return 1", {"RESTARTS": "1"}, "Slurm does not say that the job goes on"),
+        ("save a; return 1", {"CONTROLLER_AWAY": "1"}, "Slurm does not say"),
+    ],
+)
+def test_it_says_why_the_job_ends(
+    folder: Path, launch: str, environ: dict[str, str], why: str
+) -> None:
+    done = job(folder, launch, **environ)
+    assert (done.rc, done.exit["rc"], done.launches) == (1, 1, ["19000"])
+    assert "lumitui: the program is not launched again: " in done.out and why in done.out
+
+
+def test_a_manifest_of_a_bundled_trainer_makes_a_checkpoint(folder: Path) -> None:
+    done = job(folder, "save start-0001-step-00000004 manifest.json; return 1", "return 1")
+    assert len(done.launches) == 2
+    # What the first launch saved is no progress of the second.
+    assert "nothing was saved in checkpoints/ since it was launched" in done.out
+
+
+def test_a_cancel_ends_the_job_without_an_exit_file(folder: Path) -> None:
+    """While it runs, and while the nodes are asked."""
+    done = job(folder, "save a; kill -TERM $$; command sleep 0.2; return 1")
+    assert (done.rc, len(done.launches), done.exit) == (143, 1, {})
+    (folder / "bin" / "srun").write_text("#!/bin/bash\nkill -TERM $JOB; sleep 0.2\n")
+    done = job(folder, "save b; return 1")
+    assert (done.rc, done.exit) == (143, {})
+
+
+def test_what_the_ranks_collectives_did_is_kept_of_each_launch(folder: Path) -> None:
+    said = 'echo "flight $TORCH_FR_DUMP_TEMP_FILE"; save $launch; return 1'
+    done = job(folder, said, said, said)
+    names = [Path(line.split()[1]).name for line in done.out.splitlines() if "flight " in line]
+    assert names == ["flight-1-rank-", "flight-1-launch-2-rank-", "flight-1-launch-3-rank-"]

@@ -1,0 +1,243 @@
+"""Slips in a job file that no script has: paths of a laptop, outputs of a grid, secrets, ranks."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job.grid import cells
+from lumitui.app.job.spec import changed, parse_job
+from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.rules.mistakes.output_mistakes import shared_outputs
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+SITES = Sites([BUILT_IN])
+JOB = """name: vit
+site: lumi
+account: project_462000001
+partition: standard-g
+nodes: 1
+time: "01:00:00"
+script: train.py
+"""
+
+
+def said(files: dict[str, str] | None = None, /, **changes: object) -> dict[str, str]:
+    spec = changed(parse_job(JOB, "job.yaml"), changes, "t")
+    site = SITES.load(spec.site)
+    return {one.id: f"{one.severity} {one.message} {one.do}"
+            for one in findings(compose(spec, site), site, files)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"args": ["--data", "/Users/anna/imagenet"]}, "laptop-path"),
+        ({"args": ["--data=C:\\data\\imagenet"]}, "laptop-path"),
+        ({"env": {"HF_HOME": "/Users/anna/.cache/huggingface"}}, "laptop-path"),
+        ({"container": {"binds": ["/Users/anna/data:/data"]}}, "laptop-path"),
+        ({"links": {"data": "/content/drive/MyDrive/data"}}, "laptop-path"),
+        ({"container": {"none": True}}, "bare-python"),
+        ({"ship_secrets": ["*"]}, "ship-all-secrets"),
+        ({"ship_secrets": ["**/*"]}, "ship-all-secrets"),
+        ({"container": {"image": "~/pt.sif"}}, "literal-tilde"),
+        ({"container": {"image": "$HOME/pt.sif"}}, "literal-variable"),
+        ({"env": {"HF_HOME": "~/hf"}}, "literal-tilde"),
+        ({"env": {"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}}, "other-gpu-kernels"),
+        ({"nodes": 4, "env": {"FI_PROVIDER": "tcp"}}, "network-off"),
+        ({"signal": "B:USR1@5"}, "signal-late"),
+        ({"signal": "USR1@3600"}, "signal-at-once"),
+    ],
+)
+def test_a_slip_is_named(changes: dict[str, object], rule: str) -> None:
+    assert rule in said(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"args": ["--data", "/scratch/project_462000001/Users/anna"]},
+        {"args": ["--template", "a:b", "--ratio", "C:2"]},
+        {"container": {"binds": ["/scratch/project_462000001/data:/Users/data"]}},
+        {"container": {"none": True}, "env": {"PYTHONPATH": "/projappl/project_462000001/env"}},
+        {"container": {"none": True}, "script": "run.sh"},
+        {"ship_secrets": ["config/dev.env"]},
+        {"ship_secrets": ["keys/*.pem"]},
+        {"signal": "USR1@60"},
+        {"nodes": 4, "env": {"NCCL_IB_DISABLE": "1"}},
+        {"container": {"binds": ["/scratch/project_462000001/tools:/opt/tools"]}},
+    ],
+)
+def test_what_only_looks_like_one_is_none(changes: dict[str, object]) -> None:
+    wrong = [words for words in said(**changes).values() if not words.startswith("note")]
+    assert wrong == []
+
+
+def grid(lines: str) -> list[str]:
+    spec = parse_job(JOB + lines, "job.yaml")
+    return [one.message for one in shared_outputs(cells(spec))]
+
+
+def test_runs_of_a_grid_that_write_to_one_place_are_named() -> None:
+    for option in ("--out", "--output_dir", "--save-dir", "--checkpoint-path", "--ckpt_dir"):
+        lines = f"args: [{option}, /scratch/p/out]\ngrid: {{lr: [1, 2]}}\n"
+        assert [option in message for message in grid(lines)] == [True]
+        assert len(grid(f"args: [{option}=/scratch/p/out]\ngrid: {{lr: [1, 2]}}\n")) == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "args: [--out, results]\ngrid: {lr: [1, 2]}\n",
+        "args: [--data, /scratch/p/out]\ngrid: {lr: [1, 2]}\n",
+        "args: [--out, /scratch/p/a]\ngrid: {--out: [/scratch/p/a, /scratch/p/b]}\n",
+        "args: [--out, /scratch/p/a]\ngrid: {lr: [1]}\n",
+        "args: [--out, /scratch/p/a]\n",
+        "args: [--log-level, /x]\ngrid: {lr: [1, 2]}\n",
+    ],
+)
+def test_runs_that_write_apart_are_not(lines: str) -> None:
+    assert grid(lines) == []
+
+
+RUN = "#!/bin/bash\ntorchrun --standalone --nproc_per_node=8 train.py --epochs 3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        (RUN, {}),
+        (RUN, {"launcher": "torchrun"}),
+        ("srun -n 8 python train.py\n", {}),
+        ("exec deepspeed --num_gpus 8 train.py\n", {}),
+        ("accelerate launch --num_processes 8 train.py\n", {}),
+    ],
+)
+def test_a_script_that_starts_ranks_in_each_rank_is_named(
+    text: str, changes: dict[str, object]
+) -> None:
+    found = said({"run.sh": text}, script="run.sh", **changes)
+    assert "script: train.py" in found["launcher-in-each-task"]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("#!/bin/bash\n# torchrun train.py\nexec python train.py\n", {}),
+        ('echo "torchrun is not used"\npython train.py\n', {}),
+        ('if [ "$SLURM_LOCALID" = 0 ]; then torchrun --nproc_per_node=8 train.py; fi\n', {}),
+        ("torchrun --nproc_per_node=1 train.py\n", {}),
+        (RUN, {"gpus_per_node": 1, "partition": "small-g"}),
+    ],
+)
+def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, object]) -> None:
+    found = said({"run.sh": text}, script="run.sh", **changes)
+    assert "launcher-in-each-task" not in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "words"),
+    [
+        ({"time": "5-00:00:00"}, "time-limit", "`chain: 3`"),
+        ({"partition": "dev-g", "time": "12:00:00"}, "time-limit", "Use standard-g"),
+        ({"sbatch": ["--array=0-9"]}, "own-option", "`grid:`"),
+        ({"sbatch": ["--mem=60G"]}, "own-option", "Write `memory:`"),
+        ({"sbatch": ["--output=logs/%j.out"]}, "own-option", "Leave --output out"),
+        ({"env": {"HF_HOME": "/users/anna/hf"}}, "lumi-hf-home", "Remove HF_HOME from `env:`"),
+        ({"env": {"ROCR_VISIBLE_DEVICES": "0"}}, "visible-devices", "ranks 1 to 7 of a node find"),
+        ({"container": {"image": "~/pt.sif"}}, "literal-tilde", "Write the whole path"),
+        ({"launcher": "plain"}, "idle-gpus", "Set `launcher: srun` for a rank on each GPU"),
+        ({"launcher": "plain"}, "idle-gpus", "`launcher: plain` starts one rank"),
+        (
+            {"strategy": "single", "gpus_per_node": 1},
+            "idle-gpus",
+            "Set `strategy: ddp` and `gpus_per_node: 8`",
+        ),
+        ({"gpus_per_node": 1}, "idle-gpus", "Use all 8"),
+        ({"proof": "strict", "binding": "none"}, "strict-unchecked", "Leave out `binding: none`"),
+        ({"proof": "strict", "partition": "small-g"}, "strict-unchecked", "on whole nodes"),
+        (
+            {"partition": "small-g", "gpus_per_node": 1, "memory": "480G"},
+            "share-memory",
+            "Leave `memory:` out",
+        ),
+        ({"sbatch": ["--cpu-bind=none"]}, "unknown-directive", "Leave it out; `binding:`"),
+        ({"sbatch": ["--label"]}, "unknown-directive", "Leave it out."),
+    ],
+)
+def test_a_finding_says_what_to_write(changes: dict[str, object], rule: str, words: str) -> None:
+    assert words in said(**changes)[rule]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"launcher": "plain"},
+        {"strategy": "single"},
+        {"proof": "strict", "binding": "none"},
+        {"partition": "small-g", "gpus_per_node": 1, "memory": "480G"},
+    ],
+)
+def test_a_fix_that_is_offered_is_taken_and_ends_its_finding(changes: dict[str, object]) -> None:
+    spec = changed(parse_job(JOB, "job.yaml"), changes, "t")
+    site = SITES.load(spec.site)
+    (one,) = [one for one in findings(compose(spec, site), site)
+              if one.id in ("idle-gpus", "strict-unchecked", "share-memory")]  # fmt: skip
+    assert one.fix is not None
+    left = {
+        key: value for key, value in (changes | {one.fix.field: one.fix.value}).items() if value
+    }
+    better = changed(parse_job(JOB, "job.yaml"), left, "t")
+    assert one.id not in {each.id for each in findings(compose(better, site), site)}
+
+
+GROUP = """import os, argparse, torch
+import torch.distributed as dist
+p = argparse.ArgumentParser()
+p.add_argument("--local_rank", type=int{more})
+a = p.parse_args()
+torch.cuda.set_device(a.local_rank)
+os.environ["MASTER_PORT"] = "29500"
+{group}
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "changes", "rule", "words"),
+    [
+        ('dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500")', {"nodes": 2},
+         "master-in-program", "Leave init_method out: MASTER_ADDR is set"),
+        ('os.environ["MASTER_ADDR"] = "localhost"', {"nodes": 2},
+         "master-in-program", "Remove the line: MASTER_ADDR is set"),
+        ("torch.multiprocessing.spawn(main, nprocs=8)", {},
+         "spawn-in-ranks", "with the rank from the environment."),
+        ("dist.barrier()", {"launcher": "torchrun"}, "local-rank-argument", "get the default"),
+        ("dist.barrier() # must", {"launcher": "torchrun"}, "local-rank-argument", "exit code 2"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_program_can_be_done_in_a_job_file(
+    group: str, changes: dict[str, object], rule: str, words: str
+) -> None:
+    more = ", required=True" if "must" in group else ""
+    text = GROUP.replace("{group}", group).replace("{more}", more)
+    assert words in said({"train.py": text}, **changes)[rule]
+
+
+def test_an_option_that_is_refused_is_not_named_a_second_time() -> None:
+    assert "option-twice" not in said(sbatch=["--output=logs/%j.out"])
+
+
+@pytest.mark.parametrize("key", ["binds: [/capstor/data:/data]", "venv: /capstor/env.sqsh"])
+def test_binds_are_refused_where_containers_take_none(key: str) -> None:
+    text = JOB.replace("lumi", "alps").replace("standard-g", "normal").replace("project_", "a")
+    spec = parse_job(f"{text}container:\n  image: /capstor/pt.toml\n  {key}\n", "job.yaml")
+    with pytest.raises(InputError, match="no effect at alps"):
+        compose(spec, SITES.load("alps"))
+
+
+def test_a_call_without_binds_stays_whole_with_staged_data(tmp_path: Path) -> None:
+    text = JOB.replace("lumi", "alps").replace("standard-g", "normal").replace("project_", "a")
+    text += f"container: {{image: /capstor/pt.toml}}\nstage: {{DATA: {tmp_path}}}\n"
+    script = compose(parse_job(text, "job.yaml"), SITES.load("alps")).script
+    assert '--environment "$SIF"' in script

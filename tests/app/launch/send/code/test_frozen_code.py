@@ -1,0 +1,133 @@
+"""Frozen code on the cluster: what a run writes, what is edited later, what is purged."""
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.history.run import Run
+from lumitui.app.launch.send.submission import submit
+from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.transfer.snapshots.upload import Synced
+from tests.support.jobs.small_jobs import finish, hello_job, wait_until
+from tests.support.servers.cluster import Cluster
+
+# Prints what it is and what lies beside it, then ruins every file of its run that it can reach.
+SPOILS = """\
+import hashlib, os, sys
+here = os.path.dirname(os.path.abspath(__file__))
+names = ["spoils.py", "pkg/a.py"]
+print("I am", [hashlib.sha256(open(os.path.join(here, name), "rb").read()).hexdigest()
+               for name in names], flush=True)
+for top in (here, os.environ["RUN_DIR"] + "/code"):
+    for at, folders, files in os.walk(top):
+        os.chmod(at, 0o700)
+        for name in files:
+            os.chmod(os.path.join(at, name), 0o600)
+            open(os.path.join(at, name), "w").write("ruined\\n")
+        open(os.path.join(at, "more"), "w").write("more\\n")
+archive = os.environ["RUN_DIR"] + "/code.tar.gz"
+if os.path.exists(archive):
+    os.chmod(archive, 0o600)
+    open(archive, "r+b").write(b"ruined")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / f"frozen-{secrets.token_hex(4)}"
+    (root / "pkg").mkdir(parents=True)
+    (root / "spoils.py").write_text(SPOILS)
+    (root / "pkg" / "a.py").write_text("a = 1\n")
+    return root
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Synced]:
+    """What each send had to send."""
+    seen: list[Synced] = []
+    for name in ("sync", "sync_archive"):
+        plain = getattr(submit, name)
+
+        def counted(*words: object, plain: object = plain) -> Synced:
+            assert callable(plain)
+            done = plain(*words)
+            assert isinstance(done, Synced)
+            seen.append(done)
+            return done
+
+        monkeypatch.setattr(submit, name, counted)
+    return seen
+
+
+def identity(root: Path) -> str:
+    """What `spoils.py` prints of the files as they are in `root`."""
+    names = ("spoils.py", "pkg/a.py")
+    return f"I am {[hashlib.sha256((root / name).read_bytes()).hexdigest() for name in names]}"
+
+
+def said(runs: Runs, run: Run) -> str:
+    log = runs.read_log(run.id)[1].decode()
+    assert run.state is State.DONE, log
+    return log
+
+
+@pytest.mark.parametrize("ship", ["files", pytest.param("archive", marks=pytest.mark.slow)])
+def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
+    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Synced], ship: str
+) -> None:
+    runs, first = cluster_runs, identity(project)
+    job = hello_job(script="spoils.py", ship=ship, gpus_per_node=1)
+    held = hello_job(script="spoils.py", ship=ship, gpus_per_node=1, sbatch=["--hold"])
+    behind = runs.send(runs.preview(held, project))
+    spoiling = finish(runs, runs.send(runs.preview(job, project)))
+    assert first in said(runs, spoiling) and spoiling.snapshot == behind.snapshot
+    # Edited on the laptop, and sent as another run, while the other one waits.
+    (project / "pkg" / "a.py").write_text("a = 2\n")
+    edited = finish(runs, runs.send(runs.preview(job, project)))
+    assert identity(project) in said(runs, edited) and first not in said(runs, edited)
+    # The snapshot is whole: the same code again sends nothing.
+    (project / "pkg" / "a.py").write_text("a = 1\n")
+    again = finish(runs, runs.send(runs.preview(job, project)))
+    assert first in said(runs, again)
+    assert [item.files_sent for item in sent] == [2, 0, 1 if ship == "files" else 2, 0]
+    assert cluster.admin("scontrol", "release", str(behind.job_id)).returncode == 0
+    assert first in said(runs, finish(runs, behind))
+    same = runs.resubmit(runs.plan_resubmission(spoiling.id))
+    assert first in said(runs, finish(runs, same))
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("chmod -R u+w {at}; rm -rf {at} {at}.sums", "no longer on the site"),
+        ("chmod u+w {at}/pkg; rm -f {at}/pkg/a.py", "no longer whole"),
+        ("chmod u+w {at}/pkg/a.py; printf 'a = 9\\n' >{at}/pkg/a.py", "no longer whole"),
+        ("chmod u+w {at}; echo more >{at}/more.py", "no longer whole"),
+    ],
+    ids=["purged", "partly", "changed", "added"],
+)
+def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
+    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Synced], harm: str, words: str
+) -> None:
+    runs = cluster_runs
+    job = hello_job(script="spoils.py", gpus_per_node=1, sbatch=["--hold"])
+    run = runs.send(runs.preview(job, project))
+    assert run.snapshot and sent[0].files_sent == 2
+    at = f"{run.root}/code/{run.snapshot}"
+    assert cluster.login(harm.format(at=at)).returncode == 0
+    with pytest.raises(RefusedError, match=words) as refused:
+        runs.resubmit(runs.plan_resubmission(run.id))
+    assert "--code current" in refused.value.hint
+    left = runs.history.page(1)[0]
+    assert left.state is State.REFUSED and not os.path.exists(left.folder)
+    mended = runs.resubmit(runs.plan_resubmission(run.id, code="current"))
+    assert mended.snapshot == run.snapshot
+    assert [item.files_sent for item in sent[1:]] == [2]
+    for each in (run, mended):
+        assert each.job_id and cluster.admin("scancel", each.job_id).returncode == 0
+    wait_until(lambda: not [runs.refresh() for _ in runs.history.unfinished()])

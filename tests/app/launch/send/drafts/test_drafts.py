@@ -1,0 +1,246 @@
+"""A draft says what is wrong with it at its field, fixes it, and is saved whole."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.launch.draft import job_form
+from lumitui.app.launch.draft.problems import apply_fix
+from lumitui.app.launch.send.drafts import draft as drafts
+from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.drafts.drafts import Checked, total
+from lumitui.app.runs import Runs
+from lumitui.remote.site.errors import InputError
+from tests.support.jobs.made_runs import a_run
+
+JOB = """# a trial
+name: vit                # short
+site: lumi
+account: project_462000001
+partition: small-g
+nodes: 2
+time: "01:00:00"
+script: train.py
+args: [--lr, "0.1"]      # found by hand
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    return tmp_path
+
+
+def check(runs: Runs, folder: Path, text: str) -> Checked:
+    return runs.drafts.check(Draft(text, folder, "a test"))
+
+
+def field(checked: Checked, key: str) -> job_form.Field:
+    return next(item for item in checked.fields if item.key == key)
+
+
+def test_too_many_nodes_stand_at_nodes_and_one_fix_ends_it(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB.replace("nodes: 2", "nodes: 9"))
+    (problem,) = field(checked, "nodes").problems
+    assert problem.line == 6 and problem.severity == "error" and problem.fix
+    assert problem.words.endswith("small-g has (4). → use standard-g")
+    fixed = apply_fix(checked.draft.text, problem.fix)
+    assert fixed == JOB.replace("nodes: 2", "nodes: 9").replace("small-g", "standard-g")
+    assert not check(runs, folder, fixed).errors
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "fixed"),
+    [
+        ("nodes: 2", "nods: 2", "", "nodes: 2"),
+        ("small-g", "smal-g", "partition", "small-g"),
+        ("time:", "launcher: tochrun\ntime:", "launcher", "launcher: torchrun"),
+        ("time:", "strategy: dpp\ntime:", "strategy", "strategy: ddp"),
+        ("time:", "proof: onn\ntime:", "proof", 'proof: "on"'),
+        ("lumi\n", "lumo\n", "site", "lumi\n"),
+        ("time:", "memory: 900G\ntime:", "memory", "nodes: 2\ntime:"),
+        ("time:", "env: {NCCL_NET_GDR_LEVEL: PHB}\ntime:", "env", "nodes: 2\ntime:"),
+        ("time:", "sbatch: [--gpu-bind=closest]\ntime:", "sbatch", "nodes: 2\ntime:"),
+        ("time:", "container: {generation: leif}\ntime:", "container.generation", "laif"),
+    ],
+)
+def test_a_fix_ends_its_problem_and_changes_nothing_else(
+    runs: Runs, folder: Path, old: str, new: str, key: str, fixed: str
+) -> None:
+    text = JOB.replace(old, new)
+    checked = check(runs, folder, text)
+    found = field(checked, key).problems if key else checked.loose
+    assert found and found[0].fix and found[0].line
+    after = apply_fix(text, found[0].fix)
+    assert fixed in after and "# short" in after and "# found by hand" in after
+    assert not check(runs, folder, after).errors
+
+
+def test_every_mistake_has_its_field_and_its_line(runs: Runs, folder: Path) -> None:
+    text = JOB.replace("nodes: 2", "nodes: two").replace('"01:00:00"', "10")
+    checked = check(runs, folder, text)
+    assert field(checked, "nodes").problems[0].line == 6
+    assert "ambiguous" in field(checked, "time").problems[0].words
+    assert field(checked, "nodes").value == "two", "what was typed stays to be seen"
+    assert not checked.previews
+    broken = check(runs, folder, JOB + "env: {\n")
+    assert broken.problems[0].line and not broken.fields and broken.draft.text.endswith("{\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        ("nodes: 2", "nods: 2\nlauncher: tochrun\nproof: onn", ["nods", "proof", "launcher"]),
+        ('"01:00:00"', "10\nlauncher: tochrun", ["time", "launcher"]),
+        ("nodes: 2", "nodes: two\nmemory: 900G\nproof: onn", ["nodes", "proof", "memory"]),
+        ("train.py", "train.py\ntrainer: magic\nnods: 1", ["trainer", "nods"]),
+        ("small-g", "smal-g\nlauncher: tochrun", ["launcher", "partition"]),
+    ],
+)
+def test_errors_that_show_only_after_others_are_named_too(
+    runs: Runs, folder: Path, old: str, new: str, fields: list[str]
+) -> None:
+    checked = check(runs, folder, JOB.replace(old, new))
+    assert sorted(item.field for item in checked.errors) == sorted(fields)
+    assert checked.where == f"vit  lumi {'smal-g' if old == 'small-g' else 'small-g'}"
+
+
+def test_a_job_script_is_told_to_be_one(runs: Runs, folder: Path) -> None:
+    for text in (
+        "#!/bin/bash\n#SBATCH --nodes=2\nsrun a\n",
+        "#SBATCH -N 2\nsrun bash -c 'a: b: c'\n",
+    ):
+        (problem,) = check(runs, folder, text).problems
+        assert "is a job script, not a job file" in problem.words
+        assert "`lumitui import " in problem.words and "`lumitui lint " in problem.words
+
+
+def test_the_form_says_what_each_site_is(runs: Runs, folder: Path) -> None:
+    offered = {item.value: item.words for item in field(check(runs, folder, JOB), "site").choices}
+    assert offered["karolina"] == "Karolina GPU: 8 x NVIDIA A100 a node"
+    assert offered["puhti"] == "Puhti: closed on 2026-07-31; use roihu"
+
+
+def test_the_form_has_the_choices_of_the_site_with_their_limits(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB)
+    partition = field(checked, "partition")
+    assert [item.value for item in partition.choices] == ["standard-g", "small-g", "dev-g"]
+    assert partition.choices[0].words == "up to 1024 nodes, 2-00:00:00, whole nodes"
+    assert (
+        job_form.stepped(partition, 1) == "dev-g"
+        and job_form.stepped(partition, -1) == "standard-g"
+    )
+    nodes = field(checked, "nodes")
+    faster = job_form.now(nodes, JOB.replace("nodes: 2", "nodes: 5"))
+    assert job_form.stepped(faster, 1) == "6", "a key that is faster than the check"
+    assert job_form.now(nodes, "nodes: [") == nodes
+    assert (
+        job_form.stepped(nodes, 1) == "3"
+        and job_form.stepped(replace(nodes, value="1"), -1) is None
+    )
+    assert job_form.stepped(field(checked, "launcher"), 1) not in ("srun", None)
+
+
+def test_values_are_read_as_they_are_shown(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB + "env: {A: b c, D: '1'}\ngrid: {lr: ['1', '2']}\n")
+    for key in ("args", "env", "grid", "name", "nodes"):
+        shown = field(checked, key)
+        assert job_form.written({key: job_form.read(shown, shown.value)}, key) == shown.value
+    assert job_form.read(field(checked, "env"), "'A=b c' D=1") == {"A": "b c", "D": "1"}
+    with pytest.raises(InputError, match="not closed"):
+        job_form.read(field(checked, "args"), "'a")
+    with pytest.raises(InputError, match="no value"):
+        job_form.read(field(checked, "env"), "A")
+
+
+def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB + "grid: {lr: [1e-3, 3e-4], nodes: [1, 2, 9]}\n")
+    assert len(checked.previews) == 6
+    assert len({id(item.files) for item in checked.previews}) == 1
+    (price,) = total(checked.previews)
+    assert price.amount == sum(item.launch.price.amount for item in checked.previews) > 0
+    assert [item.words for item in checked.errors] != [], "one of the runs is too large"
+    (error,) = checked.errors
+    assert error.field == "grid" and error.line == 10, "it is named once, where it is set"
+    assert error.fix and error.fix.field == "partition", "nodes: alone would change nothing"
+
+
+def test_a_key_does_not_look_at_all_files_again(
+    runs: Runs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = check(runs, folder, JOB).previews[0]
+    again = check(runs, folder, JOB.replace("nodes: 2", "nodes: 3")).previews[0]
+    assert again.files is first.files and again.launch.spec.nodes == 3
+    (folder / "other.py").write_text("print(2)\n")
+    other = check(runs, folder, JOB.replace("train.py", "other.py"))
+    assert not other.errors and other.previews[0].files is not first.files
+    monkeypatch.setattr("lumitui.app.launch.send.drafts.drafts.LOOK_SECONDS", -1.0)
+    (folder / "train.py").unlink()
+    assert "train.py is not among" in check(runs, folder, JOB).errors[0].words
+
+
+# -- files
+
+
+def test_a_draft_is_saved_whole_and_never_over_what_others_wrote(folder: Path) -> None:
+    path = folder / "job.yaml"
+    path.write_text(JOB)
+    path.chmod(0o640)
+    draft = drafts.open_file(path)
+    assert not draft.unsaved
+    edited = draft.edited(JOB.replace("nodes: 2", "nodes: 3"))
+    assert edited.unsaved
+    saved = drafts.save(edited)
+    assert path.read_text() == edited.text and not saved.unsaved
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [item.name for item in folder.iterdir() if item.name.startswith(".")] == []
+    path.write_text("name: other\n")
+    with pytest.raises(InputError, match="changed by another program"):
+        drafts.save(saved.edited(JOB))
+    with pytest.raises(InputError, match="already there"):
+        drafts.save(replace(saved, path=None), path)
+    with pytest.raises(InputError, match="no name yet"):
+        drafts.save(Draft(JOB, folder, "an example"))
+    new = drafts.save(Draft(JOB, folder, "an example"), folder / "new.yaml")
+    assert new.path and new.path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="no folder"):
+        drafts.save(Draft(JOB, folder, "an example"), folder / "nowhere" / "new.yaml")
+
+
+def test_a_run_is_opened_with_its_comments_while_its_file_is_the_same(
+    runs: Runs, folder: Path
+) -> None:
+    path = folder / "job.yaml"
+    path.write_text(JOB)
+    preview = check(runs, folder, JOB).previews[0]
+    run = a_run("vit-1", spec=preview.launch.spec, script="#!/bin/bash\n", job_file=os.fspath(path))
+    opened = drafts.from_run(run)
+    assert "# found by hand" in opened.text and opened.base == "#!/bin/bash\n"
+    assert opened.path is None and opened.folder == folder
+    runs.history.begin(run)
+    assert runs.drafts.open(path).base == run.script, "what was sent last is compared with"
+    path.write_text(JOB.replace("nodes: 2", "nodes: 1"))
+    again = drafts.from_run(run)
+    assert "#" not in again.text
+    assert check(runs, folder, again.text).previews[0].launch == preview.launch
+
+
+def test_every_example_begins_without_a_mistake_but_its_script(runs: Runs, folder: Path) -> None:
+    for name in ("ddp", "deepspeed_zero", "resnet50-deepspeed", "script"):
+        found = runs.drafts.check(runs.drafts.example(name, folder))
+        assert found.previews and not found.errors, found.errors
+
+
+def test_an_example_is_saved_with_its_files_and_says_so(runs: Runs, folder: Path) -> None:
+    draft = runs.drafts.example("simple-ddp", folder)
+    (problem,) = runs.drafts.check(draft).errors
+    assert "simple_ddp.py is not among the files" in problem.message
+    assert "Save the job file" in problem.do
+    saved = drafts.save(draft, folder / "simple.yaml")
+    assert (folder / "simple_ddp.py").exists() and not saved.files
+    assert not runs.drafts.check(saved).errors
+    with pytest.raises(InputError, match=r"simple_ddp\.py is already there"):
+        drafts.save(draft, folder / "other.yaml")
+    assert not (folder / "other.yaml").exists()

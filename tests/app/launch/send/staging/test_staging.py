@@ -1,0 +1,242 @@
+"""What a job file stages: shown before, sent once, there in the job, shared by a resubmission."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.cli.views.tables import removed_text, stock_text
+from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.launch.send.code.project_files import collect, with_ship_mode
+from lumitui.app.runs import Runs
+from lumitui.remote.site.errors import InputError, RefusedError
+from lumitui.remote.site.states import State
+from tests.support.program.home import Home
+
+JOB = """\
+name: staged
+site: laptop
+partition: local
+gpus_per_node: 1
+time: "00:05:00"
+script: train.py
+proof: "off"
+args: [$STAGE_DATA/1, "a $STAGE_DATA b $HOME '"]
+env: {MODEL: "x${STAGE_MODEL}"}
+stage:
+  DATA: {path: ../data, link: in/side/data}
+  MODEL: ../model.bin
+"""
+SCRIPT = """\
+import os, sys
+stage = os.environ["STAGE_DATA"]
+assert open(sys.argv[1]).read() == open("in/side/data/1").read() == "one"
+assert sys.argv[2] == f"a {stage} b $HOME '", sys.argv
+assert open(os.environ["MODEL"][1:]).read() == "weights"
+assert os.environ["STAGE_MODEL"].endswith("/model.bin")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (tmp_path / "data").mkdir()
+    root.mkdir()
+    (tmp_path / "data" / "1").write_text("one")
+    (tmp_path / "model.bin").write_text("weights")
+    (root / "train.py").write_text(SCRIPT)
+    return root
+
+
+def job(text: str = JOB) -> JobSpec:
+    return parse_job(text, "job.yaml")
+
+
+def test_a_job_finds_what_was_staged_and_a_resubmission_shares_it(
+    home: Home, runs: Runs, project: Path
+) -> None:
+    told: list[str] = []
+    preview = runs.preview(job(), project)
+    notes = [item.message for item in preview.findings if item.id == "stage-size"]
+    assert notes[0].startswith("DATA is staged: 1 file, 3 B, from ") and len(notes) == 2
+    first = runs.send(preview, report=lambda step, words: told.append(words))
+    assert "staged DATA: 1 file, 3 B" in told and "staged MODEL: 1 file, 7 B" in told
+    again = runs.send(preview, report=lambda step, words: told.append(words))
+    assert "staged DATA: 1 file, the site had it" in told
+    # The same code again needs nothing of the laptop.
+    (project.parent / "data" / "1").write_text("changed")
+    shared = runs.resubmit(runs.plan_resubmission(first.id, code="same"))
+    for run in (first, again, shared):
+        ended = runs.wait(run.id)
+        assert ended.state is State.DONE, runs.read_log(run.id)[1].decode()
+    (stock,) = runs.stocks.list("laptop")
+    assert {(item.name, item.files, item.bytes, item.in_use) for item in stock.items} == {
+        ("DATA", 1, 3, False),
+        ("MODEL", 1, 7, False),
+    }
+    with pytest.raises(InputError, match="Nothing on laptop is staged as OTHER"):
+        runs.stocks.remove("laptop", ["OTHER"])
+    assert runs.stocks.remove("laptop", ["DATA"], dry=True)[0].bytes == 3
+    runs.stocks.remove("laptop", ["DATA"])
+    (stock,) = runs.stocks.list("laptop")
+    assert [item.name for item in stock.items] == ["MODEL"]
+    assert len(os.listdir(f"{stock.folder}/blobs")) == 1, "a content stayed that nobody has"
+    with pytest.raises(RefusedError, match="staged as DATA is no longer on the site"):
+        runs.resubmit(runs.plan_resubmission(first.id, code="same"))
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in Path(stock.folder).rglob("*")}
+    assert all(not mode & 0o077 for mode in modes)
+
+
+def test_what_is_not_there_is_an_error_before_anything_is_sent(runs: Runs, project: Path) -> None:
+    (project.parent / "model.bin").unlink()
+    preview = runs.preview(job(), project)
+    (error,) = preview.errors
+    assert (error.id, error.field) == ("stage", "stage.MODEL") and "is not there" in error.message
+
+
+IMAGE = JOB.replace("MODEL: ../model.bin", "MODEL: image.def").replace('"x$', '"x$')
+
+
+def test_an_image_is_built_here_or_the_error_says_what_to_run(
+    home: Home, runs: Runs, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "image.def").write_text("Bootstrap: docker\n")
+    (project / "train.py").write_text(
+        SCRIPT.replace('== "weights"', '== "Bootstrap: docker\\n"').replace(
+            "model.bin", "image.sif"
+        )
+    )
+    (error,) = runs.preview(job(IMAGE), project).errors
+    assert "neither apptainer nor singularity" in error.message
+    assert "apptainer build IMAGE.sif FILE.def" in error.do
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "apptainer").write_text(
+        '#!/bin/sh\n[ -e "$0.broken" ] && { echo no subuid >&2; exit 3; }\n'
+        'echo "$@" >>"$0.calls"; cp "$3" "$2"\n'
+    )
+    (programs / "apptainer").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    (programs / "apptainer.broken").touch()
+    preview = runs.preview(job(IMAGE), project)
+    (told,) = [one for one in preview.findings if one.id == "stage-build"]
+    assert "image.def on this machine" in told.message and "%setup" in told.message
+    with pytest.raises(InputError, match="could not be built: no subuid"):
+        runs.send(preview)
+    (programs / "apptainer.broken").unlink()
+    sent = [runs.send(preview) for _ in range(2)]
+    assert (programs / "apptainer.calls").read_text().count("build") == 1, "it was built twice"
+    for run in sent:
+        assert runs.wait(run.id).state is State.DONE, runs.read_log(run.id)[1].decode()
+
+
+def test_an_exported_job_says_what_to_copy(runs: Runs, project: Path, tmp_path: Path) -> None:
+    text = JOB.replace("site: laptop\npartition: local", "site: lumi\npartition: small-g")
+    spec = job(text + "account: project_462000001\n")
+    done = runs.export(runs.preview(spec, project), tmp_path / "exported")
+    script, readme = ((done.path / name).read_text() for name in ("job.sh", "README.md"))
+    assert ': "${STAGE_DATA:?export where it is before sbatch}"' in script
+    assert 'train.py "$STAGE_DATA"/1 \'a \'"$STAGE_DATA"\' b $HOME' in script
+    assert '-B "$STAGE_DATA" -B "$STAGE_MODEL"' in script
+    assert "- ../data of the laptop: copy it there, and `export STAGE_DATA=…` where it is" in readme
+    assert '`ln -s "$STAGE_DATA" code/in/side/data`' in readme
+
+
+def test_an_archive_finds_its_links_too(home: Home, runs: Runs, project: Path) -> None:
+    run = runs.send(runs.preview(job(JOB + "ship: archive\n"), project))
+    assert runs.wait(run.id).state is State.DONE, runs.read_log(run.id)[1].decode()
+
+
+def test_what_a_run_of_another_laptop_needs_stays(
+    home: Home, runs: Runs, project: Path, tmp_path: Path
+) -> None:
+    (project / "train.py").write_text("import time; time.sleep(600)\n")
+    run = runs.send(runs.preview(job(), project))
+    elsewhere = Home(home.config, tmp_path / "another laptop")
+    elsewhere.data.mkdir(mode=0o700)
+    other = Runs(elsewhere.settings)
+    try:
+        (stock,) = other.stocks.list("laptop")
+        assert [item.used_by for item in stock.items] == [(run.id,)] * 2
+        shown = stock_text([stock], 80).splitlines()
+        assert [line.split()[-1] for line in shown[2:]] == ["use"] * 2
+        assert max(map(len, shown[1:])) <= 80
+        (left,) = other.stocks.remove("laptop", None)
+        assert not left.ids and {item.name for item in left.kept} == {"DATA", "MODEL"}
+        assert f"an unfinished run needs it: {run.id}" in removed_text([left], dry=False)
+        with pytest.raises(InputError, match=f"needed by an unfinished run: {run.id}"):
+            other.stocks.remove("laptop", ["DATA"])
+        runs.cancel(run.id)
+        runs.wait(run.id)
+        (gone,) = other.stocks.remove("laptop", None)
+        assert {item.name for item in gone.items} == {"DATA", "MODEL"} and not gone.kept
+    finally:
+        if not runs.history.get(run.id).state.is_final:
+            runs.cancel(run.id)
+        other.close()
+
+
+INSIDE = JOB.replace("../data, link: in/side/data", "data/set, link: data/set")
+
+
+def test_what_is_staged_inside_the_project_is_no_part_of_the_code(
+    home: Home, runs: Runs, project: Path
+) -> None:
+    (project / "data").mkdir()
+    (project.parent / "data").rename(project / "data" / "set")
+    (project / "data" / "list.txt").write_text("code")
+    spec = job(INSIDE)
+    code = collect(spec, project)
+    assert [entry.path for entry in code.manifest.entries] == ["data/list.txt", "train.py"]
+    with (project / "data" / "set" / "2").open("wb") as large:
+        large.truncate(300_000_000)
+    assert with_ship_mode(spec, project).ship == "auto"
+    os.truncate(project / "data" / "set" / "2", 2)
+    (project / "train.py").write_text(SCRIPT.replace("in/side/data", "data/set"))
+    preview = runs.preview(spec, project)
+    hints = [item.do for item in preview.findings if item.id == "stage-size"]
+    assert "the code is sent without it" in hints[0] and "the code" not in hints[1]
+    run = runs.send(preview)
+    assert runs.wait(run.id).state is State.DONE, runs.read_log(run.id)[1].decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ('""', "is the whole project"),
+        ("/", "with all files there are"),
+        ("/dev/zero", "which is no file and no folder"),
+        ("../data", "'.env' looks like"),
+        ("../gone", "'link' is a link to 'nowhere', which is no file"),
+        ("../empty", "has no file in it"),
+    ],
+)
+def test_a_preview_says_what_the_send_refuses(
+    path: str, words: str, runs: Runs, project: Path
+) -> None:
+    (project.parent / "data" / ".env").write_text("KEY=1")
+    for name in ("gone", "empty"):
+        (project.parent / name).mkdir()
+    (project.parent / "gone" / "link").symlink_to("nowhere")
+    (error,) = runs.preview(job(JOB.replace("../data", path)), project).errors
+    assert (error.field, words in error.message) == ("stage.DATA", True), error.message
+
+
+def test_a_removal_counts_what_sends_left(home: Home, runs: Runs, project: Path) -> None:
+    run = runs.send(runs.preview(job(), project))
+    runs.wait(run.id)
+    (stock,) = runs.stocks.list("laptop")
+    runs.stocks.remove("laptop", None)
+    left = Path(stock.folder, ".left-1", "new")
+    left.mkdir(parents=True)
+    (left / "x").write_bytes(b"x" * 2048)
+    (stock,) = runs.stocks.list("laptop")
+    assert stock_text([stock], 80).splitlines()[1:] == ["unfinished sends: 1 file, 2.0 kB"]
+    said = f"{stock.folder}: 1 file of unfinished sends, "
+    would = runs.stocks.remove("laptop", None, dry=True)
+    assert removed_text(would, dry=True) == f"{said}would free 2.0 kB"
+    assert removed_text(runs.stocks.remove("laptop", None), dry=False) == f"{said}freed 2.0 kB"
+    assert removed_text(runs.stocks.remove("laptop", None), dry=False).endswith(
+        "0 items, freed 0 B"
+    )

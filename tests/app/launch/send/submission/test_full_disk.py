@@ -1,0 +1,118 @@
+"""A full disk or quota during a send: nothing half-made is used, and later the send works."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import RefusedError
+from tests.support.jobs.small_jobs import finish, hello_job, hello_project
+from tests.support.program.home import Home
+from tests.support.servers.small_disk import quota_disk, small_disk
+
+SIZE = 2_000_000
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "5m,nr_inodes=400") as at:
+        yield at
+
+
+@pytest.fixture
+def tight(home: Home, disk: Path) -> Iterator[Runs]:
+    """The core with a site `tight` whose disk is small."""
+    (home.config / "sites" / "tight.yaml").write_text(f"extends: laptop\nwork_root: {disk}/w\n")
+    core = Runs(home.settings)
+    yield core
+    core.close()
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Take all room but `leave` bytes."""
+    room = os.statvfs(disk)
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes(max(0, room.f_bavail * room.f_frsize - leave)))
+    return ballast
+
+
+def job_at(ship: str) -> JobSpec:
+    return hello_job(site="tight", partition="local", account="none", gpus_per_node=1, ship=ship)
+
+
+def refused(runs: Runs, project: Path, ship: str) -> None:
+    """Send, be refused for want of room, and find nothing that could be used."""
+    job = job_at(ship)
+    with pytest.raises(RefusedError, match=r"(?i)no space left|quota") as error:
+        runs.send(runs.preview(job, project))
+    assert "lumitui prune" in error.value.hint
+    run = runs.history.page(1)[0]
+    assert run.state is State.REFUSED
+    assert "o space left" in run.reason or "quota exceeded" in run.reason
+    assert not os.path.exists(run.folder)
+    assert not [name for name in os.listdir(f"{run.root}/code") if name.startswith(".incoming")]
+
+
+@pytest.mark.parametrize("ship", ["files", "archive"])
+def test_a_full_disk_in_each_part_of_a_send(
+    tight: Runs, disk: Path, tmp_path: Path, ship: str
+) -> None:
+    project = hello_project(tmp_path / "project")
+    (project / "weights").write_bytes(os.urandom(SIZE))
+    job = job_at(ship)
+    ballast = fill(disk, SIZE // 2)  # the snapshot does not fit
+    refused(tight, project, ship)
+    assert [name for name in os.listdir(disk / "w" / "project" / "code")] == []
+    ballast.unlink()
+    ballast = fill(disk, SIZE * 3 // 2)  # the snapshot does, the run's copy does not
+    refused(tight, project, ship)
+    ballast.unlink()
+    run = finish(tight, tight.send(tight.preview(job, project)))
+    assert run.state is State.DONE
+    freed = tight.prune("tight")
+    assert sum(item.bytes for item in freed.values()) == 0
+
+
+def test_no_more_files_allowed(tight: Runs, disk: Path, tmp_path: Path) -> None:
+    project = hello_project(tmp_path / "project")
+    for number in range(500):
+        (project / f"{number}").write_text("")
+    refused(tight, project, "files")
+    job = job_at("archive")
+    run = finish(tight, tight.send(tight.preview(job, project)))
+    assert run.state is State.DONE, "one file is enough for the archive"
+
+
+@pytest.fixture
+def limited(home: Home, tmp_path: Path) -> Iterator[tuple[Runs, Path]]:
+    """The core with a site `tight` below a quota of 8 MiB, and the folder that has it."""
+    with quota_disk(tmp_path / "disk", "8M") as folder:
+        (home.config / "sites" / "tight.yaml").write_text(
+            f"extends: laptop\nwork_root: {folder}/w\n"
+        )
+        core = Runs(home.settings)
+        yield core, folder
+        core.close()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("ship", ["files", "archive"])
+def test_a_quota_that_the_code_goes_beyond(
+    limited: tuple[Runs, Path], tmp_path: Path, ship: str
+) -> None:
+    runs, folder = limited
+    project = hello_project(tmp_path / "project")
+    (project / "weights").write_bytes(os.urandom(SIZE))
+    job = job_at(ship)
+    # Not the run's copy, as above: it shares its blocks with the snapshot there (cp --reflink).
+    (folder / "ballast").write_bytes(os.urandom(7_000_000))
+    os.sync()  # btrfs counts what it has written
+    refused(runs, project, ship)
+    (folder / "ballast").unlink()
+    os.sync()
+    run = finish(runs, runs.send(runs.preview(job, project)))
+    assert run.state is State.DONE

@@ -1,0 +1,231 @@
+"""What a job asks Slurm for at each site: partition, GPUs, cores, memory, disk; and its price."""
+
+import pytest
+
+from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.errors import InputError
+from tests.support.jobs.sites.site_jobs import asked, job, launched, site
+
+
+def found(name: str, partition: str, **changes: object) -> dict[str, Finding]:
+    """Return what the adviser finds in a job, by its name."""
+    launch = launched(name, partition, **changes)
+    return {finding.id: finding for finding in findings(launch, site(name))}
+
+
+# --- a whole node, as each site's documents ask for it
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "options"),
+    [
+        ("lumi", "standard-g", "--gpus-per-node=8 8x7 --mem-per-gpu=60G"),
+        ("roihu", "gpumedium", "--gres=gpu:gh200:4 4x72"),
+        ("puhti", "gpu", "--gres=gpu:v100:4 4x10 --mem-per-gpu=80G"),
+        ("mahti", "gpumedium", "--gres=gpu:a100:4 4x32"),
+        ("karolina", "qgpu", "--gpus-per-node=8 8x16"),
+        ("mn5", "acc_ehpc", "--gres=gpu:4 4x20"),
+    ],
+)
+def test_a_rank_per_gpu_of_a_whole_node(name: str, partition: str, options: str) -> None:
+    given = asked(launched(name, partition))
+    gpus, tasks, *memory = options.split()
+    each, _, cores = tasks.partition("x")
+    assert given[gpus.partition("=")[0]] == gpus.partition("=")[2]
+    assert (given["--ntasks-per-node"], given["--cpus-per-task"]) == (each, cores)
+    assert [f"{k}={v}" for k, v in given.items() if k.startswith("--mem")] == memory
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "cores"),
+    [("roihu", "gpumedium", 288), ("puhti", "gpu", 40), ("mahti", "gpumedium", 128),
+     ("karolina", "qgpu", 128), ("mn5", "acc_ehpc", 80)],
+)  # fmt: skip
+def test_torchrun_gets_all_cores_of_a_whole_node(name: str, partition: str, cores: int) -> None:
+    given = asked(launched(name, partition, launcher="torchrun"))
+    assert (given["--ntasks-per-node"], given["--cpus-per-task"]) == ("1", str(cores))
+
+
+# --- masks
+
+
+@pytest.mark.parametrize("name", ["roihu", "puhti", "karolina", "mn5"])
+def test_a_job_that_takes_all_of_a_shared_node_has_masks(name: str) -> None:
+    partition = next(iter(site(name).partitions))
+    whole = launched(name, partition).layout
+    assert len(whole.masks) == site(name).node.gpus and whole.exact
+    part = launched(name, partition, gpus_per_node=1).layout
+    assert not part.masks and "shared" in part.unplanned
+    assert "shared-cores" not in found(name, partition)
+
+
+def test_fewer_cores_than_all_are_not_a_whole_node() -> None:
+    assert not launched("karolina", "qgpu", cpus_per_task=8).layout.masks
+
+
+def test_the_masks_of_karolina_are_in_the_domains_that_have_gpus() -> None:
+    layout = launched("karolina", "qgpu").layout
+    domains = [int(cores.split("-")[0]) // 16 for cores in layout.planned_cores]
+    assert domains == [3, 3, 1, 1, 7, 7, 5, 5]
+
+
+def test_where_nobody_knows_the_cores_the_words_say_how_to_measure_them() -> None:
+    layout = launched("mahti", "gpumedium").layout
+    assert not layout.masks and "doctor mahti --probe" in layout.unplanned
+
+
+# --- disk
+
+
+def test_a_disk_is_asked_for_beside_the_gpus() -> None:
+    given = asked(launched("puhti", "gpu", local_disk=200))
+    assert given["--gres"] == "gpu:v100:4,nvme:200"
+
+
+def test_a_disk_is_asked_for_where_gpus_are_not_a_gres() -> None:
+    disk = {"request": "nvme:{gib}", "max_gib": 100, "variable": "LOCAL_SCRATCH"}
+    from lumitui.app.launch.compose import compose
+    from lumitui.remote.site.profile import Site
+
+    other = Site.model_validate(site("karolina").model_dump(mode="json") | {"local_disk": disk})
+    given = asked(compose(job("karolina", "qgpu", local_disk=50), other))
+    assert (given["--gres"], given["--gpus-per-node"]) == ("nvme:50", "8")
+
+
+def test_the_nodes_own_folder_is_on_the_disk_that_was_asked_for() -> None:
+    script = launched("puhti", "gpu", local_disk=200, ship="archive").script
+    assert 'lumitui_node_tmp "${LOCAL_SCRATCH}"' in script
+
+
+def test_a_disk_where_there_is_none_is_an_error() -> None:
+    finding = found("roihu", "gpumedium", local_disk=100)["local-disk"]
+    assert finding.severity == "error" and "$TMPDIR" in finding.message
+    assert "nvme" not in launched("roihu", "gpumedium", local_disk=100).script
+
+
+def test_more_disk_than_a_node_has_is_an_error() -> None:
+    assert found("mahti", "gpumedium", local_disk=3501)["local-disk-size"].severity == "error"
+    assert "local-disk-size" not in found("mahti", "gpumedium", local_disk=3500)
+
+
+@pytest.mark.parametrize("word", ["$LOCAL_SCRATCH/data", "--data=${LOCAL_SCRATCH}/data"])
+def test_a_disk_that_is_used_must_be_asked_for(word: str) -> None:
+    assert "local-disk-missing" in found("puhti", "gpu", args=[word])
+    assert "local-disk-missing" not in found("puhti", "gpu", args=[word], local_disk=10)
+    other = {"roihu": "gpumedium", "karolina": "qgpu", "mn5": "acc_ehpc"}
+    for name, partition in other.items():
+        assert found(name, partition, args=[word])[f"{name}-local-scratch"].severity == "error"
+
+
+# --- a QOS as partition, cores and memory that the site decides
+
+
+def test_a_qos_is_asked_for_in_slurms_own_partition() -> None:
+    given = asked(launched("mn5", "acc_debug"))
+    assert (given["--partition"], given["--qos"]) == ("acc", "acc_debug")
+    given = asked(launched("mn5", "acc_interactive", gpus_per_node=2))
+    assert (given["--partition"], given["--qos"]) == ("accinteractive", "acc_interactive")
+
+
+@pytest.mark.parametrize(
+    ("cores", "severity"), [(19, "error"), (20, None), (21, "warning"), (None, None)]
+)
+def test_cores_are_fixed_where_a_plugin_counts_them(cores: int | None, severity: str) -> None:
+    changes = {} if cores is None else {"cpus_per_task": cores}
+    finding = found("mn5", "acc_ehpc", gpus_per_node=2, **changes).get("fixed-cores")
+    assert (finding.severity if finding else None) == severity
+    one = asked(launched("mn5", "acc_ehpc", gpus_per_node=3, launcher="torchrun", exclusive=True))
+    assert one["--cpus-per-task"] == "60"
+
+
+def test_memory_is_never_asked_for_where_it_must_not_be() -> None:
+    assert found("mn5", "acc_ehpc", memory="100G")["memory-option"].severity == "error"
+    assert "--mem" not in launched("mn5", "acc_ehpc", memory="100G").script
+
+
+# --- limits of whole jobs
+
+
+def test_the_gpus_of_a_job_are_limited() -> None:
+    finding = found("mahti", "gpusmall", gpus_per_node=3)["job-gpus"]
+    assert finding.severity == "error" and finding.fix is not None
+    assert finding.fix.value == "gpumedium"
+    assert "job-gpus" not in found("mahti", "gpusmall", gpus_per_node=2)
+
+
+def test_a_limit_that_nobody_checked_is_a_warning() -> None:
+    assert found("roihu", "gpumedium", nodes=2)["job-gpus"].severity == "warning"
+    assert found("roihu", "gpularge", gpus_per_node=1)["few-gpus"].severity == "warning"
+    assert not {"job-gpus", "few-gpus"} & set(found("roihu", "gpularge"))
+
+
+def test_a_partition_that_wants_a_scalability_test_says_so() -> None:
+    finding = found("roihu", "gpularge")["access"]
+    assert finding.severity == "note" and "scalability test" in finding.message
+    assert "access" not in found("roihu", "gpumedium")
+
+
+# --- sites that are closed, and what does not run there
+
+
+@pytest.mark.parametrize(("name", "day"), [("puhti", "2026-07-31"), ("mahti", "2026-08-31")])
+def test_a_closed_site_names_the_one_in_its_place(name: str, day: str) -> None:
+    finding = found(name, "gpumedium" if name == "mahti" else "gpu")["retired"]
+    assert finding.severity == "error" and day in finding.message
+    assert "read there until 2026-10-15" in finding.message and "roihu" in finding.do
+
+
+@pytest.mark.parametrize(
+    ("container", "severity"),
+    [
+        ({"image": "/scratch/p/torch-x86_64.sif"}, "error"),
+        ({"image": "/scratch/p/torch_amd64/latest.sif"}, "error"),
+        ({"image": "/scratch/p/torch-aarch64.sif"}, None),
+        ({"image": "/scratch/p/torch.sif", "venv": "/scratch/p/env-x86-64.sqsh"}, "error"),
+        ({"image": "/scratch/p/torch.sif"}, None),
+    ],
+)
+def test_an_image_for_other_processors_is_an_error(
+    container: dict[str, str], severity: str | None
+) -> None:
+    finding = found("roihu", "gpumedium", container=container).get("architecture")
+    assert (finding.severity if finding else None) == severity
+
+
+def test_an_arm_image_is_an_error_on_x86() -> None:
+    image = {"image": "/gpfs/scratch/torch-arm64.sif"}
+    assert found("mn5", "acc_ehpc", container=image)["architecture"].severity == "error"
+
+
+def test_a_site_without_images_of_its_own_wants_one_named() -> None:
+    with pytest.raises(InputError, match="no image of its own"):
+        launched("karolina", "qgpu", container={"binds": ["/a"]})
+    script = launched("karolina", "qgpu", container={"image": "/scratch/t.sif"}).script
+    assert 'apptainer exec --nv "$SIF"' in script
+
+
+# --- price
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "changes", "per_hour", "unit"),
+    [
+        ("lumi", "standard-g", {"nodes": 2}, 8, "GPU-hours"),
+        ("roihu", "gpularge", {"nodes": 2}, 1600, "GPU BU"),
+        # 40 cores, 4 x 80 GiB, 4 GPUs: 40 + 32 + 240; then 200 GiB of disk more
+        ("puhti", "gpu", {}, 312, "GPU BU"),
+        ("puhti", "gpu", {"local_disk": 200}, 313.2, "GPU BU"),
+        ("puhti", "gpu", {"gpus_per_node": 1, "memory": "64G"}, 76.4, "GPU BU"),
+        ("mahti", "gpusmall", {"gpus_per_node": 2, "local_disk": 100}, 201, "GPU BU"),
+        ("karolina", "qgpu", {"gpus_per_node": 3}, 0.375, "node-hours"),
+        ("karolina", "qgpu", {"nodes": 2}, 2, "node-hours"),
+        ("mn5", "acc_ehpc", {"gpus_per_node": 2}, 40, "core-hours"),
+        ("mn5", "acc_ehpc", {"gpus_per_node": 2, "nodes": 2}, 160, "core-hours"),
+    ],
+)
+def test_the_price_is_the_sites_formula(
+    name: str, partition: str, changes: dict[str, object], per_hour: float, unit: str
+) -> None:
+    price = launched(name, partition, **changes).price
+    assert (round(price.per_hour, 6), price.unit) == (per_hour, unit)

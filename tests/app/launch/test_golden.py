@@ -1,0 +1,251 @@
+"""The sixteen scripts, byte by byte, and fact by fact against the guide's."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.launch.launcher_templates import TEMPLATES
+from lumitui.remote.site.run_folder import MACHINERY
+from tests.support.guide.batch_differences import BATCH_DIFFERENCES
+from tests.support.guide.scripts import NAMES, SCRIPTS, Script
+from tests.support.guide.task_differences import TASK_DIFFERENCES
+from tests.support.jobs.sites.golden_jobs import (
+    ARCHIVE,
+    archive_launch,
+    exported_scripts,
+    golden_path,
+    launch_of,
+    launcher_scripts,
+)
+from tests.support.places import GOLDEN
+
+DIFFERENCES = (*BATCH_DIFFERENCES, *TASK_DIFFERENCES)
+
+
+each_script = pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+
+
+@each_script
+def test_the_script_is_the_golden_one(script: Script) -> None:
+    # After a deliberate change: PYTHONPATH=src:. python -m tests.support.jobs.sites.golden_jobs,
+    # and read the diff.
+    assert launch_of(script).script == golden_path(script).read_text()
+
+
+def test_a_job_with_an_archive_is_the_golden_one() -> None:
+    assert archive_launch().script == ARCHIVE.read_text()
+    checked = subprocess.run(["bash", "-n", ARCHIVE], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_person_can_read_each_of_them_at_a_glance() -> None:
+    lines = {path: len(path.read_text().splitlines()) for path in GOLDEN.rglob("*.sh")}
+    assert len(lines) > len(SCRIPTS) and {name for name, n in lines.items() if n > 62} == set()
+
+
+@each_script
+def test_the_launch_stands_in_it_once(script: Script) -> None:
+    text = golden_path(script).read_text()
+    assert (text.count("  srun "), text.count('"$SIF"'), text.count("launch() {")) == (1, 1, 1)
+    names = re.findall(r"^(\w+) launch ", text, re.MULTILINE)
+    assert names == ["lumitui_prove", "lumitui_run"]
+
+
+def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
+    machinery = "".join(
+        (TEMPLATES / "job" / name).read_text()
+        for name in (
+            MACHINERY,
+            "proof.sh",
+            "failed_rank.sh",
+            "chain.sh",
+            "relaunch.sh",
+            "compiled.sh",
+            "stage.sh",
+        )
+    )
+    defined = set(re.findall(r"^(lumitui_\w+)\(\) \{", machinery, re.MULTILINE))
+    text = (TEMPLATES / "job/job.sh.j2").read_text()
+    called = set(re.findall(r"lumitui_\w+", text)) - {"lumitui_"}
+    assert called and called <= defined
+    assert {name for name in defined if machinery.count(name) == 1} <= called
+
+
+def test_reading_the_file_beside_them_does_nothing(tmp_path: Path) -> None:
+    state = "<(compgen -v; set +o; trap)"
+    text = f"set -u; before=; before=$(cat {state})\n"
+    text += f". {TEMPLATES / 'job' / MACHINERY}; . {TEMPLATES / 'job/proof.sh'}\n"
+    text += f'diff <(echo "$before") {state}'
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", exported_scripts(), ids=lambda path: path.name)
+def test_an_exported_script_is_the_golden_one(path: Path) -> None:
+    assert exported_scripts()[path] == path.read_text()
+    checked = subprocess.run(["bash", "-n", path], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert not re.search(r"lumitui_|attempt|claim|probe|proof", path.read_text())
+
+
+@pytest.mark.parametrize("path", launcher_scripts(), ids=lambda path: path.name)
+def test_a_script_of_another_launcher_is_the_golden_one(path: Path) -> None:
+    assert launcher_scripts()[path] == path.read_text()
+    checked = subprocess.run(["bash", "-n", path], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@each_script
+def test_bash_accepts_it(script: Script) -> None:
+    checked = subprocess.run(["bash", "-n", golden_path(script)], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@each_script
+def test_every_difference_from_the_guide_is_listed(
+    script: Script,
+) -> None:
+    found = set(differences(script, golden_path(script).read_text()))
+    listed = {(d.kind, d.key, d.change == "added") for d in DIFFERENCES if script.era in d.eras}
+    assert found - listed == set()
+
+
+def test_every_listed_difference_is_really_there() -> None:
+    found = {
+        (*item, script.era)
+        for script in SCRIPTS
+        for item in differences(script, golden_path(script).read_text())
+    }
+    listed = {(d.kind, d.key, d.change == "added", era) for d in DIFFERENCES for era in d.eras}
+    assert listed - found == set()
+
+
+def differences(script: Script, ours: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield (kind, key, whether it is added) where our text differs from the guide's."""
+    lines = ours.splitlines()
+    options = dict(
+        line.removeprefix("#SBATCH ").partition("=")[::2] for line in lines if "#SBATCH " in line
+    )
+    yield from compared("directive", script.directives, options)
+    exports = dict(exported(lines))
+    if not script.masks:
+        assert "CPU_BIND_MASKS" not in ours
+    else:
+        assert f'CPU_BIND_MASKS="{",".join(script.masks)}"' in lines
+    yield from compared("export", script.exports, exports)
+    modules = tuple(line for line in lines if line.startswith("module "))
+    if modules != script.modules:
+        yield "module", "lines", False
+    for line in script.setup:
+        if line not in lines:
+            yield "setup", line, False
+    yield from own_lines(lines)
+    yield from launch_differences(script, launch_words(ours), ours)
+
+
+def own_lines(lines: list[str]) -> Iterator[tuple[str, str, bool]]:
+    for key, text in {
+        "set -eo pipefail": "set -eo pipefail",
+        "claim": "lumitui_begin",
+        "proof": "lumitui_prove launch ",
+        "exit file": "lumitui_run launch ",
+    }.items():
+        if any(text in line for line in lines):
+            yield "setup", key, True
+
+
+def exported(lines: list[str]) -> Iterator[tuple[str, str]]:
+    values: dict[str, str] = {}
+    for line in lines:
+        if match := re.match(r"^([A-Z_]+)=(\S.*)$", line):
+            values[match[1]] = match[2]
+        if line.startswith("export "):
+            words = line.removeprefix("export ").partition(" # ")[0]
+            value_of = r"""(\w+)(?:(=)(\$\(\(.*?\)\)|"[^"]*"|\S*))?"""
+            for name, sign, value in re.findall(value_of, words):
+                text = value if sign else values.get(name, "")
+                yield name, text.strip('"')
+
+
+def launch_words(ours: str) -> list[str]:
+    """Return the words that start the program: the function's, then its arguments."""
+    body = ours[ours.index("launch() {\n") :]
+    body, _, rest = body.removeprefix("launch() {\n").partition("\n}\n")
+    program = rest[rest.index("lumitui_run launch ") :].removeprefix("lumitui_run launch ")
+    assert body.endswith('"$@"')
+    return shlex.split((body.removesuffix('"$@"') + program).replace("\\\n", " "))
+
+
+def compared(
+    kind: str, guide: dict[str, str], ours: dict[str, str]
+) -> Iterator[tuple[str, str, bool]]:
+    for key in guide.keys() | ours.keys():
+        if key not in ours:
+            yield kind, key, False
+        elif key not in guide:
+            yield kind, key, True
+        elif guide[key] != ours[key]:
+            yield kind, key, False
+
+
+def launch_differences(
+    script: Script, words: list[str], ours: str
+) -> Iterator[tuple[str, str, bool]]:
+    image = words.index("$SIF")
+    call = words.index("singularity")
+    if "bash" in words[:call]:
+        shell = words.index("bash")
+        assert words[shell + 2] == 'export PET_LOCAL_ADDR=$SLURMD_NODENAME; exec "$@"'
+        yield "srun", "PET_LOCAL_ADDR", True
+        words, call, image = [*words[:shell], *words[call:]], shell, image - (call - shell)
+    srun = {word.partition("=")[0] for word in words[1:call]}
+    guide_srun = {word.partition("=")[0] for word in script.srun_options}
+    for option in srun - guide_srun:
+        yield "srun", option, True
+    assert guide_srun <= srun
+    own_call = words[call:image]
+    assert own_call[:2] == list(script.container_call[:2])
+    assert own_call.count("-B") == script.container_call.count("-B")
+    if own_call[2:] != list(script.container_call[2:]):
+        yield "call", "-B", False
+    sif = next(line for line in ours.splitlines() if line.startswith("SIF="))
+    if sif.removeprefix("SIF=") != script.image:
+        yield "call", "image", False
+    rest = words[image + 1 :]
+    if rest[0] != "bash":
+        yield "call", "bash -c", False
+        inner = ""
+    else:
+        inner = rest[2]
+        if script.quotes == '"':
+            yield "inner", "quotes", False
+    for name in script.inner_exports:
+        if f"{name}=" not in inner:
+            assert f"export {name}=" in ours
+            yield "inner", name, False
+        else:
+            assert f"{name}={script.inner_exports[name]}" in inner
+    if "exec " in inner:
+        yield "inner", "exec", True
+    if "torch.distributed.run" in rest:
+        yield from compared("launcher", script.launcher_options, torchrun_options(rest))
+    tail = " ".join(rest)
+    for option, value in script.deepspeed_options.items():
+        assert f"{option} {value and '$RUN_DIR/' + value}".strip() in tail
+
+
+def torchrun_options(rest: list[str]) -> dict[str, str]:
+    start = rest.index("torch.distributed.run") + 1
+    options = {}
+    for word in rest[start:]:
+        if not word.startswith("--"):
+            break
+        name, _, value = word.partition("=")
+        quoted = f'"{value}"' if name == "--rdzv_endpoint" else value
+        options[name] = quoted
+    return options

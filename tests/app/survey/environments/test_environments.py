@@ -1,0 +1,135 @@
+"""Images and environments as the verbs show them: asked once, kept, and never taken from a run."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.cli.views.environment_tables import image_notes, image_table
+from lumitui.app.history.run import Run
+from lumitui.app.runs import Runs
+from lumitui.app.survey.environments.image_contents import version_of, with_package
+from lumitui.app.survey.environments.known_images import (
+    KnownImages,
+    Listing,
+    answered,
+    with_known,
+)
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.site.states import State
+from lumitui.remote.transfer.environments.image_listing import Contents, Image
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import Here
+
+NAME = "a" * 16
+
+
+def image(name: str, contents: Contents | None = None, **named: str) -> Image:
+    return Image("laif", f"/appl/{name}", f"/appl/{name}", 10, 20, named, contents)
+
+
+ASKED = Contents("3.12.1", {"torch": "2.10.0", "pytorch-lightning": "2.6.1"}, "7.0")
+FULL = image("full.sif", ASKED, torch="2.9", mpich="5.0")
+NAMED = image("named.sif", Contents(why_not="it hangs"), torch="2.9")
+UNKNOWN = image("unknown.sif")
+
+
+def test_an_answer_counts_more_than_a_name() -> None:
+    assert version_of(FULL, "Torch") == "2.10.0"
+    assert version_of(FULL, "rocm") == "7.0"
+    assert version_of(FULL, "cuda") == version_of(FULL, "einops") == ""
+    assert version_of(FULL, "lightning") == "2.6.1"
+    assert version_of(NAMED, "torch") == "2.9"
+    assert version_of(NAMED, "lightning") is version_of(UNKNOWN, "torch") is None
+
+
+def test_those_with_a_package_are_told_from_those_that_nobody_knows() -> None:
+    every = (FULL, NAMED, UNKNOWN)
+    assert with_package(every, "lightning") == ([FULL], [NAMED, UNKNOWN])
+    assert with_package(every, "einops") == ([], [NAMED, UNKNOWN])
+    assert with_package(every, "") == (list(every), [])
+
+
+def test_a_narrow_table_of_images_has_whole_names_and_the_mark_of_the_own() -> None:
+    site = Sites([BUILT_IN]).load("mn5")
+    own = site.containers[min(site.containers)].image
+    first = replace(image(own, ASKED, torch="2.9"), path=own)
+    other = image("a-name-of-an-image-that-takes-half-of-the-columns-by-itself.sif")
+    for columns in (80, 200):
+        lines = image_table([first, other], site, "", columns).splitlines()
+        said = "\n".join(lines)
+        assert f"{own.rpartition('/')[2]}*" in said and "by-itself.sif" in said
+        assert "2.10.0" in said and max(map(len, lines)) <= columns
+    assert len(lines) == 3, "there is room for whole lines"
+
+
+def test_what_installs_a_package_is_what_the_adviser_of_the_site_takes() -> None:
+    wanted = {"mn5": "`venv: {packages: [einops], wheels: FOLDER}`", "lumi": "`venv: [einops]`"}
+    for name, words in wanted.items():
+        (said,) = image_notes([], [], "einops", Sites([BUILT_IN]).load(name))
+        assert words in said
+
+
+def test_what_was_answered_is_kept_and_not_asked_again(tmp_path: Path) -> None:
+    kept = KnownImages(tmp_path / "images")
+    assert kept.get("lumi") is None
+    kept.put("lumi", Listing(5.0, (FULL, NAMED, UNKNOWN)))
+    listing = KnownImages(tmp_path / "images").get("lumi")
+    assert listing == Listing(5.0, (FULL, NAMED, UNKNOWN))
+    assert answered(listing) == [FULL.key]
+    (again, link) = with_known((image("full.sif"), NAMED), listing)
+    assert again.contents == ASKED
+    assert link.contents == NAMED.contents
+    path = tmp_path / "images" / "lumi.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    for text in ("", "[]", '{"form": 1}', '{"form": 1, "at": 1, "images": [{"x": 1}]}'):
+        path.write_text(text)
+        assert kept.get("lumi") is None
+
+
+@pytest.fixture
+def here_venvs(runs: Runs, home: object) -> Path:
+    """The folder of this machine's environments, with one in it."""
+    folder = Path.home() / ".local/share/lumitui/site/venvs"
+    data = folder / f"{NAME}.host-1-2"
+    data.mkdir(parents=True)
+    for name, text in (("done", ""), ("used", ""), ("requirements.txt", "einops\n")):
+        (data / name).write_text(text)
+    (data / "facts.json").write_text('{"python": "3.12.1", "packages": {}}\n')
+    (folder / NAME).symlink_to(data.name)
+    return folder
+
+
+def unfinished(**changes: object) -> Run:
+    script = f"#!/bin/bash\n# Virtual environment {NAME}: built once\n"
+    return a_run(site="laptop", script=script, state=State.RUNNING, **changes)
+
+
+def test_what_an_unfinished_run_uses_stays(runs: Runs, here_venvs: Path) -> None:
+    runs.history.begin(unfinished())
+    with pytest.raises(InputError, match=r"vit-tiny-000001 uses the environment"):
+        runs.environments.remove("laptop", [NAME])
+    assert all(not gone.names for gone in runs.environments.remove("laptop").values())
+    assert (here_venvs / NAME / "done").exists()
+    runs.history.update("vit-tiny-000001", state=State.DONE)
+    gone = runs.environments.remove("laptop", [NAME])
+    assert [one.names for one in gone.values() if one.names] == [(NAME,)]
+    assert list(here_venvs.iterdir()) == []
+
+
+def test_the_verb_lists_and_removes(here: Here, here_venvs: Path) -> None:
+    listed: subprocess.CompletedProcess[str] = here("envs", "laptop")
+    assert NAME in listed.stdout and "einops" in listed.stdout
+    assert here("envs", "laptop", "--prune", "--remove", NAME).returncode == 2
+    dry = here("envs", "laptop", "--prune", "--unused", "0", "--dry-run")
+    assert "1 environment" in dry.stdout and (here_venvs / NAME).exists()
+    assert "1 environment" in here("envs", "laptop", "--remove", NAME).stdout
+    assert "There is none" in here("envs", "laptop").stderr
+
+
+def test_a_site_without_images_says_what_jobs_run_with(here: Here) -> None:
+    said = here("containers", "laptop")
+    assert said.returncode == 2
+    assert "names no container images" in said.stderr

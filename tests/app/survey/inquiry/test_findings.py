@@ -1,0 +1,157 @@
+"""What a site answers about a job becomes findings, each beside what it speaks of."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumitui.app.job.spec import parse_job
+from lumitui.app.knowledge.model.source_position import Position
+from lumitui.app.knowledge.rule import Finding
+from lumitui.app.survey.inquiry import job_paths
+from lumitui.app.survey.inquiry.findings import findings
+from lumitui.app.survey.inquiry.inquiry_parts import Wanted
+from lumitui.app.survey.inquiry.job_paths import Place, Role
+from lumitui.app.survey.inquiry.topics import TOPICS
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.survey.inquiry.answers import (
+    Answers,
+    Association,
+    OwnJob,
+    PartitionNow,
+    PathState,
+    Qos,
+    Space,
+    Trial,
+)
+from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+NOW = 1_795_397_771.0
+SCRATCH = "/scratch/project_1/me"
+GOOD = PathState(SCRATCH, "folder", True, True, SCRATCH, True, Space("/scratch", 0.2, 0.1))
+WANTED = Wanted(
+    (Place(SCRATCH, "work", Position(field="account")),),
+    "project_1", "dev-g", "normal", 3600, 2, 16.0, "GPU-hours",
+    (("account", Position(field="account")), ("time", Position(field="time"))),
+)  # fmt: skip
+ANSWERS = Answers(
+    (GOOD,),
+    (OwnJob("RUNNING", "dev-g", "normal", "project_1"),),
+    (Association("project_1", "", ("normal",), 10, 20),),
+    (Qos("normal", None, 30),),
+    PartitionNow("dev-g", "UP", 10_800, 32),
+    Trial(True, NOW + 7200, ""),
+    (QuotaRow("/scratch/project_1", 10.0, 100.0, 5.0, 100.0),),
+    (BudgetRow("project_1", 812.0, 1000.0),),
+)
+
+
+def said(answers: Answers, wanted: Wanted = WANTED) -> list[Finding]:
+    """Return the findings but for the start's estimate."""
+    return [one for one in findings(wanted, answers, NOW) if one.rule != "cluster-start"]
+
+
+def test_a_job_that_the_cluster_has_nothing_against_is_told_when_it_would_start() -> None:
+    (only,) = findings(WANTED, ANSWERS, NOW)
+    assert (only.rule, only.severity) == ("cluster-start", "note")
+    assert "in 2 h" in only.message
+
+
+@pytest.mark.parametrize(
+    ("answers", "rule", "severity", "words"),
+    [
+        ({"quotas": (QuotaRow("/scratch/project_1", 96.0, 100.0),)}, "quota", "warning", "96% of"),
+        ({"quotas": (QuotaRow("/scratch/project_1", 1.0, 9.0, 101.0, 100.0),)}, "quota", "error",
+         "101% of the files"),
+        ({"associations": (Association("project_2", "", (), None, None),)}, "account", "error",
+         "Slurm knows project_2"),
+        ({"associations": (Association("project_1", "small-g", (), None, None),)}, "account",
+         "error", "may not use the partition"),
+        ({"associations": (Association("project_1", "", ("debug",), None, None),)}, "account",
+         "error", "may not use the QOS normal"),
+        ({"partition": PartitionNow("dev-g", "DOWN", None, None)}, "partition", "warning", "wait"),
+        ({"partition": PartitionNow("dev-g", "INACTIVE", None, None)}, "partition", "error",
+         "refuses"),
+        ({"partition": PartitionNow("dev-g", "UP", 1800, None)}, "partition", "error", "00:30:00"),
+        ({"partition": PartitionNow("dev-g", "UP", None, 1)}, "partition", "error", "2 nodes"),
+        ({"associations": (Association("project_1", "", (), None, 1),)}, "jobs", "error",
+         "allows 1: sbatch refuses"),
+        ({"qos": (Qos("normal", 1, None),)}, "jobs", "note", "you run 1 job"),
+        ({"budgets": (BudgetRow("PROJECT_1", 12.0, 1000.0),)}, "budget", "warning", "has 12 left"),
+        ({"budgets": (BudgetRow("project_1", -3.0, 1000.0),)}, "budget", "warning", "used up"),
+        ({"trial": Trial(False, None, "Node count specification invalid")}, "refused", "error",
+         "Node count"),
+        ({"trial": Trial(False, None, "Unable to contact slurm controller")}, "silent", "note",
+         "could not try"),
+        ({"faults": {"quota": "`lumi-workspaces` did not answer within 12 s."}}, "silent", "note",
+         "12 s"),
+        ({"paths": (replace(GOOD, space=Space("/scratch", 0.2, 0.99)), ), "quotas": ()}, "disk",
+         "warning", "99% full of files"),
+        ({"paths": (replace(GOOD, kind="none", above="/scratch", above_writable=False),)},
+         "output", "error", "/scratch is not yours"),
+    ],
+)  # fmt: skip
+def test_each_thing_that_is_wrong_is_said_once(
+    answers: dict[str, object], rule: str, severity: str, words: str
+) -> None:
+    changed = replace(ANSWERS, **answers)  # type: ignore[arg-type]  # each is one of its fields
+    (only,) = said(changed)
+    assert (only.rule, only.severity) == (f"cluster-{rule}", severity)
+    assert words in only.message
+
+
+@pytest.mark.parametrize(
+    ("role", "state", "rule"),
+    [
+        ("image", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-image"),
+        ("image", PathState("/x/a.sif", "link", False, False, "/x", True), "cluster-image"),
+        ("image", PathState("/x/a.sif", "file", False, False, "/x", True), "cluster-image"),
+        ("bind", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-bind"),
+        ("data", PathState("/x/a.sif", "none", False, False, "/", False), "cluster-path"),
+        ("output", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-output"),
+        ("output", PathState("/x/a.sif", "folder", True, False, "/x", False), "cluster-output"),
+        ("image", PathState("/x/a.sif", "file", True, False, "/x", False), ""),
+        ("bind", PathState("/x/a.sif", "folder", True, False, "/x", False), ""),
+        ("data", PathState("/x/a.sif", "none", False, False, "/x", True), ""),
+        ("output", PathState("/x/a.sif", "folder", True, True, "/x", True), ""),
+    ],
+)
+def test_a_path_is_judged_by_what_the_job_does_with_it(
+    role: Role, state: PathState, rule: str
+) -> None:
+    at = Position(line=7)
+    wanted = Wanted((Place("/x/a.sif", role, at),))
+    found = said(Answers((state,)), wanted)
+    assert [(one.rule, one.at) for one in found] == ([(rule, at)] if rule else [])
+
+
+def test_a_refusal_that_is_explained_is_not_said_twice() -> None:
+    changed = replace(
+        ANSWERS,
+        associations=(Association("project_2", "", (), None, None),),
+        trial=Trial(False, None, "Invalid account"),
+    )
+    assert [one.rule for one in said(changed)] == ["cluster-account"]
+
+
+def test_the_paths_of_a_job_file_have_its_fields() -> None:
+    spec = parse_job(
+        "name: a\nsite: lumi\naccount: project_1\npartition: standard-g\ntime: 01:00:00\n"
+        "script: t.py\nargs: [--data=/scratch/p/x, /tmp/y, $HOME/z, --lr, '0.1']\n"
+        "links: {data: /scratch/p/data}\n"
+        "container: {image: /pfs/i.sif, binds: ['/flash/p:/flash/p:ro', $X]}\n",
+        "job.yaml",
+    )
+    found = job_paths.of_spec(spec, LUMI, "/scratch/project_1/me")
+    assert [(place.path, place.role, place.at.field) for place in found] == [
+        ("/pfs/i.sif", "image", "container.image"),
+        ("/flash/p", "bind", "container.binds"),
+        ("/scratch/p/data", "data", "links.data"),
+        ("/scratch/p/x", "data", "args"),
+        ("/scratch/project_1/me", "work", "account"),
+    ]
+
+
+def test_every_finding_has_its_topic() -> None:
+    assert len({topic.id for topic in TOPICS}) == len(TOPICS)
+    assert all(topic.why.endswith(".") and topic.subject == "cluster" for topic in TOPICS)

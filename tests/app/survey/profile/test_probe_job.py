@@ -1,0 +1,35 @@
+"""The job that looks at a node: what a person is told before it is sent. No site is asked."""
+
+from lumitui.app.launch.rules import binding_rules, slurm_rules
+from lumitui.app.runs import Runs
+from tests.support.program.command_line import lt
+from tests.support.program.home import Home
+from tests.support.replies.surveyed import SURVEY, text_from
+
+LISTS = "node:\n  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n"
+
+
+def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Home) -> None:
+    profile = home.config / "sites" / "new.yaml"
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    profile.write_text(text_from(SURVEY).replace("node:\n", LISTS, 1))
+    runs = Runs(home.settings)
+    try:
+        found = runs.surveys.preview("new")
+    finally:
+        runs.close()
+    assert not [one for one in found.findings if one.field == "binding"]
+    # Without a terminal the price comes before the refusal.
+    asked = lt(home, "doctor", "new", "--probe")
+    assert asked.returncode == 2
+    assert "Send a job to new that looks at one node of whole" in asked.stderr
+    assert asked.stderr.index("billing units") < asked.stderr.index("needs a confirmation")
+    assert "Nothing binds the ranks" not in asked.stderr
+
+
+def test_what_holds_at_any_site_cites_no_guide_of_one() -> None:
+    for module in (binding_rules, slurm_rules):
+        assert module.__file__ is not None
+        with open(module.__file__, encoding="utf-8") as opened:
+            words = opened.read()
+        assert "userguide" not in words and "LUMI-AI" not in words

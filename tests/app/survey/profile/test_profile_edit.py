@@ -1,0 +1,71 @@
+"""What a node said, in a person's profile: values change, comments and all other lines stay."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.survey.profile.profile_edit import Edited, edited
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.survey.profile.node.node_facts import Change, Measured, compare
+from lumitui.remote.survey.profile.node.node_report import read
+from tests.support.replies.surveyed import NODE, SURVEY, text_from
+
+
+def change(own: Path, name: str, measured: Measured | None = None) -> Edited:
+    site = Sites((own, BUILT_IN)).load(name)
+    return edited(measured or compare(read(NODE), site), site, (own, BUILT_IN))
+
+
+def test_a_measured_profile_keeps_its_comments_and_loses_its_guesses(tmp_path: Path) -> None:
+    mine = "# mine, by hand\npoll_seconds: 20  # less often\n"
+    (tmp_path / "new.yaml").write_text(text_from(SURVEY) + mine)
+    found = change(tmp_path, "new")
+    (tmp_path / "new.yaml").write_text(found.after)
+    site = Sites((tmp_path,)).load("new")
+    assert site.node.gpu_cores == ("13-23", "1-11", "37-47", "25-35")
+    assert site.node.gpu_bus == ("17", "31", "b1", "ca")
+    assert mine in found.after
+    assert "# source: gx11, 20" in found.after
+    assert "missing: gpu_cores" not in found.after
+    assert "internet_on_compute_nodes" not in site.unverified
+    assert "work_root" in site.unverified
+    # What the node said is a guess no more, though its value stays; what it did not say is one.
+    above = dict(zip(found.after.split("\n")[1:], found.after.split("\n"), strict=False))
+    assert above["internet_on_compute_nodes: false"].startswith("# source: gx11, 20")
+    assert above["node_folder: /tmp"].startswith("# source: gx11, 20")
+    assert above["  gpu_memory_gib: 40"].startswith("  # guess: ")
+    assert found.diff.startswith("--- now\n+++ proposed\n")
+    # Nothing is left to be said.
+    assert change(tmp_path, "new").diff == ""
+
+
+def test_a_profile_of_the_programs_is_extended_by_one_of_the_persons_own(tmp_path: Path) -> None:
+    cores = tuple(f"{core}-{core + 1}" for core in range(1, 17, 2))
+    changes = (
+        Change(("node", "reserved_cores"), "0", "CPUSpecList"),
+        Change(("node", "gpu_cores"), cores, "local_cpulist"),
+    )
+    measured = Measured("nid1", changes, (Change(("poll_seconds",), "45", "its word"),), ())
+    found = change(tmp_path, "lumi", measured)
+    assert found.before == ""
+    assert found.after.startswith("extends: lumi\n")
+    (tmp_path / "lumi.yaml").write_text(found.after)
+    site = Sites((tmp_path, BUILT_IN)).load("lumi")
+    assert site.node.gpu_cores[0] == "1-2"
+    assert "poll_seconds" not in site.unverified
+    assert site.partitions["standard-g"].max_nodes == 1024
+
+
+def test_a_line_that_shared_its_comment_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "new.yaml").write_text(text_from(SURVEY))
+    measured = Measured("gx11", (Change(("node", "cores"), "40", "domains"),), (), ())
+    found = change(tmp_path, "new", measured)
+    rest = "domains\n  cores: 40\n  # source: sinfo\n  threads_per_core: 2\n"
+    assert "  # source: gx11, 20" in found.after and rest in found.after
+
+
+def test_what_does_not_fit_the_rest_of_the_profile_is_refused(tmp_path: Path) -> None:
+    measured = Measured("nid1", (Change(("node", "gpu_cores"), ("1-2",), "a node"),), (), ())
+    with pytest.raises(InputError, match="gpu_cores lists 1 GPUs, the node has 8"):
+        change(tmp_path, "lumi", measured)

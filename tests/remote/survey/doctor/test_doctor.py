@@ -1,0 +1,292 @@
+"""doctor: parsers on real answers with one thing changed, and the mini cluster examined."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.runs import Runs
+from lumitui.remote.connect import connect
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.survey.doctor import examine, login_node, slurm_checks
+from lumitui.remote.survey.doctor.check_result import Check
+from lumitui.remote.transport.local import Local
+from tests.support.program.home import Home
+from tests.support.servers.transports import FixedAnswer
+
+# Real answers of the mini cluster (Slurm 22.05), shortened to the keys that are read.
+PARTITIONS = """\
+PartitionName=standard-g AllowGroups=ALL Default=NO MaxNodes=1024 MaxTime=2-00:00:00 \
+Nodes=nid[005001-005008] OverSubscribe=EXCLUSIVE State=UP TotalNodes=8
+PartitionName=small-g AllowGroups=ALL MaxNodes=4 MaxTime=3-00:00:00 OverSubscribe=NO State=UP \
+TotalNodes=8
+PartitionName=dev-g AllowGroups=ALL MaxNodes=8 MaxTime=03:00:00 OverSubscribe=NO State=UP \
+TotalNodes=49
+"""
+NODE = (
+    "NodeName=nid005001 Arch=x86_64 CoresPerSocket=64 CPUAlloc=0 CPUEfctv=112 CPUTot=128 "
+    "Gres=gpu:mi250:8 RealMemory=491520 CoreSpecCount=8 "
+    "CPUSpecList=0-1,16-17,32-33,48-49,64-65,80-81,96-97,112-113 State=IDLE ThreadsPerCore=2\n"
+)
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return Sites([BUILT_IN]).load("lumi")
+
+
+def states(checks: list[Check]) -> set[str]:
+    return {check.status for check in checks}
+
+
+def test_a_profile_that_fits_is_ok(site: Site) -> None:
+    checks = [*slurm_checks.partitions(PARTITIONS, site), *slurm_checks.node(NODE, site)]
+    assert states(checks) == {"ok"}, checks
+    assert len(checks) == 4
+
+
+def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
+    text = PARTITIONS.replace("OverSubscribe=EXCLUSIVE", "Exclusive=NODE OverSubscribe=NO")
+    assert states(list(slurm_checks.partitions(text, site))) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("MaxTime=03:00:00", "MaxTime=02:00:00", "max_time 02:00:00"),
+        ("MaxTime=03:00:00", "MaxTime=UNLIMITED", "max_time UNLIMITED"),
+        ("MaxNodes=8", "MaxNodes=16", "max_nodes 16"),
+        ("MaxNodes=8", "MaxNodes=UNLIMITED", "max_nodes 49"),
+        ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO", "allocation shared"),
+        ("State=UP TotalNodes=8\nPartitionName=small-g", "State=DOWN\nPartitionName=small-g", "D"),
+    ],
+)
+def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, found: str) -> None:
+    assert old in PARTITIONS
+    checks = list(slurm_checks.partitions(PARTITIONS.replace(old, new), site))
+    (wrong,) = [check for check in checks if check.status != "ok"]
+    assert wrong.status == "warning"
+    assert wrong.found.startswith(found)
+    assert wrong.do
+
+
+@pytest.mark.parametrize(
+    ("limit", "total", "status"),
+    [
+        ("MaxNodes=1024", "TotalNodes=8", "ok"),  # what `init --host` makes of it
+        ("MaxNodes=1024 QoS=dev", "TotalNodes=49", "ok"),  # a QOS has the limits
+        ("MaxNodes=4 QoS=dev", "TotalNodes=8", "warning"),
+    ],
+)
+def test_all_nodes_or_a_qos_may_limit_a_job_below_its_partition(
+    site: Site, limit: str, total: str, status: str
+) -> None:
+    text = PARTITIONS.replace("MaxNodes=8", limit).replace("TotalNodes=49", total)
+    checks = {check.name: check for check in slurm_checks.partitions(text, site)}
+    assert checks["partition dev-g"].status == status
+
+
+def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
+    checks = {
+        c.name: c for c in slurm_checks.partitions(PARTITIONS.replace("dev-g", "debug"), site)
+    }
+    assert checks["partition dev-g"].status == "failed"
+    assert "debug" in checks["partition dev-g"].found
+
+
+def test_a_qos_is_looked_for_in_slurms_own_partition() -> None:
+    text = (
+        "PartitionName=acc MaxTime=3-00:00:00 MaxNodes=UNLIMITED TotalNodes=1120 State=UP\n"
+        "PartitionName=accinteractive MaxTime=02:00:00 MaxNodes=1 TotalNodes=4 State=UP\n"
+    )
+    mn5 = Sites([BUILT_IN]).load("mn5")
+    assert states(list(slurm_checks.partitions(text, mn5))) == {"ok"}
+    checks = {c.name: c for c in slurm_checks.partitions(text.replace("accinter", "other"), mn5)}
+    assert checks["partition acc_interactive"].status == "failed"
+    assert checks["partition acc_debug"].status == "ok"
+
+
+def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
+    (check,) = slurm_checks.partitions("slurm_load_partitions: Connection refused\n", site)
+    assert (check.status, "Connection refused" in check.found) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name", "status"),
+    [
+        ("gpu:mi250:8", "gpu:mi300:4", "gpus", "failed"),
+        ("gpu:mi250:8", "(null)", "gpus", "failed"),
+        ("CPUTot=128", "CPUTot=64", "cores", "failed"),
+        ("RealMemory=491520", "RealMemory=262144", "memory_gib", "warning"),
+        ("RealMemory=491520", "RealMemory=524288", "memory_gib", "ok"),
+        ("0-1,16-17", "2-3,16-17", "reserved_cores", "warning"),
+    ],
+)
+def test_another_shape_of_the_node_is_shown(
+    site: Site, old: str, new: str, name: str, status: str
+) -> None:
+    assert old in NODE
+    (check,) = slurm_checks.node(NODE.replace(old, new), site)
+    assert (check.name, check.status) == (f"node nid005001 {name}", status)
+
+
+def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
+    other = "CPUSpecList=0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120 "
+    text = NODE.replace(NODE[NODE.index("CPUSpecList") : NODE.index("State")], other)
+    assert states(list(slurm_checks.node(text, site))) == {"ok"}
+
+
+def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -> None:
+    mn5 = Sites([BUILT_IN]).load("mn5")
+    name, first = next(iter(mn5.partitions.items()))
+    assert first.slurm_partition and first.slurm_partition != name
+    asked = [row for row in examine.script(mn5, "m").splitlines() if "partition -o" in row]
+    assert f"show partition -o {first.slurm_partition} " in asked[-1]
+
+
+def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
+    assert login_node.tools("").status == "ok"
+    assert login_node.tools("sacct\n").found == "missing: sacct"
+    legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
+    found = {c.name: c.status for c in login_node.images(f"{legacy}\n", site)}
+    assert found == {"image laif": "ok", "image legacy": "warning"}
+    found = {c.name: c.status for c in login_node.images(f"{laif}\n", site)}
+    assert found == {"image laif": "failed", "image legacy": "ok"}
+    assert [c.status for c in login_node.module_command("", site)] == ["failed"]
+
+
+def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site) -> None:
+    names = slurm_checks.account_names("project_462000001|\nproject_462000001|\nother|\n")
+    assert names == ("project_462000001", "other")
+    assert slurm_checks.accounts(names, "", site).status == "ok"
+    assert slurm_checks.accounts(names, "project_465000001", site).status == "failed"
+    assert slurm_checks.accounts(("other",), "", site).status == "warning"
+    assert slurm_checks.accounts((), "", site).status == "warning"
+
+
+def test_a_newer_slurm_is_a_warning(site: Site) -> None:
+    assert slurm_checks.version("slurm 25.05.9\n", site).status == "ok"
+    assert slurm_checks.version("slurm 25.11.1\n", site).status == "warning"
+    assert slurm_checks.version("sbatch: not found\n", site).status == "failed"
+
+
+def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
+    root = f"{tmp_path}/a b/c"
+    answer = Local().run(examine.work_script(root)).text
+    check = login_node.work_root(answer, root)
+    assert (check.status, str(tmp_path) in check.found) == ("ok", True)
+    assert list(tmp_path.iterdir()) == []
+    answer = Local().run(examine.work_script("/proc/1/nothing")).text
+    assert login_node.work_root(answer, "/proc/1/nothing").status == "failed"
+    little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
+    assert login_node.work_root(little, root).status == "warning"
+
+
+def test_a_missing_openssh_is_shown(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+    assert not connect(site, lambda _: None).notes()
+    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
+    notes = connect(site, lambda _: None).notes
+    laptop = Sites([BUILT_IN]).load("laptop")
+    checks = examine.examine(Local(), laptop, "", lambda _: "/tmp", notes)
+    (note,) = [check for check in checks if check.name == "configuration"]
+    assert (note.status, note.do) == ("warning", "Install OpenSSH on this machine.")
+    assert "Include and Match in the ssh configuration are not read" in note.found
+
+
+def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("StrictHostKeyChecking no\n")
+    hosts = site.hosts.model_copy(update={"ssh_config": str(config)})
+    notes = connect(site.model_copy(update={"hosts": hosts}), lambda _: None).notes
+    laptop = Sites([BUILT_IN]).load("laptop")
+    checks = examine.examine(Local(), laptop, "", lambda _: "/tmp", notes)
+    (note,) = [check for check in checks if check.name == "configuration"]
+    assert note.found.startswith("StrictHostKeyChecking ") and "lumitui asks" in note.found
+    assert note.status == "warning" and "option" in note.do
+
+
+def test_this_machine_is_examined_without_slurm(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LUMITUI_PYTHON", sys.executable)
+    checks = {check.name: check for check in runs.doctor("laptop")}
+    assert set(checks) == {"connection", "tools", "python", "work root"}
+    assert {check.status for check in checks.values()} == {"ok"}, checks
+
+
+def test_the_mini_cluster_is_as_its_profile_says(cluster_runs: Runs) -> None:
+    checks = {check.name: check for check in cluster_runs.doctor("minilumi")}
+    # How much room other tests have left is not what is tested here.
+    room = checks["work root"]
+    assert room.status != "failed" and "GiB free" in room.found, room
+    wrong = [c for c in checks.values() if c.status != "ok" and c is not room]
+    assert not wrong, wrong
+    assert len(checks) == 14
+
+
+@pytest.mark.both_slurms
+def test_a_wrong_profile_and_a_foreign_account_are_found_on_the_mini_cluster(
+    cluster_runs: Runs, home: Home
+) -> None:
+    wrong = home.config / "sites" / "wrong.yaml"
+    wrong.write_text(
+        "extends: minilumi\npartitions:\n  dev-g: {max_nodes: 16}\nnode: {threads_per_core: 4}\n"
+        "containers:\n  laif: {image: /appl/local/no.sif}\n"
+    )
+    runs = Runs(home.settings)
+    checks = {check.name: check for check in runs.doctor("wrong", "project_462000002")}
+    runs.close()
+    assert {name: check.status for name, check in checks.items() if check.status != "ok"} == {
+        "partition dev-g": "warning",
+        "node nid005001 threads_per_core": "warning",
+        "image laif": "failed",
+        "account": "failed",
+        "work root": "failed",
+    }
+    assert checks["partition dev-g"].found == "max_nodes 8"
+    assert checks["node nid005001 threads_per_core"].found == "2"
+
+
+@pytest.mark.parametrize(
+    ("out", "code", "err", "words"),
+    [
+        (b"", 0, b"", "exit status 0"),
+        (b"", 255, b"", "exit status 255"),
+        (b"", 255, b"Connection closed by remote host\n", "Connection closed by remote host"),
+        (b"This account is currently not available.\n", 1, b"", "not available"),
+        (b"\xff\xfe\x00" * 1000, 0, b"", "\ufffd"),
+        (b"x" * 3_000_000, 0, b"", "xxx"),
+    ],
+)
+def test_an_answer_without_sense_fails_the_connection_with_its_words(
+    site: Site, out: bytes, code: int, err: bytes, words: str
+) -> None:
+    for account in ("", "project_462000001"):
+        checks = examine.examine(FixedAnswer(out, code, err), site, account, lambda name: "/work")
+        assert (checks[0].name, checks[0].status) == ("connection", "failed")
+        assert words in checks[0].found
+        assert all(len(check.found) < 2100 for check in checks)
+    (root,) = [check for check in checks if check.name == "work root"]
+    assert root.status == "failed" and root.do
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "found"),
+    [
+        ("", "failed", "no answer: no reason given"),
+        ("\n", "failed", "no answer"),
+        ("/work\n", "failed", "no answer: /work"),
+        ("/work\nwritable\n", "ok", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 -3 4% /\n", "ok", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 1e999 4% /\n", "ok", "/work is writable"),
+        (f"/work\nwritable\nfs 1 2 {'9' * 5000} 4% /\n", "ok", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 3 4% /\n", "warning", "/work, 0.0 GiB free"),
+        ("/work\nrefused\nfs 1 2 2097152 4% /\n", "failed", "cannot be written, 2.0 GiB free"),
+    ],
+)
+def test_the_answer_about_the_work_root_may_be_anything(
+    answer: str, status: str, found: str
+) -> None:
+    check = login_node.work_root(answer, "/work")
+    assert check.status == status and found in check.found

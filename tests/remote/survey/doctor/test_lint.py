@@ -1,0 +1,116 @@
+"""A profile checked by itself: each mistake with its line, each unwise value, and exit codes."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.survey.doctor.profile_checks import Remark, lint
+from tests.support.program.command_line import envelope, lt
+from tests.support.program.home import Home
+from tests.support.replies.surveyed import SURVEY, text_from
+
+SOUND = text_from(SURVEY).replace(
+    "hosts:\n", "hosts:\n  fingerprints: {ed25519: 'SHA256:abc'}\n"
+).replace("365-00:00:00", "7-00:00:00") + (
+    "poll_seconds: 60\n"
+)  # fmt: skip
+MAP = (
+    "  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n  gpu_numa: [1, 0, 3, 2]\n"
+    "  gpu_bus: [17, 31, b1, ca]\n  no_gpu_cores"
+)
+
+
+def said(tmp_path: Path, *changes: tuple[str, str]) -> list[Remark]:
+    text = SOUND.replace("  no_gpu_cores", MAP)
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    (tmp_path / "new.yaml").write_text(text)
+    return list(lint(tmp_path / "new.yaml", (BUILT_IN,)))
+
+
+def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
+    assert said(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("1-11", "1-5", "node.gpu_cores: ranks get 5 and 11 cores"),
+        (
+            "cores_per_gpu: 11",
+            "cores_per_gpu: 12",
+            "cores_per_gpu: 4 ranks with 12 cores each need",
+        ),
+        ("cores_per_gpu: 11", "cores_per_gpu: 8", "8, but the cores near to each GPU are 11"),
+        ("  gpu_bus: [17, 31, b1, ca]\n", "", "node.gpu_bus: missing"),
+        ("  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n", "", "node.gpu_cores: missing, so that no"),
+        ("62G", "64G", "memory_per_gpu: 64G for all GPUs of a node is more than its 250 GiB"),
+        ("62G", "lots", "'lots' is no amount of memory"),
+        ("[17, 31, b1, ca]", "[17, 31, b1, b1]", "node.gpu_bus: b1 is listed twice"),
+        ("max_gpus_per_node: 4", "max_gpus_per_node: 8", "a node has 4"),
+        (
+            "max_gpus_per_node: 4",
+            "max_gpus_per_node: 4\n    grows_to: parts",
+            "partitions.parts.grows_to: is the partition itself",
+        ),
+        ("per_node_hour: 84", "per_node_hour: 0", "partitions.whole.billing: costs nothing"),
+        ("7-00:00:00", "365-00:00:00", "partitions.parts.max_time: stands for no limit"),
+        ("fingerprints", "identity: x\n#", "hosts: no published host keys"),
+        ("poll_seconds: 60", "poll_seconds: 1", "poll_seconds: every 1 s is a burden"),
+        ("{user}", "all", "work_root: has no {user}"),
+        ("  - node_folder", "  - node_foldr", "unverified: node_foldr is no key"),
+        ("title: zephyr", "title: zephyr\nretired: 2026-01-01", "retired: names no `replaced_by`"),
+    ],
+)
+def test_what_is_unwise_is_said_at_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    found = said(tmp_path, (old, new))
+    assert any(words in one.message and one.severity == "warning" for one in found), found
+    rows = (tmp_path / "new.yaml").read_text().splitlines()
+    assert all(0 < one.line <= len(rows) for one in found)
+
+
+def test_mistakes_have_their_lines_and_no_source_is_said_once(tmp_path: Path) -> None:
+    found = said(tmp_path, ("cores_per_gpu: 11", "cores_per_gpuu: 11"))
+    assert {one.severity for one in found} == {"error"}
+    (one,) = [one for one in found if "did you mean `cores_per_gpu`?" in one.message]
+    row = (tmp_path / "new.yaml").read_text().splitlines()[one.line - 1]
+    assert row.startswith("cores_per_gpuu")
+    bare = "\n".join(row for row in SOUND.splitlines() if not row.strip().startswith("#"))
+    (tmp_path / "new.yaml").write_text(bare)
+    messages = [one.message for one in lint(tmp_path / "new.yaml", (BUILT_IN,))]
+    assert sum("# source:" in words for words in messages) == 1
+
+
+def test_a_wrong_name_hides_no_other_finding(tmp_path: Path) -> None:
+    name = ("name: new", "name: old")
+    wrong = said(tmp_path, name, ("poll_seconds: 60", "poll_seconds: 1"))
+    assert [(one.severity, one.message.partition(";")[0]) for one in wrong] == [
+        ("error", "name: 'old' is not 'new', the name of the file"),
+        ("warning", "poll_seconds: every 1 s is a burden for a shared login node"),
+    ]
+    both = said(tmp_path, name, ("cores_per_gpu: 11", "cores: 11"))
+    assert len(both) == 3 and "'old'" in both[0].message
+
+
+@pytest.mark.parametrize("name", Sites([BUILT_IN]).names())
+def test_the_programs_own_profiles_have_no_mistake(name: str) -> None:
+    for one in lint(BUILT_IN / f"{name}.yaml", (BUILT_IN,)):
+        assert one.severity == "warning"
+        assert "source" not in one.message and "is no key" not in one.message
+
+
+def test_the_exit_codes_are_those_of_linters(home: Home, tmp_path: Path) -> None:
+    assert said(tmp_path) == []
+    path = tmp_path / "new.yaml"
+    assert lt(home, "sites", "--check", str(path)).returncode == 0
+    path.write_text(path.read_text().replace("poll_seconds: 60", "poll_seconds: 1"))
+    done = lt(home, "sites", "--check", str(path))
+    assert (done.returncode, done.stdout.startswith(f"{path}:")) == (1, True)
+    path.write_text("nodes: [")
+    broken = lt(home, "sites", "--check", str(path), "--json")
+    assert (broken.returncode, envelope(broken)["data"][0]["severity"]) == (2, "error")
+    with pytest.raises(InputError, match="There is no file"):
+        lint(tmp_path / "no.yaml", ())

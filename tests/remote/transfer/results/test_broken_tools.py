@@ -1,0 +1,105 @@
+"""Commands of a site that hang, print without end or are killed during a fetch: one sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.follow.results.fetch_report import check
+from lumitui.remote.site.errors import AnswerUnusable, LumiError, RefusedError
+from lumitui.remote.transfer.results import digests, file_queries, listing, transfer
+from lumitui.remote.transfer.results.fetch_files import fetch
+from lumitui.remote.transport.local import Local
+from tests.support.program.child import is_gone
+from tests.support.servers.lying_site import Lie, LyingTransport
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("a", "b", "metrics.jsonl"):
+        (folder / name).write_text(name * 1000)
+    return folder
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder before all others in the site's PATH; limits of silence are short."""
+    for module in (listing, digests):
+        monkeypatch.setattr(module, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(transfer, "STALL_SECONDS", 1.0)
+    monkeypatch.setattr(file_queries, "COMPLAINTS_BYTES", 100_000)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    (folder / name).write_text(f'#!/bin/sh\necho $$ >"{folder}/pid"\n{body}\n')
+    (folder / name).chmod(0o755)
+
+
+NAMES = ("find", "stat", "sha256sum", "head", "sed", "tr")
+BODIES = ("exec sleep 600", "exec yes 99999", "exec yes 9 >&2")
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [  # each program and each way in `make test`, and all of them together with the slow tests
+        pytest.param(name, body, marks=[] if at % 3 == way else [pytest.mark.slow])
+        for at, name in enumerate(NAMES)
+        for way, body in enumerate(BODIES)
+    ],
+)
+def test_a_command_that_hangs_or_prints_without_end(
+    run: Path,
+    programs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    body: str,
+) -> None:
+    for module in (listing, digests):
+        monkeypatch.setattr(module, "SILENT_SECONDS", 0.4)
+    program(programs, name, body)
+    try:
+        brought = fetch(Local(), str(run), ["*"], tmp_path / "here")
+        check(brought, named=True)
+        assert len(brought.files) == 3, "it was ended, and nothing is missing"
+    except LumiError as error:
+        assert "No file matches" not in str(error) and len(str(error)) < 3000
+    assert is_gone((programs / "pid").read_text().strip())
+
+
+@pytest.mark.parametrize("body", ["kill -9 $$", "exit 127"])
+def test_a_find_that_did_not_end_by_itself_is_no_list(
+    run: Path, programs: Path, tmp_path: Path, body: str
+) -> None:
+    program(programs, "find", body)
+    with pytest.raises(AnswerUnusable, match="`find` ended with status"):
+        fetch(Local(), str(run), ["checkpoints/*", "*"], tmp_path / "here")
+
+
+def test_a_shell_that_is_killed_on_the_site_is_no_list(run: Path, tmp_path: Path) -> None:
+    site = LyingTransport(Lie("walk()", out="end\0"))
+    with pytest.raises(AnswerUnusable, match="before they had finished"):
+        fetch(site, str(run), ["*"], tmp_path / "here")
+
+
+def test_a_find_that_fails_without_a_word_has_its_status(
+    run: Path, programs: Path, tmp_path: Path
+) -> None:
+    program(programs, "find", "exit 1")
+    with pytest.raises(RefusedError, match="`find` there ended with status 1") as told:
+        check(fetch(Local(), str(run), ["*"], tmp_path / "here"), named=True)
+    assert "No file matches" not in str(told.value)
+
+
+def test_a_file_that_cannot_be_read_has_the_sites_words(run: Path, tmp_path: Path) -> None:
+    for name in ("attempt-1.out", "mem"):
+        (run / name).symlink_to("/proc/self/mem")  # also root cannot
+    brought = fetch(Local(), str(run), ["*"], tmp_path / "here")
+    assert {item.name for item in brought.files} == {"a", "b", "metrics.jsonl"}
+    why = {item.name: item.why for item in brought.left}
+    assert all("it cannot be read: " in words and "rror" in words for words in why.values())

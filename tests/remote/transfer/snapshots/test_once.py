@@ -1,0 +1,110 @@
+"""The mark of a run that two laptops may send."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.site.errors import RefusedError
+from lumitui.remote.site.run_folder import CLAIM, LOCK, RECEIPT
+from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.transfer.snapshots.once_mark import AlreadySent, Once
+from lumitui.remote.transfer.snapshots.prepare import Plan, prepare
+from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transport.transport import Transport
+
+Make = Callable[..., Plan]
+
+
+@pytest.fixture
+def make(transport: Transport, tmp_path: Path) -> Make:
+    """Return what plans a run's folder with keys and earlier tries."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text("print('trained')\n")
+    synced = sync(transport, f"{tmp_path}/root/code", scan(project), source_of(project))
+
+    def plan(run: str, *keys: str, gone: tuple[str, ...] = (), host: str = "desk") -> Plan:
+        return Plan(
+            folder=f"{tmp_path}/root/runs/{run}",
+            files=(),
+            snapshot=synced.snapshot,
+            archive=False,
+            links={},
+            checkpoints_from=None,
+            needs_checkpoints=False,
+            once=Once(keys, gone, run, host),
+        )
+
+    return plan
+
+
+def marks(tmp_path: Path) -> dict[str, str]:
+    """Return the run of each mark."""
+    links = sorted((tmp_path / "root" / "sent").iterdir())
+    return {link.name: os.readlink(link).split("|")[0] for link in links}
+
+
+def test_the_second_is_refused_and_leaves_nothing(
+    transport: Transport, make: Make, tmp_path: Path
+) -> None:
+    first = make("one", "grid-1", "again-1", host="my laptop")
+    prepare(transport, first)
+    with pytest.raises(AlreadySent, match=r"^one was being sent by my-laptop at 20.{14}\. Noth"):
+        prepare(transport, make("two", "other-1", "again-1"))
+    folder = Path(first.folder)
+    (folder / LOCK).mkdir()
+    (folder / RECEIPT).write_text("41\n")
+    with pytest.raises(AlreadySent, match=r"^one was already sent .*: job 41\."):
+        prepare(transport, make("two", "grid-1"))
+    (folder / CLAIM).symlink_to("42")
+    # Also of one that this history takes for never sent.
+    with pytest.raises(AlreadySent, match=": job 42") as refused:
+        prepare(transport, make("two", "grid-1", gone=("one",)))
+    assert (refused.value.run, refused.value.job) == ("one", "42")
+    assert os.listdir(tmp_path / "root" / "runs") == ["one"]
+    assert marks(tmp_path) == {"again-1.1": "one", "grid-1.1": "one"}
+
+
+def test_a_run_that_can_have_no_job_gives_its_place_away(
+    transport: Transport, make: Make, tmp_path: Path
+) -> None:
+    first = make("one", "grid-1")
+    prepare(transport, first)
+    # Its sender was killed before the submit step, which can now take no lock any more.
+    second = make("two", "grid-1", gone=("one", "never-made"))
+    prepare(transport, second)
+    assert os.readlink(f"{first.folder}/{CLAIM}") == "void"
+    assert Path(first.folder, LOCK).is_dir()
+    # The site refused the second one, which another copy of the history does not know.
+    Path(second.folder, LOCK).mkdir()
+    Path(second.folder, CLAIM).symlink_to("void")
+    prepare(transport, make("three", "grid-1"))
+    assert list(marks(tmp_path).values()) == ["one", "two", "three"]
+
+
+def test_one_that_was_begun_hours_ago_is_given_up(
+    transport: Transport, make: Make, tmp_path: Path
+) -> None:
+    prepare(transport, make("one", "grid-1"))
+    mark = tmp_path / "root" / "sent" / "grid-1.1"
+    for hours, given_up in ((1, False), (3, True)):
+        mark.unlink()
+        mark.symlink_to(f"one|desk|{int(time.time()) - 3600 * hours}")
+        if not given_up:
+            with pytest.raises(AlreadySent):
+                prepare(transport, make("two", "grid-1"))
+    prepare(transport, make("two", "grid-1"))
+    assert os.readlink(tmp_path / "root" / "runs" / "one" / CLAIM) == "void"
+
+
+def test_a_folder_that_could_not_be_made_leaves_no_mark(
+    transport: Transport, make: Make, tmp_path: Path
+) -> None:
+    with pytest.raises(RefusedError, match="taken"):
+        prepare(transport, replace(make("one", "grid-1"), links={"train.py": "/x"}))
+    assert marks(tmp_path) == {}
+    prepare(transport, make("two", "grid-1"))

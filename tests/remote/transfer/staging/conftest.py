@@ -1,0 +1,72 @@
+"""A data set with everything that a file system allows, and a store to send it to."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lumitui.remote.transfer.staging import staging_store
+from lumitui.remote.transfer.staging.ship_item import Staged, stage
+from lumitui.remote.transfer.staging.shipment_progress import Progress
+from lumitui.remote.transfer.staging.staged_contents import Item, find, read
+from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.transport import Transport
+
+Send = Callable[..., Staged]
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make 64 KiB a large file, and 128 KiB a whole batch of small ones."""
+    monkeypatch.setattr(staging_store, "LARGE", 1 << 16)
+    monkeypatch.setattr(staging_store, "BATCH", 1 << 17)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    chance = random.Random(17)
+    folder = tmp_path / "data set"
+    for number in range(40):
+        place = folder / f"class {number % 3}" / f"{number}.bin"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(chance.randbytes(6000) if number % 4 else b"the same" * number)
+    (folder / "large.bin").write_bytes(chance.randbytes(300_000))
+    (folder / "large.txt").write_bytes(b"squeezed " * 20_000)
+    (folder / "odd\nname \udcff $(x) '\\").write_text("odd")
+    (folder / ".hidden").write_text("")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "again.bin").write_bytes((folder / "large.bin").read_bytes())
+    (folder / "link").symlink_to("class 1/1.bin")
+    (folder / "folder link").symlink_to("class 2")
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"elsewhere")
+    (folder / "from outside").symlink_to(outside)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "the site's" / "stage")
+
+
+@pytest.fixture
+def told() -> list[Progress]:
+    return []
+
+
+@pytest.fixture
+def send(folder: str, data: Path, told: list[Progress]) -> Send:
+    """Sends the data as it is now, or an item that was read before."""
+
+    def now(item: Item | None = None, over: Transport | None = None) -> Staged:
+        return stage(
+            over or Local(),
+            folder,
+            item or read(find("DATA", data, follow=["from*"])),
+            site="lumi",
+            report=told.append,
+        )
+
+    return now
