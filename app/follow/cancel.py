@@ -5,7 +5,6 @@ import copy
 from lumitui.app.follow.refresh import Warn, Watcher, refresh, settle_run
 from lumitui.app.follow.transitions import watch_of
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler.scheduler_protocol import BY_YOU
 from lumitui.remote.site.errors import (
     InputError,
     LinkError,
@@ -14,6 +13,7 @@ from lumitui.remote.site.errors import (
     OutcomeUnknown,
     RefusedError,
 )
+from lumitui.remote.site.states import BY_YOU
 
 
 def cancel(watcher: Watcher, run: Run, warn: Warn) -> Run:

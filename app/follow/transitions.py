@@ -10,7 +10,6 @@ import time
 from lumitui.app.history.attempts import merged
 from lumitui.app.history.run import Changes, Run
 from lumitui.remote.scheduler.scheduler_protocol import (
-    BY_YOU,
     ExitFile,
     JobStatus,
     Poll,
@@ -18,6 +17,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     State,
     Watch,
 )
+from lumitui.remote.site.states import BY_YOU
 
 ACCOUNTING_SECONDS = 600.0
 """How long accounting is waited for when the queue has forgotten a job that a signal ended: it

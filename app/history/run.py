@@ -1,6 +1,5 @@
 """What the laptop knows of a run: one value, as history keeps it and screens show it."""
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -11,14 +10,12 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import HistoryError, InputError
 from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
 from lumitui.remote.site.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
-from lumitui.remote.site.states import State
+from lumitui.remote.site.states import HANGS, State
 
 if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
 
 _LONGEST_NOTE = 200
-HANGS = re.compile(r"(?:Ranks? \d|No rank has ).{0,200}\bmoved for \d")
-"""How the sentences of trainers/engine/heartbeat/judge.py begin, in the reason of a run."""
 OVERTIME_SECONDS = 86_400.0
 """How long after its time limit a job may be seen to run."""
 NEWS_SECONDS = 90.0

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
-BY_YOU = "by you"
-"""The reason of a job that its owner cancelled."""
 
 
 @dataclass(frozen=True)

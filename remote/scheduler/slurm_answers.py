@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
-    BY_YOU,
     MOST_WORDS,
     STATES,
     JobStatus,
@@ -15,6 +14,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
 )
 from lumitui.remote.site.answer_fields import lines, moment
 from lumitui.remote.site.run_folder import JOB_SCRIPT
+from lumitui.remote.site.states import BY_YOU
 from lumitui.remote.transport.records import parse_records
 
 QUEUE_FIELDS = "%A|%T|%V|%S|%e|%P|%N|%r|%j|%k"

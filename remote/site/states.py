@@ -1,7 +1,13 @@
 """The states of a run, and Slurm's words for them."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
+
+BY_YOU = "by you"
+"""The reason of a job that its owner cancelled."""
+HANGS = re.compile(r"(?:Ranks? \d|No rank has ).{0,200}\bmoved for \d")
+"""How the sentences of trainers/engine/heartbeat/judge.py begin, in the reason of a run."""
 
 
 class State(StrEnum):

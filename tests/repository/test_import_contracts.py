@@ -16,6 +16,7 @@ APP = "app: interfaces, facade, decisions, knowledge"
 REMOTE = "remote: sites, schedulers, connections, words"
 INTERFACES = "Only the interfaces know Textual, Rich and Click"
 HALVES = "app stands on remote"
+ALONE = "knowledge stands on remote.site alone"
 CIRCLES = "No circles, in no folder"
 # A new file, what it imports, the contract that this breaks, and what is said of it there.
 PLANTED = [
@@ -28,6 +29,7 @@ PLANTED = [
     ("app/follow/planted.py", "rich", INTERFACES, "follow.planted -> rich"),
     ("app/follow/results/planted.py", "click", INTERFACES, "results.planted -> click"),
     ("app/explain/pages.py", "jinja2", "Only launch knows Jinja", "explain.pages -> jinja2"),
+    ("app/knowledge/planted.py", "lumitui.app.job", ALONE, "planted -> lumitui.app.job"),
     ("app/history/planted.py", "aiohttp", "Only web knows an HTTP server", "planted -> aiohttp"),
     ("app/job/bash.py", "tree_sitter", "Only knowledge knows tree-sitter", "bash -> tree_sitter"),
     ("app/launch/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),

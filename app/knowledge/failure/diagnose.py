@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lumitui.app.history.run import HANGS
-from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.causes.cause_row import LogRule
 from lumitui.app.knowledge.causes.cause_table import (
     CONSEQUENCES,
@@ -29,7 +27,7 @@ from lumitui.app.knowledge.causes.meanings import (
     Meaning,
 )
 from lumitui.app.knowledge.causes.slurm_causes import WEAK
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending, JobKeys
 from lumitui.app.knowledge.failure.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.knowledge.failure.matching import (
     SAYS_NOT_WHY,
@@ -51,9 +49,8 @@ from lumitui.app.knowledge.failure.tracebacks import (
     raised_lines,
 )
 from lumitui.app.knowledge.log.log_lines import LogLine
-from lumitui.remote.scheduler.scheduler_protocol import BY_YOU
 from lumitui.remote.site.safe_text import plain
-from lumitui.remote.site.states import State
+from lumitui.remote.site.states import BY_YOU, HANGS, State
 
 STOPPED_EARLY = 85
 """The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
@@ -204,7 +201,7 @@ def _was_late(ending: Ending) -> bool:
     return ending.state is State.TIMEOUT and ending.spec is not None and ending.spec.chain > 1
 
 
-def _is_ours(rc: int | None, failed_rank: int | None, spec: JobSpec | None) -> bool:
+def _is_ours(rc: int | None, failed_rank: int | None, spec: JobKeys | None) -> bool:
     """Return whether the table of exit codes holds: a script of the user's may end with any."""
     if rc in _OF_TRAINERS:
         chained = spec is not None and spec.chain > 1 and rc == STOPPED_EARLY

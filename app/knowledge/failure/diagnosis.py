@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from lumitui.app.job.spec import JobSpec
 from lumitui.remote.site.safe_text import plain
 from lumitui.remote.site.states import State
 
@@ -59,6 +59,26 @@ _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
 """The last line of a traceback, as `torch.OutOfMemoryError: …`."""
 
 
+class JobKeys(Protocol):
+    """What an end depends on of the job file: `JobSpec` has it."""
+
+    @property
+    def launcher(self) -> str:
+        """What started the ranks."""
+
+    @property
+    def trainer(self) -> str | None:
+        """A bundled trainer, whose exit codes are known."""
+
+    @property
+    def proof(self) -> str:
+        """Whether a wrong binding ends the job."""
+
+    @property
+    def chain(self) -> int:
+        """In how many time limits it trains at most."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """What is known of a run's end."""
@@ -74,7 +94,7 @@ class Ending:
     """The end of the log."""
     before: int | None = field(default=0, kw_only=True)
     """How many lines of the log stand before `log`; None: it is not known."""
-    spec: JobSpec | None = None
+    spec: JobKeys | None = None
     world_size: int | None = None
     chain_end: str = ""
     """How the last attempt of a run with `chain:` ended, see `AttemptRecord.end`."""

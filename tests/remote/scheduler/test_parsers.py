@@ -10,7 +10,6 @@ import pytest
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler.run_files import files_script, parse_exit, parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
-    BY_YOU,
     STATES,
     ExitFile,
     JobStatus,
@@ -20,6 +19,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
 )
 from lumitui.remote.scheduler.slurm import poll_script
 from lumitui.remote.scheduler.slurm_answers import is_of, parse_account, parse_poll, parse_queue
+from lumitui.remote.site.states import BY_YOU
 from lumitui.remote.transport.records import record_functions
 from tests.support.replies.schedulers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES
 

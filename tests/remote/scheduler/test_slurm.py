@@ -5,7 +5,8 @@ from functools import partial
 
 import pytest
 
-from lumitui.remote.scheduler.scheduler_protocol import BY_YOU, Answer, State
+from lumitui.remote.scheduler.scheduler_protocol import Answer, State
+from lumitui.remote.site.states import BY_YOU
 from tests.support.jobs.scheduler_bench import LIMIT, Bench
 from tests.support.servers.cluster import Cluster
 

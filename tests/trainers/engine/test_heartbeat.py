@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.history.run import HANGS
+from lumitui.remote.site.states import HANGS
 from tests.support.trainers.ranks import STOPPED_EARLY, Job, Load, ranks
 
 HUNG = 88  # the exit code of a training that ended itself because a rank hung

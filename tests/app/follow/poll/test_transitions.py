@@ -8,7 +8,6 @@ import pytest
 from lumitui.app.follow.transitions import ACCOUNTING_SECONDS, HANG_SECONDS, transition
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.scheduler_protocol import (
-    BY_YOU,
     ExitFile,
     Hang,
     JobStatus,
@@ -16,6 +15,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     RunFiles,
     State,
 )
+from lumitui.remote.site.states import BY_YOU
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_000_000.0

@@ -9,7 +9,8 @@ from lumitui.app.explain.actions import action_of
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import Ending
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.scheduler_protocol import BY_YOU, State
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.states import BY_YOU
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 
 TRAIN = """\
