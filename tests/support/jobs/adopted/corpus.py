@@ -1,8 +1,9 @@
 """The scripts of this repository: those of tests, of documents, of lumitui's own jobs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cache
+from itertools import groupby
 
 import yaml
 
@@ -12,10 +13,10 @@ from lumitui.remote.site.profile import Site
 from tests.exam.jobs.cases import bad, good, scripts, scripts_folder
 from tests.support.jobs.sites.official_jobs import official_jobs, sites
 from tests.support.places import ROOT
+from tests.support.rules.rule_cases import Case, read_cases
 from tests.support.systems.rows import table
 
 SCRIPTS = ROOT / "tests" / "app" / "launch" / "from_script" / "scripts"
-CASES = ROOT / "tests" / "app" / "knowledge" / "cases"
 
 
 @cache
@@ -49,10 +50,8 @@ def corpus(every: int = 1) -> Iterator[tuple[str, str, Site]]:
         yield f"document {row.name}", text, sites()[table().site_of(row)]
     for job in official_jobs(every=every):
         yield f"ours {job.name}", plain_script(job.launch, job.site, "job"), job.site
-    for file in sorted(CASES.rglob("*.yaml")):
-        for name, text in [
-            *_texts(yaml.load(file.read_text(), Loader=yaml.CSafeLoader), file.stem)
-        ][::every]:
+    for module, cases in groupby(read_cases(), key=lambda case: case.module):
+        for name, text in [*_texts(cases, module.rpartition("/")[2])][::every]:
             yield name, text, site_of(text)
     if folder := scripts_folder():
         for script in scripts():
@@ -60,13 +59,12 @@ def corpus(every: int = 1) -> Iterator[tuple[str, str, Site]]:
             yield script.key, text, site_of(text)
 
 
-def _texts(data: object, name: str) -> Iterator[tuple[str, str]]:
+def _texts(cases: Iterable[Case], module: str) -> Iterator[tuple[str, str]]:
     """Yield the whole scripts in the cases of the adviser's rules."""
-    if isinstance(data, dict):
-        for key, value in data.items():
-            yield from _texts(value, f"{name} {key}")
-    elif isinstance(data, list):
-        for number, value in enumerate(data):
-            yield from _texts(value, f"{name} {number}")
-    elif isinstance(data, str) and data.startswith("#!") and "#SBATCH" in data:
-        yield name, data
+    for case in cases:
+        texts = {"bad": case.bad, "good": case.good, **case.files}
+        texts |= {f"bad {name}": text for name, text in case.bad_files.items()}
+        texts |= {f"good {name}": text for name, text in case.good_files.items()}
+        for name, text in texts.items():
+            if text.startswith("#!") and "#SBATCH" in text:
+                yield f"{module} {case.rule} {name}", text
