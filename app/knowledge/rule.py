@@ -50,10 +50,10 @@ class Rule:
     """One thing that the adviser knows."""
 
     id: str
-    """Words with dashes, like `fixed-port`."""
+    """Words with dashes, like `idle-gpus`."""
     severity: Severity
     title: str
-    """What it finds, as half a sentence without a full stop: `a fixed port on shared nodes`."""
+    """What it finds, as half a sentence without a full stop: `GPUs that no rank uses`."""
     why: str
     """What happens to a job that has it, in a sentence or two, for `lumitui rules ID`."""
     source: str

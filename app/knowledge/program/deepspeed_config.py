@@ -40,25 +40,16 @@ class Config:
     first: Position
     """Where its text begins, in that file."""
     fault: Fault | None = None
-    strict: bool = True
-    """Whether it is JSON, too, which transformers and accelerate need."""
     train: Number = None
     """Samples per step over all ranks."""
     micro: Number = None
     """Samples per rank and micro step."""
     accumulation: Number = None
     """Micro steps per step."""
-    stage: Number = None
     fp16: Switch = None
     bf16: Switch = None
-    loss_scale: float | None = None
-    """0: it adapts itself; None: not given."""
     offload_optimizer: Offload | None = None
     offload_param: Offload | None = None
-    autos: tuple[str, ...] = ()
-    """The keys whose value is `auto`, with dots."""
-    activation_checkpointing: bool = False
-    optimizer: str = ""
 
     def at(self, *keys: str) -> Position:
         """Return where a key stands, the outermost first; the beginning where it is not found."""
@@ -92,24 +83,17 @@ def read_config(text: str, file: str, first: Position | None = None) -> Config:
     if not isinstance(data, dict):
         return Config(file, text, begin, Fault("it is not { … }", begin))
     zero, fp16, bf16 = (_inner(data, key) for key in ("zero_optimization", "fp16", "bf16"))
-    scale = fp16.get("loss_scale")
     return Config(
         file,
         text,
         begin,
-        strict=_is_json(text),
         train=_number(data.get(TRAIN)),
         micro=_number(data.get(MICRO)),
         accumulation=_number(data.get(ACCUMULATION)),
-        stage=_number(zero.get("stage")),
         fp16=_switch(fp16.get("enabled")),
         bf16=_switch(bf16.get("enabled", _inner(data, "bfloat16").get("enabled"))),
-        loss_scale=float(scale) if isinstance(scale, int | float) else None,
         offload_optimizer=_offload(zero.get("offload_optimizer")),
         offload_param=_offload(zero.get("offload_param")),
-        autos=tuple(_autos(data, "")),
-        activation_checkpointing=bool(_inner(data, "activation_checkpointing")),
-        optimizer=str(_inner(data, "optimizer").get("type") or ""),
     )
 
 
@@ -135,24 +119,6 @@ def _offload(value: object) -> Offload | None:
         return None
     path = value.get("nvme_path")
     return Offload(str(value["device"]), str(path) if path else None)
-
-
-def _autos(data: dict[str, object], before: str) -> list[str]:
-    found: list[str] = []
-    for key, value in data.items():
-        if value == "auto":
-            found.append(f"{before}{key}")
-        elif isinstance(value, dict):
-            found += _autos(value, f"{before}{key}.")
-    return found
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _place(error: BaseException, begin: Position) -> Position:

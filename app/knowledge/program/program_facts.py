@@ -1,8 +1,8 @@
 """What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -123,8 +123,6 @@ class ProgramOption:
     """The attribute in which argparse keeps it."""
     default: Expression | None
     at: Position
-    flag: bool = False
-    """Whether it takes no value (`action="store_true"`)."""
     required: bool = False
     """Whether argparse ends the program without it."""
 
@@ -143,8 +141,6 @@ class Fault:
 
     message: str
     at: Position
-    python2: bool = False
-    """Whether it is a statement of Python 2."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +154,6 @@ class Program:
     """Whether all of it was read; if not, everything else is empty."""
     imports: frozenset[str] = frozenset()
     """The modules that it imports, as `torch.distributed`."""
-    needs: frozenset[str] = frozenset()
-    """Those that it imports whenever it starts: not in a function, a `try:` or an `if`."""
     calls: tuple[Call, ...] = ()
     settings: tuple[Setting, ...] = ()
     options: tuple[ProgramOption, ...] = ()
@@ -175,8 +169,6 @@ class Program:
     """Functions with a decorator that lets only one rank call them."""
     dictionaries: tuple[Text, ...] = ()
     """Dictionaries of constants, as JSON: a configuration may stand in the program."""
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Its classes, each with those that it is derived from."""
 
     def named(self, *names: str) -> Iterator[Call]:
         """Yield the calls whose last part is one of these, or whose whole name with dots is."""
@@ -188,11 +180,9 @@ class Program:
 
     def imports_any(self, *roots: str) -> bool:
         """Return whether it imports one of these modules or a part of them."""
-        return _any_below(self.imports, roots)
-
-    def needs_any(self, *roots: str) -> bool:
-        """Return whether it cannot start without one of these modules or a part of them."""
-        return _any_below(self.needs, roots)
+        return any(
+            name == root or name.startswith(f"{root}.") for name in self.imports for root in roots
+        )
 
     def environment(self, *names: str) -> Iterator[Setting]:
         """Yield where it sets one of these variables of the environment."""
@@ -291,7 +281,3 @@ class Program:
 
 def _is_certain(call: Call) -> bool:
     return all(guard.kind != "other" and not guard.mixed for guard in call.guards)
-
-
-def _any_below(names: Set[str], roots: Sequence[str]) -> bool:
-    return any(name == root or name.startswith(f"{root}.") for name in names for root in roots)

@@ -32,8 +32,6 @@ from lumitui.app.knowledge.program.roles import (
 )
 
 _LONGEST = 300  # characters of an expression's text that rules and messages look at
-_PYTHON_2 = re.compile(r"call to '(?:print|exec)'|multiple exception types must be parenthesized")
-_OLD_STATEMENT = re.compile(r"^\s*(?:print\s+[^\s=(.]|raise\s+\w+\s*,|exec\s+['\"])")
 _NEWER = re.compile(
     r"\s*type\s+\w+\s*[\[=]|\s*(?:async\s+)?(?:def|class)\s+\w+\s*\[|.*\bt['\"]|.*\bf['\"].*\{"
 )
@@ -47,7 +45,7 @@ def read_python(text: str, file: str) -> Program:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        fault = _fault(error, text, file)
+        fault = _fault(error, file)
         if _NEWER.match(_line(text, fault.at.line)) or "f-string" in fault.message:
             return Program(file, whole=False)  # the site's Python may be newer than this one
         return Program(file, fault)
@@ -61,11 +59,10 @@ def read_python(text: str, file: str) -> Program:
         return Program(file, whole=False)
 
 
-def _fault(error: SyntaxError, text: str, file: str) -> Fault:
+def _fault(error: SyntaxError, file: str) -> Fault:
     line = error.lineno or 1
     column = max(1, error.offset or 1)
-    old = bool(_PYTHON_2.search(error.msg) or _OLD_STATEMENT.match(_line(text, line)))
-    return Fault(error.msg, Position(line, column, line, column + 1, file), old)
+    return Fault(error.msg, Position(line, column, line, column + 1, file))
 
 
 def _line(text: str, number: int) -> str:
@@ -89,7 +86,6 @@ class _Reader:
     musts: list[Call] = field(default_factory=list)
     asks: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
-    needs: set[str] = field(default_factory=set)
     started: set[int] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
@@ -109,7 +105,6 @@ class _Reader:
         program = Program(
             file=self.file,
             imports=frozenset(self.imports),
-            needs=frozenset(self.needs),
             calls=tuple(sorted(self.calls, key=lambda call: call.at)),
             settings=tuple(self.settings),
             options=tuple(self.options),
@@ -119,17 +114,9 @@ class _Reader:
             passed=frozenset(self.functions & self.named),
             guarded=frozenset(self.guarded),
             dictionaries=tuple(self.dictionaries),
-            classes=self._classes(tree),
         )
         reads = frozenset(one.name for one in self.musts if program.comes_to(one))
         return replace(program, reads=reads, asks=program.asks - reads)
-
-    def _classes(self, tree: ast.Module) -> dict[str, tuple[str, ...]]:
-        return {
-            node.name: tuple(self._resolved(dotted(base)) for base in node.bases)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ClassDef)
-        }
 
     def _import(self, node: ast.AST) -> None:
         self.imports |= set(_imported(node))
@@ -191,8 +178,6 @@ class _Reader:
             self._values(node.decorator_list)
             self._block(node.body)
         else:
-            if isinstance(node, ast.Import | ast.ImportFrom) and not (self.guards or self.function):
-                self.needs |= set(_imported(node))
             self._plain(node)
 
     def _under(self, guards: Iterable[Guard], body: Sequence[ast.stmt]) -> None:
@@ -326,10 +311,8 @@ class _Reader:
         if isinstance(given, ast.Constant):
             name = str(given.value)
         default = self._expression(words["default"]) if "default" in words else None
-        action = words.get("action")
-        flag = isinstance(action, ast.Constant) and str(action.value).startswith("store_")
         must = isinstance(word := words.get("required"), ast.Constant) and word.value is True
-        self.options.append(ProgramOption(flags, name, default, self._at(node), flag, must))
+        self.options.append(ProgramOption(flags, name, default, self._at(node), must))
 
     def _argument(self, node: ast.expr, name: str) -> Argument:
         if isinstance(node, ast.Starred):

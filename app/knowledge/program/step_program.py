@@ -89,19 +89,6 @@ class Run:
         whole = all(program.whole for program in self.files)
         return whole and all(module.fault is None for module in self.modules)
 
-    @cached_property
-    def needed(self) -> frozenset[str]:
-        """The files that Python reads before the program starts: not those imported on demand."""
-        by_file = {posixpath.normpath(one.file): one for one in (self.program, *self.modules)}
-        found, waiting = set[str](), [posixpath.normpath(self.program.file)]
-        while waiting:
-            file = waiting.pop()
-            if file in by_file and file not in found:
-                found.add(file)
-                for name in by_file[file].needs:
-                    waiting += _module_files(file, name)
-        return frozenset(found)
-
     def calls(self, *names: str) -> Iterator[tuple[Program, Call]]:
         """Yield the calls of these names, each with the file it stands in."""
         return ((program, call) for program in self.files for call in program.named(*names))

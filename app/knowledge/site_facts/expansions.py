@@ -10,17 +10,11 @@ _DEEPEST = 4
 """Variables that name others, which name others; PATH names itself."""
 _LONGEST = 4_000
 """Characters of a path; a variable that names itself many times would grow without end."""
-_ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\\$(?:\{)?([A-Za-z_]\w*)")
 
 
 def names_in(text: str) -> tuple[str, ...]:
     """Return the variables that a text names, each once, but for those behind a backslash."""
     return tuple(dict.fromkeys(_NAME.findall(text)))
-
-
-def escaped_in(text: str) -> tuple[str, ...]:
-    r"""Return the variables that stand behind a backslash, like `\\$RANK`, each once."""
-    return tuple(dict.fromkeys(_ESCAPED.findall(text)))
 
 
 def put_in(job: Job, text: str) -> str:

@@ -22,11 +22,6 @@ def said(site: str, text: str, **files: str) -> set[str]:
     ("rule", "site", "right", "wrong"),
     [
         ("account", "karolina", "#SBATCH -A OPEN-30-35", "#SBATCH -A OPEN_30_35"),
-        ("fixed-port", "lumi", FULL + "MASTER_PORT=9999\nsrun python t.py",
-         FULL.replace("=8\n", "=4\n") + "export MASTER_PORT=9999\nsrun python t.py"),
-        ("address-of-ethernet", "puhti",
-         "#SBATCH -N 2\nexport MASTER_ADDR=$(hostname -i)\nsrun python t.py",
-         "#SBATCH -N 2\nexport MASTER_ADDR=$(hostname -I)\nsrun python t.py"),
         ("unknown-directive", "roihu", "#SBATCH --argos=no", "#SBATCH --gpu-per-node=4"),
         ("partition-missing", "alps", "#SBATCH -A a06", None),
     ],

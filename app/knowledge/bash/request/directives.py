@@ -10,7 +10,6 @@ from lumitui.app.knowledge.bash.words.expand import Argument
 from lumitui.app.knowledge.bash.words.origins import File, Piece
 from lumitui.app.knowledge.model.command_words import Options, Word
 from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.source_position import Position
 
 BYTE_ORDER_MARK = "\ufeff"
 """What some editors of Windows put before a text. It is no part of the script."""
@@ -144,10 +143,3 @@ def _strange(item: Strange) -> Trouble:
         message = f"sbatch refuses `{item.text}`, because several options begin so: {names}."
         return Trouble("unknown-directive", message, item.at)
     return Trouble("unknown-directive", f"sbatch has no option `{item.text}`.", item.at)
-
-
-def at_line(file: File, number: int) -> Position:
-    """Return the place of a whole line."""
-    lines = file.text.split("\n")
-    start = sum(len(line) + 1 for line in lines[: number - 1])
-    return file.position(start, start + len(lines[number - 1]))

@@ -20,7 +20,6 @@ _DEEPEST = 40
 _PARAMETER = re.compile(
     r"\$\{(?P<sign>[!#]?)(?P<name>\w+|[@*])(?P<index>\[[^]]*\])?(?P<operator>[^}].*)?\}", re.DOTALL
 )
-_NAMES = {"word", "number", "variable_name", "regex", "extglob_pattern", "test_operator"}
 _EXPANSIONS = {
     "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion",
     "process_substitution",

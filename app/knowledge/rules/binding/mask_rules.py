@@ -8,7 +8,7 @@ from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.steps import Step
 from lumitui.app.knowledge.rule import Check, Hit, Rule, rule
-from lumitui.app.knowledge.rules.phrases import removal, some
+from lumitui.app.knowledge.rules.phrases import removal
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
 from lumitui.remote.site.profile import Site
 
@@ -84,48 +84,6 @@ def _shared(job: Job, site: Site) -> Iterator[Hit]:
                 f"--exclusive{memory}.",
                 option.at,
                 removal(job, option),
-            )
-
-
-@rule(
-    "mask-and-cores",
-    "note",
-    "masks and --cpus-per-task on one srun",
-    why="Slurm's documents and LUMI's course say that they do not go together: the mask decides.",
-    source="LUMI-training-materials 2day-20260422/202-Binding",
-)
-def _with_cores(job: Job, site: Site) -> Iterator[Hit]:
-    for step, _, bind in _binds(job):
-        option = step.srun.get("cpus-per-task") if step.srun else None
-        if option is not None and not bind.of_gpus:
-            yield Hit(
-                "srun gets masks and --cpus-per-task; the masks decide.",
-                "Write --cpus-per-task as #SBATCH alone.",
-                option.at,
-            )
-
-
-@rule(
-    "mask-threads",
-    "warning",
-    "more threads than cores in a mask",
-    why="The threads of a rank take turns on the cores of its mask.",
-    source="OpenMP, OMP_NUM_THREADS; LUMI user guide, lumig-job",
-)
-def _threads(job: Job, site: Site) -> Iterator[Hit]:
-    variable = job.variable("OMP_NUM_THREADS")
-    if variable is None or not variable.value.isdecimal():
-        return
-    if job.rank.cores is not None and int(variable.value) > job.rank.cores:
-        return  # `omp-threads` says so
-    for step, option, bind in _binds(job):
-        least = min((len(entry.numbers) for entry in bind.entries if entry.readable), default=0)
-        if step.trains and not bind.of_gpus and 0 < least < int(variable.value):
-            yield Hit(
-                f"OMP_NUM_THREADS is {variable.value}, and the smallest mask has "
-                f"{some(least, 'core')}.",
-                f"Set OMP_NUM_THREADS={least}, or give masks with more cores.",
-                option.at,
             )
 
 
@@ -217,7 +175,5 @@ RULES: tuple[Rule, ...] = (
         _of("gpu-overlap"),
     ),
     _shared,
-    _with_cores,
-    _threads,
 )
 """Masks."""

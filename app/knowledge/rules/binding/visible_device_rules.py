@@ -7,7 +7,7 @@ from lumitui.app.knowledge.model.command_words import Option, Variable
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
-from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
+from lumitui.app.knowledge.site_facts.allocation import gpus_of_node
 from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
 from lumitui.app.knowledge.site_facts.site_places import site_says
 from lumitui.remote.site.profile import Site
@@ -138,23 +138,6 @@ def _several(job: Job, variable: Variable) -> bool:
 
 
 @rule(
-    "visible-vendor",
-    "warning",
-    "a list of GPUs for those of another maker",
-    why="The variable has no effect on the GPUs of these nodes.",
-    source="AMD HIP, environment variables; CUDA, environment variables",
-)
-def _vendor(job: Job, site: Site) -> Iterator[Hit]:
-    if site.node.gpu_vendor == "nvidia":
-        for variable in job.settings(*_AMD):
-            yield Hit(
-                f"{variable.name} is for AMD's GPUs, and {site.name} has {site.node.gpu}.",
-                f"Remove {variable.name}: Slurm sets {site.visible_gpus}.",
-                variable.at,
-            )
-
-
-@rule(
     "visible-twice",
     "error",
     "two lists of GPUs, of which one indexes into the other",
@@ -219,28 +202,10 @@ def _select(job: Job, site: Site) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "gpu-bind-shared",
-    "error",
-    "a map of GPUs on shared nodes",
-    why="Where nodes are shared Slurm chooses the GPUs; a map by their numbers on the node names "
-    "GPUs "
-    "of other jobs.",
-    source="LUMI-training-materials 2day-20260422/201-Slurm",
+RULES: tuple[Rule, ...] = (
+    _cgroup,
+    _by_hand,
+    _twice,
+    _select,
 )
-def _map(job: Job, site: Site) -> Iterator[Hit]:
-    if whole_nodes(job, site) is not False:
-        return
-    for options in (job.options, *(step.srun for step in job.steps if step.srun)):
-        option = options.get("gpu-bind")
-        if option and re.match(r"(v,|verbose,)?(map|mask)_gpu", option.value or ""):
-            yield Hit(
-                f"{_written(option)} names GPUs of the node, and Slurm gives this job any of them.",
-                "Remove it, or take whole nodes.",
-                option.at,
-                removal(job, option),
-            )
-
-
-RULES: tuple[Rule, ...] = (_cgroup, _by_hand, _vendor, _twice, _select, _map)
 """GPUs that ranks see."""

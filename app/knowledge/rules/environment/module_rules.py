@@ -11,8 +11,6 @@ from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.remote.site.profile import Site
 
-_MPI = re.compile(r"^(openmpi|mpich|cray-mpich|impi|intel-?mpi|mvapich2?|intel-oneapi-mpi)\b", re.I)
-
 
 def _named(command: Command) -> tuple[str, list[str]]:
     """Return what a call of `module` or `ml` does, and the modules that it names."""
@@ -20,61 +18,6 @@ def _named(command: Command) -> tuple[str, list[str]]:
     if command.program == "ml" and words and words[0] not in ("load", "purge", "unload", "use"):
         return "load", words
     return (words[0] if words else "", words[1:])
-
-
-@rule(
-    "purge-after-load",
-    "warning",
-    "a purge after the modules that the job needs",
-    why="`module purge` removes what was loaded before it.",
-    source="Lmod documentation, module purge",
-)
-def purge_after_load(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `module load pytorch` before `module purge`."""
-    loaded = list[str]()
-    for command in job.commands:
-        if command.program not in ("module", "ml") or command.shell != "batch":
-            continue
-        verb, names = _named(command)
-        if verb in ("load", "add"):
-            loaded += names
-        elif verb in ("purge", "reset"):
-            lost = [name for name in loaded if name not in job.modules]
-            loaded = []
-            if lost:
-                yield Hit(
-                    f"The purge removes {', '.join(lost)}, and nothing loads "
-                    f"{'it' if len(lost) == 1 else 'them'} again.",
-                    "Move `module purge` before the first `module load`.",
-                    command.at,
-                )
-
-
-@rule(
-    "two-mpi",
-    "warning",
-    "two MPI libraries at once",
-    why="The libraries of the second hide some of the first's: programs end with missing "
-    "symbols, or start as many single ranks.",
-    source="Lmod documentation, families; Open MPI FAQ",
-)
-def two_mpi(job: Job, site: Site) -> Iterator[Hit]:
-    """Find OpenMPI beside Intel MPI."""
-    found = {name.partition("/")[0].lower(): name for name in job.modules if _MPI.match(name)}
-    if len(found) > 1:
-        names = list(found.values())
-        places = [
-            word.at
-            for command in job.commands
-            if command.program in ("module", "ml")
-            for word in command.words
-            if word.known == names[-1]
-        ]
-        yield Hit(
-            f"{' and '.join(names)} are both loaded.",
-            "Keep the one that the program was built with.",
-            places[0] if places else NOWHERE,
-        )
 
 
 @rule(
@@ -221,24 +164,6 @@ def inherited_modules(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "module-in-container",
-    "warning",
-    "modules that are loaded inside a container",
-    why="Images have no `module`: the line fails, and what it should have loaded is not there.",
-    source="LUMI-training-materials, 205-Containers",
-)
-def module_in_container(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec image.sif bash -c 'module load …'`."""
-    for command in job.commands:
-        if command.program == "module" and command.shell == "container":
-            yield Hit(
-                "The image has no `module`, so that nothing is loaded.",
-                "Load it in the batch script, before the container.",
-                command.at,
-            )
-
-
-@rule(
     "activation-outside-image",
     "warning",
     "a Python environment that is activated outside the container",
@@ -262,12 +187,9 @@ def activation_outside_image(job: Job, site: Site) -> Iterator[Hit]:
 
 
 RULES: tuple[Rule, ...] = (
-    purge_after_load,
-    two_mpi,
     conda_without_hook,
     install_in_job,
     image_install_home,
     inherited_modules,
-    module_in_container,
     activation_outside_image,
 )

@@ -154,26 +154,6 @@ def debug_left_on(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "hang-for-ever",
-    "warning",
-    "ranks that wait for a dead one until the time limit",
-    why="Without asynchronous error handling a collective that misses a rank is never given up, "
-    "and the nodes are billed to the time limit.",
-    source="PyTorch documentation, ProcessGroupNCCL environment variables",
-)
-def hang_for_ever(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `TORCH_NCCL_ASYNC_ERROR_HANDLING=0`."""
-    names = ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING")
-    for variable in job.settings(*names):
-        if variable.value == "0":
-            yield Hit(
-                f"With {variable.name}=0 ranks wait for one that died until the time limit.",
-                f"Remove {variable.name}.",
-                variable.at,
-            )
-
-
-@rule(
     "offline",
     "warning",
     "a program that is told to use the internet where nodes have none",
@@ -199,28 +179,6 @@ def offline(job: Job, site: Site) -> Iterator[Hit]:
                     if variable.at.line
                     else None,
                 )
-
-
-@rule(
-    "wandb-without-mode",
-    "warning",
-    "a key for wandb, and no offline mode, where nodes have no internet",
-    why="wandb logs in with the key and waits for its server. With WANDB_MODE=offline it writes "
-    "files, and `wandb sync` sends them from a login node.",
-    source="docs.wandb.ai, environment variables; the site's profile, internet_on_compute_nodes",
-)
-def wandb_without_mode(job: Job, site: Site) -> Iterator[Hit]:
-    """Find WANDB_PROJECT or WANDB_API_KEY without WANDB_MODE at a site without internet."""
-    if site.internet_on_compute_nodes or job.variable("WANDB_MODE"):
-        return
-    if job.variable("WANDB_DISABLED"):
-        return
-    for variable in [*job.settings("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_ENTITY")][:1]:
-        yield Hit(
-            f"The job reports to wandb, and the nodes of {site.name} reach no internet.",
-            "Write export WANDB_MODE=offline.",
-            variable.at,
-        )
 
 
 @rule(
@@ -258,8 +216,6 @@ RULES: tuple[Rule, ...] = (
     foreign_interface,
     network_off,
     debug_left_on,
-    hang_for_ever,
     offline,
-    wandb_without_mode,
     download_in_job,
 )

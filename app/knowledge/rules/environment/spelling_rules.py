@@ -25,8 +25,6 @@ _CONFUSED = {
 """Names that Slurm does not have, where the nearest one is not what is meant."""
 _MOST = 300
 """Names of a script that are compared; nobody writes more by hand."""
-_PARAMETERS = 2
-"""Unset variables up to which one is taken for a slip."""
 
 
 @rule(
@@ -94,77 +92,4 @@ def _is_in_a_file(job: Job, name: str) -> bool:
     return any(name in text for text in job.files.values())
 
 
-@rule(
-    "unset-variable",
-    "warning",
-    "a variable that nothing sets, under `set -u`",
-    why="With `set -u` bash ends the script at the first variable that is not set, with `unbound "
-    "variable`. The job ends there, after its wait in the queue.",
-    source="bash(1), set -u",
-)
-def unset_variable(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `$OUTPUT` below `set -u` where OUTPUT is set nowhere."""
-    strict = _strict_from(job)
-    if strict is None or _may_set_anything(job):
-        return
-    found = _unset(job, strict)
-    if len(found) > _PARAMETERS:
-        return  # such a script is told its values from outside
-    for use in found:
-        yield Hit(
-            f"${use.name} is set nowhere: with `set -u` the job ends here, unless sbatch --export "
-            "or the shell that sends the job gives it.",
-            f"Set {use.name} above, or write ${{{use.name}:-}} where it may be empty.",
-            use.at,
-        )
-
-
-def _unset(job: Job, strict: int) -> list[Use]:
-    """Return where a script first reads each variable that nothing sets, below `set -u`."""
-    own = {item.name for item in job.variables} - NAMES
-    every = list(uses(job))[:_MOST]
-    asked = {use.name for use in every if use.guarded}
-    found: dict[str, Use] = {}
-    for use in every:
-        open_name = use.name in NAMES or _OF_SYSTEM.match(use.name) or use.name in asked
-        if open_name or use.in_single_quotes or use.at.line <= strict:
-            continue
-        if not is_mentioned(job, use.name) and _meant(use, own) is None:
-            found.setdefault(use.name, use)
-    return list(found.values())
-
-
-_OF_SYSTEM = re.compile(
-    r"(HOME|USER|LOGNAME|PWD|OLDPWD|PATH|SHELL|TMPDIR|TERM|LANG|LC_\w+|HOSTNAME|HOSTTYPE|OSTYPE"
-    r"|MACHTYPE|RANDOM|SECONDS|LINENO|UID|EUID|PPID|GROUPS|IFS|OPTARG|OPTIND|REPLY|PS[0-4]|FUNCNAME"
-    r"|PIPESTATUS|DISPLAY|EDITOR|MAIL|SHLVL|COLUMNS|LINES|EPOCHSECONDS|EPOCHREALTIME|CI|DEBUG"
-    r"|BASH\w*|SLURM\w*|SPANK\w*|SCRATCH\w*|WORK|WORKDIR|PROJECT\w*|HOME\w+|GROUP\w*|STORE\w*|DATA"
-    r"|\w*SCRATCH|LOCAL\w*|JOBFS|CLUSTER\w*|CC_CLUSTER|SLURMTMPDIR|LMOD\w*|MODULE\w*|CONDA\w*"
-    r"|VIRTUAL_ENV|CRAY\w*|ROCM\w*|CUDA\w*|HIP\w*|EB\w+|PE_\w+|XDG_\w+|SSH_\w+|_\w*|FTMP\w*)$"
-)  # fmt: skip
-"""What bash, the system, the modules or the site set."""
-
-
-def _strict_from(job: Job) -> int | None:
-    """Return the line of `set -u`; None: there is none, or it is taken back."""
-    line = None
-    for command in job.commands:
-        words = [word.text for word in command.words]
-        if command.program != "set" or command.shell != "batch":
-            continue
-        if "+u" in words or ("+o" in words and "nounset" in words):
-            return None
-        if "nounset" in words or any(re.fullmatch(r"-[a-zA-Z]*u[a-zA-Z]*", word) for word in words):
-            line = line or command.at.line
-    return line
-
-
-def _may_set_anything(job: Job) -> bool:
-    """Whether modules, sourced files or `eval` set variables of which nothing is known."""
-    loads = ("source", ".", "module", "ml", "eval", "spack", "conda", "mamba", "micromamba", "use")
-    return bool(job.modules) or any(
-        command.program in loads and command.step is None for command in job.commands
-    )
-
-
-RULES: tuple[Rule, ...] = (misspelt_variable, unset_variable)
+RULES: tuple[Rule, ...] = (misspelt_variable,)

@@ -99,61 +99,6 @@ def _of_job_file(variable: Variable, sign: str) -> Hit:
 
 
 @rule(
-    "tilde-in-directive",
-    "error",
-    "a tilde in an option of sbatch",
-    why="Slurm expands no ~: it looks for a folder of that name below the one that the job was "
-    "sent from, and the job ends without a log.",
-    source="sbatch(1), filename pattern",
-)
-def tilde_in_directive(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --output=~/logs/%j.out`."""
-    for option in job.options.all:
-        names_file = option.name in ("output", "error", "chdir", "input")
-        if names_file and (option.value or "").strip("'\"").startswith("~"):
-            yield Hit(
-                f"Slurm takes ~ in --{option.name}={option.value} for a folder of that name.",
-                "Write the whole path.",
-                option.at,
-            )
-
-
-@rule(
-    "empty-variable",
-    "warning",
-    "a variable in the launch that nothing sets",
-    why="Bash puts nothing in its place: an image or a program is missing from the line, and the "
-    "next word is taken for it.",
-    source="bash(1), parameter expansion",
-)
-def empty_variable(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec $SIF` where SIF is not set, and no module can have set it."""
-    known = {item.name for item in job.variables}
-    if job.modules or any(command.program in (".", "source", "ml", "module", "eval")
-                          for command in job.commands):  # fmt: skip
-        return
-    for step in job.steps:
-        image = step.container.image if step.container else None
-        for word in (image, step.program):
-            names = names_in(word.text) if word and word.quotes != "'" else ()
-            unset = [
-                name
-                for name in names
-                if name not in known and not _of_system(name) and f"{name}=" not in job.text
-            ]
-            if word and unset and re.fullmatch(r"\$\{?\w+\}?", word.text):
-                yield Hit(
-                    f"${unset[0]} is not set in the script.",
-                    f"Set {unset[0]} before it.",
-                    word.at,
-                )
-
-
-def _of_system(name: str) -> bool:
-    return re.match(r"SLURM|HOME$|USER$|PWD$|TMPDIR$|PATH$|SCRATCH$|WORK", name) is not None
-
-
-@rule(
     "path-overwritten",
     "error",
     "a search path that loses what was in it",
@@ -188,7 +133,5 @@ def path_overwritten(job: Job, site: Site) -> Iterator[Hit]:
 RULES: tuple[Rule, ...] = (
     literal_variable,
     literal_tilde,
-    tilde_in_directive,
-    empty_variable,
     path_overwritten,
 )

@@ -8,13 +8,11 @@ from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Step
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import (
-    escaped_in,
     names_in,
     outside_single_quotes,
     source_at,
 )
 from lumitui.app.knowledge.site_facts.process_counts import RANK_VARIABLES, loses_ranks
-from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.remote.site.profile import Site
 
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
@@ -103,35 +101,6 @@ def _is_setting(job: Job, at: Position) -> bool:
 
 
 @rule(
-    "backslash-in-single-quotes",
-    "warning",
-    "a backslash before a variable in single quotes",
-    why="Single quotes keep the backslash, so that the inner shell takes the variable's name for "
-    "its value.",
-    source="LUMI-AI-Guide pull request 115; bash(1), quoting",
-)
-def backslash_in_single_quotes(job: Job, site: Site) -> Iterator[Hit]:
-    r"""Find `bash -c 'echo \$RANK'`."""
-    for step in job.steps:
-        for text in step.shells[:1]:
-            if text.quotes != "'":
-                continue
-            names = escaped_in(text.text)
-            if names:
-                only_id = all(
-                    re.search(rf"rdzv[_-]id[= ]\\\$\{{?{re.escape(name)}", text.text)
-                    for name in names
-                )
-                yield Hit(
-                    f"\\${names[0]} in single quotes stays as it is written: the program gets the "
-                    "name, and not the value.",
-                    f"Write ${names[0]} without the backslash.",
-                    text.at,
-                    severity="note" if only_id else None,  # the same id on all nodes is enough
-                )
-
-
-@rule(
     "container-variable-outside",
     "error",
     "a variable of the image that is expanded outside it",
@@ -157,63 +126,8 @@ def container_variable_outside(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "activation-of-other-image",
-    "warning",
-    "an activation that this generation of images does not have",
-    why="Images of this generation have their environment in PATH and do not set the variable: "
-    "the command is empty, and with `&&` behind it nothing starts.",
-    source="the site's profile, containers; LUMI-training-materials, 205-Containers",
-)
-def activation_of_other_image(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `$WITH_CONDA` with an image that does not set it."""
-    all_of_them = {name for item in site.containers.values() for name in names_in(item.activate)}
-    for step in job.steps:
-        image = step.container.image.known if step.container and step.container.image else ""
-        generation = generation_of(image, site)
-        if generation is None:
-            continue
-        name, container = generation
-        others = all_of_them - set(names_in(container.activate))
-        for text in step.shells:
-            used = [word for word in names_in(text.text) if word in others]
-            if used:
-                yield Hit(
-                    f"Images of the generation {name} do not set ${used[0]}.",
-                    f"Remove ${used[0]}: their Python is in PATH.",
-                    text.at,
-                )
-                break
-
-
-@rule(
-    "ranks-of-other-launcher",
-    "error",
-    "a rank variable of another launcher than the job's",
-    why="Only mpirun sets OMPI_* and PMI_*, only Slurm SLURM_PROCID. The program gets an empty "
-    "text, or ends with a KeyError.",
-    source="Open MPI, mpirun(1), environment; IT4Innovations, Multi-GPU and Multi-Node, 2023-09-13",
-)
-def ranks_of_other_launcher(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `$OMPI_COMM_WORLD_RANK` in a step that srun starts."""
-    for step in job.training:
-        texts = [*step.shells, *step.arguments]
-        for word in texts:
-            mpi = [name for name in names_in(word.text) if name.startswith("OMPI_COMM_WORLD")]
-            if mpi and step.srun and not step.mpirun:
-                yield Hit(
-                    f"${mpi[0]} is set only by mpirun, and srun starts this step.",
-                    "Take $SLURM_PROCID, $SLURM_LOCALID and $SLURM_NTASKS.",
-                    word.at,
-                )
-                break
-
-
 RULES: tuple[Rule, ...] = (
     rank_set_in_batch,
     rank_expanded_in_batch,
-    backslash_in_single_quotes,
     container_variable_outside,
-    activation_of_other_image,
-    ranks_of_other_launcher,
 )

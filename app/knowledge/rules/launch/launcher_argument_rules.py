@@ -179,28 +179,6 @@ def no_node_rank(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "node-rank-of-task",
-    "warning",
-    "a node's rank from the task's number",
-    why="$SLURM_PROCID counts tasks and $SLURM_NODEID nodes. They agree with one task a node only.",
-    source="srun(1), output environment variables",
-)
-def node_rank_of_task(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `--node_rank $SLURM_PROCID` with several tasks on a node."""
-    for step in _spanning(job, "torchrun", "accelerate"):
-        option = step.launcher_options.get("node-rank", "machine-rank")
-        value = (option.value or "") if option else ""
-        tasks = tasks_per_node_of(job, step)
-        if option and "SLURM_PROCID" in value and tasks and tasks > 1:
-            yield Hit(
-                f"$SLURM_PROCID counts {tasks} tasks on each node, so that it is not the node's "
-                "number.",
-                "Write $SLURM_NODEID.",
-                option.at if option.at.line else step.at,
-            )
-
-
-@rule(
     "accelerate-processes",
     "error",
     "accelerate with one node's number of ranks as the total",
@@ -286,7 +264,6 @@ RULES: tuple[Rule, ...] = (
     launcher_nodes_missing,
     torchrun_processes,
     no_node_rank,
-    node_rank_of_task,
     accelerate_processes,
     deepspeed_nodes,
     hostfile_without_slots,

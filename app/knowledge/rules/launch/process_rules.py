@@ -10,7 +10,6 @@ from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     nodes_of,
     starts_one_rank_each,
-    tasks_of,
     tasks_per_node_of,
 )
 from lumitui.remote.site.profile import Site
@@ -210,30 +209,6 @@ def deepspeed_hostfile(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-@rule(
-    "one-log-for-all-tasks",
-    "warning",
-    "a file that every task of a step writes",
-    why="All tasks open the file at once and empty it; what is left are parts of lines of some.",
-    source="srun(1) --output, %t; bash(1) redirection",
-)
-def one_log_for_all_tasks(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `srun bash -c 'python train.py > train.log'`."""
-    for step in job.steps:
-        tasks = tasks_of(job, step)
-        if not step.srun or not tasks or tasks < 2:
-            continue
-        for text in step.shells:
-            for found in re.finditer(r"(?<![>&\d])(?:&|[12])?>{1,2}\s*([^\s;&|'\"]+)", text.text):
-                name = found[1]
-                if "$" not in name and not name.startswith(("/dev/", "&")):
-                    yield Hit(
-                        f"All {tasks} tasks write {name}, so that their lines are mixed or lost.",
-                        f"Write one file for each: {name}.$SLURM_PROCID, or srun --output with %t.",
-                        text.at,
-                    )
-
-
 RULES: tuple[Rule, ...] = (
     launcher_tasks,
     more_tasks_than_gpus,
@@ -242,5 +217,4 @@ RULES: tuple[Rule, ...] = (
     mpirun_count,
     launcher_of_site,
     deepspeed_hostfile,
-    one_log_for_all_tasks,
 )

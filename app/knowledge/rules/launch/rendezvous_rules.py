@@ -120,65 +120,6 @@ def local_address(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "fixed-address",
-    "warning",
-    "an address that is written down",
-    why="Slurm chooses the nodes; the one that is named is seldom among them.",
-    source=_ADDRESS,
-)
-def fixed_address(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `MASTER_ADDR=nid005012`."""
-    for variable in _addresses(job):
-        if re.fullmatch(r"[\w.-]+", variable.value) and not _LOCAL.match(variable.value):
-            yield Hit(
-                f"{variable.name} is always {variable.value}, whichever nodes the job gets.",
-                f"Take the first node: {variable.name}={_FIRST_HOST}.",
-                variable.at,
-            )
-
-
-@rule(
-    "address-of-ethernet",
-    "warning",
-    "an address from `hostname -I`",
-    why="The first address of a node is often that of an Ethernet for administration, which "
-    "other nodes cannot reach.",
-    source="deepspeed issues 826 and 5136; CSCfi/pytorch-ddp-examples e6992d8",
-)
-def address_of_ethernet(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `MASTER_ADDR=$(hostname -I | awk '{print $1}')`."""
-    for variable in _addresses(job):
-        found = re.search(r"hostname\s+(-I|--all-ip-addresses)", variable.value)
-        slingshot = site.environment.get("NCCL_SOCKET_IFNAME", "").startswith("hsn")
-        if found and _spans(job):
-            yield Hit(
-                f"`hostname {found[1]}` gives the node's first address, which other nodes often "
-                "cannot reach.",
-                f"Take the name: {variable.name}={_FIRST_HOST}.",
-                variable.at,
-                severity="note" if slingshot else None,  # its cards come first in the list
-            )
-
-
-@rule(
-    "nodelist-as-address",
-    "error",
-    "a list of nodes as one address",
-    why="Slurm shortens the list, like nid[001-002], and no machine is called so.",
-    source="scontrol(1) show hostnames",
-)
-def nodelist_as_address(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `MASTER_ADDR=$SLURM_JOB_NODELIST`."""
-    for variable in _addresses(job):
-        if job.nodes > 1 and re.fullmatch(r"\$\{?SLURM_(JOB_)?NODELIST(%%,\*)?\}?", variable.value):
-            yield Hit(
-                f"With {job.nodes} nodes {variable.name} is a list like nid[001-002], and no name.",
-                f"Take the first of it: {variable.name}={_FIRST_HOST}.",
-                variable.at,
-            )
-
-
-@rule(
     "missing-rendezvous",
     "error",
     "ranks that get their number, but no rendezvous address",
@@ -253,9 +194,6 @@ RULES: tuple[Rule, ...] = (
     address_of_each_node,
     scontrol_in_container,
     local_address,
-    fixed_address,
-    address_of_ethernet,
-    nodelist_as_address,
     missing_rendezvous,
     rendezvous_missing,
     world_size,

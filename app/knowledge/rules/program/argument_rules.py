@@ -122,43 +122,9 @@ def _one_device(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "argument-value",
-    "warning",
-    "a value that is no number, for an argument that takes one",
-    why="argparse turns the value into a number before the program begins, and ends with exit code "
-    "2 where it cannot: int() takes neither 1e6 nor 0.5.",
-    source="docs.python.org, argparse: type",
+RULES: tuple[Rule, ...] = (
+    _unknown,
+    _several,
+    _one_device,
 )
-def _value(job: Job, site: Site) -> Iterator[Hit]:
-    kinds = {"int": (int, "a whole number"), "float": (float, "a number")}
-    for run in runs(job):
-        if options_of(run) is None:
-            continue
-        for _program, call in run.calls("add_argument"):
-            kind, several = call.get("type"), call.get("nargs") or call.get("action")
-            flags = [str(one.value) for one in call.arguments if not one.name]
-            names = [flag.lstrip("-").replace("-", "_") for flag in flags if flag[:1] == "-"]
-            given = run.given(*names)
-            if kind is None or kind.text not in kinds or several or not given or not given.value:
-                continue
-            make, what = kinds[kind.text]
-            if "$" not in given.value and not _makes(make, given.value):
-                yield Hit(
-                    f"{flags[-1]} takes {what} (type={kind.text}), and '{given.value}' ends each "
-                    "rank with exit code 2.",
-                    f"Write {what} in full.",
-                    given.at,
-                )
-
-
-def _makes(make: type[int] | type[float], text: str) -> bool:
-    try:
-        make(text)
-    except ValueError:
-        return False
-    return True
-
-
-RULES: tuple[Rule, ...] = (_unknown, _several, _one_device, _value)
 """Every rule of this subject."""

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.program_facts import Call, Role
 from lumitui.app.knowledge.program.step_program import Run, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
@@ -12,7 +11,6 @@ from lumitui.remote.site.profile import Site
 
 _TORCH = "docs.pytorch.org/tutorials/intermediate/ddp_tutorial"
 _TAKES_DEVICE = ("set_device", "device", "to", "cuda", "DistributedDataParallel")
-_NVIDIA = ("pynvml", "nvidia.dali", "tensorrt", "torch_tensorrt", "cuda.bindings", "cudf", "cuml")
 _CURRENT = re.compile(r"^['\"]cuda['\"]")
 _FIRST = re.compile(r"['\"]cuda:0['\"]")
 
@@ -143,33 +141,6 @@ def _knows_its_gpu(run: Run) -> bool:
 
 
 @rule(
-    "visible-devices-in-program",
-    "error",
-    "a fixed list of visible GPUs in a program of several ranks",
-    why="The program hides GPUs that the job pays for, from every rank of the node alike.",
-    source="docs.nvidia.com/cuda, CUDA_VISIBLE_DEVICES; rocm.docs.amd.com, GPU isolation",
-)
-def _visible(job: Job, site: Site) -> Iterator[Hit]:
-    per_node = job.rank.per_node or 1
-    if per_node < 2:
-        return
-    names = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-    for run in runs(job):
-        for one in run.environment(*names):
-            value = run.value(one.value)
-            if not isinstance(value, str | int) or one.guards:
-                continue
-            count = len([part for part in str(value).split(",") if part.strip()])
-            if count < per_node:
-                yield Hit(
-                    f"{one.at.file} shows {count} GPU{'s' * (count != 1)} ({value}) to each of the "
-                    f"{per_node} ranks of a node.",
-                    "Remove the line: Slurm and the launcher say what a rank sees.",
-                    one.at,
-                )
-
-
-@rule(
     "data-parallel",
     "warning",
     "DataParallel in a job of several ranks",
@@ -189,97 +160,10 @@ def _data_parallel(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "affinity-in-program",
-    "warning",
-    "a program that sets its own cores",
-    why="The program's list of cores replaces the masks of Slurm or torchrun, or fails "
-    "where the job does not own these cores.",
-    source="LUMI-AI-Guide pull request 100; docs.lumi-supercomputer.eu, distribution and binding",
-)
-def _affinity(job: Job, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        srun = run.step.srun
-        bound = srun.value("cpu-bind") if srun else None
-        numa = run.step.launcher_options.has("numa-binding")
-        masks = bound is not None and ("mask" in bound or "map" in bound)
-        name = job.resources.partition or ""
-        partition = site.partitions.get(name)
-        shared = (
-            partition is not None
-            and partition.allocation == "shared"
-            and not job.resources.exclusive
-            and not partition.whole_when_full
-        )
-        if not (masks or numa or shared):
-            continue
-        for program, call in run.calls("cpu_affinity", "os.sched_setaffinity"):
-            if not call.arguments:
-                continue
-            also = "srun's masks do" if masks else "torchrun's --numa-binding does"
-            message = (
-                f"{program.file} sets its cores itself, and {also}, too: the later one wins."
-                if masks or numa
-                else f"{program.file} sets its cores itself, and a job in {name} owns only some "
-                "cores of a node: the call fails where a core is not the job's."
-            )
-            yield Hit(message, "Remove the call: let Slurm or torchrun bind the ranks.", call.at)
-
-
-@rule(
-    "device-map",
-    "warning",
-    "a model spread over all GPUs by each of several ranks",
-    why='device_map="auto" spreads one copy over all GPUs that a process sees. Each rank does so '
-    "with its own copy: the memory of each GPU is used as often as the node has ranks.",
-    source="huggingface.co/docs/accelerate, Big Model Inference: device_map",
-)
-def _map(job: Job, site: Site) -> Iterator[Hit]:
-    if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus == "one":
-        return
-    for run in runs(job):
-        for program, call in run.calls("from_pretrained"):
-            where = call.get("device_map")
-            if where is not None and where.value in ("auto", "balanced", "sequential"):
-                yield Hit(
-                    f'{program.file} spreads the model over all GPUs, device_map="{where.value}", '
-                    f"in each of {job.rank.per_node} ranks of a node.",
-                    "Leave device_map out where ranks share the data; keep it for one process.",
-                    call.at,
-                )
-
-
-@rule(
-    "package-of-other-gpus",
-    "warning",
-    "a package for NVIDIA's GPUs on AMD's",
-    why="It calls NVIDIA's driver or compiler, which these nodes do not have, and fails when it is "
-    "imported or first used.",
-    source="the site's profile, node.gpu_vendor; docs.nvidia.com",
-)
-def _package(job: Job, site: Site) -> Iterator[Hit]:
-    if site.node.gpu_vendor != "amd":
-        return
-    for run in runs(job):
-        for program in run.files:
-            names = [name for name in _NVIDIA if program.needs_any(name)]
-            if names:
-                yield Hit(
-                    f"{program.file} imports {names[0]}, which needs an NVIDIA GPU, and "
-                    f"{site.name} has AMD's.",
-                    "Use what has a version for ROCm, or leave it out there.",
-                    Position(1, 1, file=program.file),
-                )
-
-
 RULES: tuple[Rule, ...] = (
     _rank_as_device,
     _one_gpu,
     _no_own_gpu,
-    _visible,
     _data_parallel,
-    _affinity,
-    _map,
-    _package,
 )
 """Every rule of this subject."""

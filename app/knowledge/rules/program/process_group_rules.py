@@ -120,35 +120,9 @@ def _master(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "port-in-program",
-    "warning",
-    "a fixed port in the program, on nodes that others use",
-    why="Two jobs on one node cannot listen on one port: the second ends with `Address already in "
-    "use`, or joins the first.",
-    source="LUMI-AI-Guide: port from the job's id; github.com/pytorch/pytorch/issues/73656",
-)
-def _port(job: Job, site: Site) -> Iterator[Hit]:
-    partition = site.partitions.get(job.resources.partition or "")
-    shared = partition is not None and partition.allocation == "shared"
-    if job.resources.exclusive or not (shared or job.resources.array):
-        return
-    for run in runs(job):
-        for one in run.environment("MASTER_PORT"):
-            if one.value.constant and not one.guards:
-                where = "an array" if job.resources.array else job.resources.partition
-                yield Hit(
-                    f"{one.at.file} always takes port {one.value.value}, which another job on the "
-                    f"node may have: jobs of {where} share nodes.",
-                    'Set MASTER_PORT in the job script: "1${SLURM_JOB_ID: -4}".',
-                    one.at,
-                )
-
-
 RULES: tuple[Rule, ...] = (
     _spawn,
     _world,
     _master,
-    _port,
 )
 """Every rule of this subject."""

@@ -60,33 +60,6 @@ def _all_ranks(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "load-without-map",
-    "warning",
-    "a checkpoint that every rank loads to the GPU that wrote it",
-    why="Tensors come back to the GPU they were saved from: all ranks of a node load theirs into "
-    "the memory of GPU 0.",
-    source="docs.pytorch.org, torch.load: map_location",
-)
-def _load(job: Job, site: Site) -> Iterator[Hit]:
-    if (job.rank.per_node or 1) < 2 or site.node.on_cpu or job.rank.visible_gpus == "one":
-        return
-    for run in runs(job):
-        for program, call in run.calls("torch.load"):
-            plain = call.get("map_location", 1) is None and not call.open and run.by_hand
-            other = any(
-                one.function == call.function and one.get("map_location", 1)
-                for one in program.named("torch.load")
-            )
-            if plain and not other and program.reach(call) not in ("one", "local"):
-                yield Hit(
-                    f"{program.file} loads a checkpoint without map_location: all "
-                    f"{job.rank.per_node} ranks of a node load it into the memory of GPU 0.",
-                    'Write torch.load(path, map_location="cpu").',
-                    call.at,
-                )
-
-
 def _trains(run: Run) -> bool:
     return run.has("backward") and run.has("step")
 
@@ -144,93 +117,9 @@ def _again(program: Program, call: Call) -> bool:
     return program.in_loop(call) or (bool(call.function) and program.reach(call) == "unknown")
 
 
-@rule(
-    "signal-unhandled",
-    "warning",
-    "a signal before the time limit that ends the program",
-    why="A process that does not handle SIGUSR1 is ended by it: the job stops before its limit, "
-    "without a checkpoint.",
-    source="slurm.schedmd.com/sbatch.html, --signal; man 7 signal: SIGUSR1 terminates",
+RULES: tuple[Rule, ...] = (
+    _all_ranks,
+    _no_checkpoint,
+    _at_the_end,
 )
-def _signal(job: Job, site: Site) -> Iterator[Hit]:
-    given = job.options.get("signal")
-    text = given.value if given else None
-    if given is None or not text or text.upper().startswith(("B:", "RB:", "BR:")):
-        return
-    name = text.partition(":")[2] if text.upper().startswith("R:") else text
-    name = name.partition("@")[0].upper().removeprefix("SIG")
-    if name not in ("USR1", "USR2", "10", "12"):
-        return
-    for run in runs(job):
-        handled = run.has("signal.signal", "signal.sigwait", "add_signal_handler", "set_wakeup_fd")
-        if handled or run.lightning or not run.closed or run.uses("submitit"):
-            continue
-        # The Trainer of transformers handles none of them either (trainer.py has no handler).
-        yield Hit(
-            f"--signal={text} reaches {run.program.file}, which does not handle it: the signal "
-            "ends every rank without a checkpoint.",
-            f"Handle it with signal.signal(signal.SIG{name}, …), or leave --signal out."
-            if not name.isdigit()
-            else "Handle it with signal.signal, or leave --signal out.",
-            given.at,
-        )
-
-
-@rule(
-    "folder-race",
-    "warning",
-    "a folder that all ranks make at once",
-    why="All ranks see that it is not there, one makes it, and the others end with "
-    "FileExistsError.",
-    source="docs.python.org, os.makedirs: exist_ok",
-)
-def _folder(job: Job, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        if run.world < 2 or not run.knows_ranks:
-            continue
-        for program, call in run.calls("os.makedirs", "os.mkdir"):
-            tried = any(guard.text == "try" for guard in call.guards)
-            named = any("rank" in one.text or one.mentions for one in call.arguments)
-            if (
-                program.reach(call) == "all"
-                and not call.get("exist_ok", 2)
-                and not (tried or named)
-            ):
-                yield Hit(
-                    f"All {run.world} ranks make the same folder in {program.file}: all but one "
-                    "end with FileExistsError, where they meet.",
-                    "Write os.makedirs(path, exist_ok=True).",
-                    call.at,
-                )
-
-
-@rule(
-    "checkpoints-off",
-    "warning",
-    "a framework whose checkpoints are turned off in a long training",
-    why="A node that fails or a time limit that is reached ends the job, and everything is lost.",
-    source="huggingface.co/docs/transformers, save_strategy; lightning.ai, enable_checkpointing",
-)
-def _off(job: Job, site: Site) -> Iterator[Hit]:
-    seconds = job.resources.seconds or 0
-    if seconds < _LONG:
-        return
-    for run in runs(job):
-        for program, call in run.calls("TrainingArguments", "SFTConfig", "Trainer"):
-            strategy, enabled = call.get("save_strategy"), call.get("enable_checkpointing")
-            option = ""
-            if strategy is not None and strategy.value == "no":
-                option = 'save_strategy="no"'
-            elif run.lightning and enabled is not None and enabled.value is False:
-                option = "enable_checkpointing=False"
-            if option and not run.has(*_SAVES):
-                yield Hit(
-                    f"{program.file} says {option}, and the job may run for {seconds / 3600:g} "
-                    "hours: if a node fails, all is lost.",
-                    "Leave it out, and give a number of steps between checkpoints.",
-                    call.at,
-                )
-
-
-RULES: tuple[Rule, ...] = (_all_ranks, _load, _no_checkpoint, _at_the_end, _signal, _folder, _off)
 """Every rule of this subject."""

@@ -13,7 +13,6 @@ from lumitui.app.knowledge.site_facts.allocation import (
     gpus_of_node,
     is_exclusive,
     queue_of,
-    severity_since,
     whole_nodes,
 )
 from lumitui.remote.site.profile import Site
@@ -211,48 +210,6 @@ def _workers(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-@rule(
-    "hint-on-srun",
-    "warning",
-    "--hint=multithread at srun alone",
-    why="sbatch then counts cores and srun counts hardware threads, so that the step asks for "
-    "other "
-    "CPUs than the job has.",
-    source="LUMI-training-materials 2day-20260422/201-Slurm",
-)
-def _hint(job: Job, site: Site) -> Iterator[Hit]:
-    if site.node.threads_per_core < 2 or job.options.has("hint"):
-        return
-    for step in job.steps:
-        option = step.srun.get("hint") if step.srun else None
-        if option is not None and option.value == "multithread":
-            yield Hit(
-                "srun is told --hint=multithread, and sbatch is not: the two count CPUs "
-                "differently.",
-                "Write #SBATCH --hint=multithread, and leave it out at srun.",
-                option.at,
-            )
-
-
-@rule(
-    "hint-and-sockets",
-    "error",
-    "--hint beside --cores-per-socket or --sockets-per-node",
-    why="From 25.11 on Slurm refuses the two together: both say which cores of a node a job gets.",
-    source="Slurm 25.11, CHANGELOG; sbatch(1) --hint",
-)
-def _hint_and_sockets(job: Job, site: Site) -> Iterator[Hit]:
-    for options in (job.options, *(step.srun for step in job.steps if step.srun is not None)):
-        option = options.get("cores-per-socket", "sockets-per-node")
-        if option is not None and options.has("hint"):
-            yield Hit(
-                f"--{option.name} stands beside --hint, which Slurm refuses from 25.11 on.",
-                "Keep one of them.",
-                option.at,
-                severity=severity_since(site, (25, 11)),
-            )
-
-
 RULES: tuple[Rule, ...] = (
     _cores,
     _fixed,
@@ -260,7 +217,5 @@ RULES: tuple[Rule, ...] = (
     _idle,
     _threads_of_rank,
     _workers,
-    _hint,
-    _hint_and_sockets,
 )
 """Cores and threads."""

@@ -8,7 +8,7 @@ from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Hit, Rule, rule
-from lumitui.app.knowledge.rules.phrases import one_of, removal, rewrite, some
+from lumitui.app.knowledge.rules.phrases import one_of, rewrite
 from lumitui.app.knowledge.site_facts.allocation import (
     asks_for_gpus,
     gpu_option,
@@ -53,67 +53,6 @@ def _missing(job: Job, site: Site) -> Iterator[Hit]:
             f"Write #SBATCH {right}.",
             at,
             severity="warning",
-        )
-
-
-@rule(
-    "gpus-total",
-    "warning",
-    "a total number of GPUs for several nodes",
-    why="Slurm may spread them unevenly: eight GPUs on two nodes were split into seven and one. "
-    "The "
-    "number does not follow --nodes either.",
-    source="LUMI-training-materials 2day-20260422/201-Slurm",
-)
-def _total(job: Job, site: Site) -> Iterator[Hit]:
-    option, total = job.options.get("gpus"), job.options.number("gpus")
-    if option is None or total is None or job.nodes < 2 or job.options.has("gpus-per-node"):
-        return
-    if total == job.nodes * site.node.gpus and job.options.has("nodes"):
-        return  # whole nodes can have them in one way only
-    each = max(1, min(total // job.nodes, site.node.gpus))
-    right = site.gpu_request.format(gpus=each) if site.gpu_request else f"--gpus-per-node={each}"
-    ranks = job.options.number("ntasks-per-node")
-    # Another number of GPUs, or of tasks for them, is a change that only the person can decide.
-    same = each * job.nodes == total and ranks in (None, 1, each)
-    yield Hit(
-        f"--gpus={total} is the total of {some(job.nodes, 'node')}, which Slurm may spread "
-        "unevenly.",
-        f"Write {right} in its place.",
-        option.at,
-        rewrite(option, right) if same else None,
-    )
-
-
-@rule(
-    "gpu-requests-differ",
-    "error",
-    "two requests for GPUs that do not say the same",
-    why="sbatch refuses the job, or one of the two counts and the other does not.",
-    source="sbatch(1) --gres, --gpus, --gpus-per-node",
-)
-def _differ(job: Job, site: Site) -> Iterator[Hit]:
-    per_node = job.options.get("gpus-per-node")
-    gres = next((one for one in reversed(job.options.all) if _gres_count(one) is not None), None)
-    total = job.options.get("gpus")
-    each, from_gres = _count(per_node), _gres_count(gres) if gres else None
-    if each is not None and from_gres is not None and each != from_gres and gres and per_node:
-        yield Hit(
-            f"--gpus-per-node asks for {each} GPUs and --gres for {from_gres}.",
-            "Keep one of them.",
-            gres.at,
-        )
-    asked = each if each is not None else from_gres
-    in_all = _count(total)
-    if asked is None or in_all is None or total is None or job.resources.nodes is None:
-        return
-    if in_all != asked * job.resources.nodes:
-        yield Hit(
-            f"--gpus={in_all} is the total of the job, and {some(job.resources.nodes, 'node')} "
-            "with "
-            f"{asked} GPUs each have {asked * job.resources.nodes}.",
-            "Remove --gpus.",
-            total.at,
         )
 
 
@@ -201,58 +140,6 @@ def _request(job: Job, site: Site) -> str:
     return (queue.partition.gpu_request if queue else None) or site.gpu_request
 
 
-@rule(
-    "gres-untyped",
-    "note",
-    "GPUs without the type that the site's documents name",
-    why="Where nodes have whole GPUs and slices of GPUs, Slurm may give either.",
-    source="csc-user-guide, ml-multi.md and batch-job-partitions.md",
-)
-def _untyped(job: Job, site: Site) -> Iterator[Hit]:
-    option, request = gpu_option(job), _request(job, site)
-    if (
-        option is None
-        or option.name != "gres"
-        or _type(option)
-        or not re.search(r"gpu:[A-Za-z]", request)
-    ):
-        return
-    right = request.format(gpus=_gres_count(option) or 1)
-    yield Hit(
-        f"--gres={option.value} names no type of GPU.",
-        f"Write {right}.",
-        option.at,
-        rewrite(option, right) if "," not in (option.value or "") else None,
-        severity="warning" if len(site.node.gres_types) > 1 else None,
-    )
-
-
-_MODEL = re.compile(r"\b(gpu\d+|[kpvahl]\d{2,3}s?|rtx\w*|mi\d{3}\w*|gh\d{3}|volta|ampere|hopper)\b")
-
-
-@rule(
-    "constraint-gpu",
-    "warning",
-    "a constraint that names GPUs of another machine",
-    why="sbatch refuses a feature that no node has: `Invalid feature specification`.",
-    source="sbatch(1) --constraint; PrincetonUniversity/multi_gpu_training, gpu80",
-)
-def _constraint(job: Job, site: Site) -> Iterator[Hit]:
-    option = job.options.get("constraint")
-    if option is None or not option.value or site.node.on_cpu:
-        return
-    named = _MODEL.search(option.value.lower())
-    here = f"{site.node.gpu} {' '.join(site.node.gres_types)}".lower()
-    if named and named[1] not in here:
-        yield Hit(
-            f"--constraint={option.value} asks for nodes of another machine: those of {site.name} "
-            f"have {site.node.gpu}.",
-            "Remove --constraint.",
-            option.at,
-            removal(job, option),
-        )
-
-
 def _disk(option: Option) -> tuple[str, int | None] | None:
     """Return the name and size of a disk that a `--gres` asks for; None: it asks for none."""
     for part in (option.value or "").split(",") if option.name == "gres" else ():
@@ -332,12 +219,8 @@ def _disk_unasked(job: Job, site: Site) -> Iterator[Hit]:
 
 RULES: tuple[Rule, ...] = (
     _missing,
-    _total,
-    _differ,
     _both,
     _wrong_type,
-    _untyped,
-    _constraint,
     _no_disk,
     _big_disk,
     _disk_unasked,

@@ -37,27 +37,6 @@ def asked_gib(job: Job, site: Site) -> float | None:
 
 
 @rule(
-    "memory-options",
-    "error",
-    "two options that ask for memory",
-    why="sbatch refuses the job: `--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive`.",
-    source="sbatch(1) --mem; tried with sbatch of Slurm 24.11",
-)
-def _several(job: Job, site: Site) -> Iterator[Hit]:
-    given = [option for name in MEMORY if (option := job.options.get(name))]
-    if len(given) > 1:
-        given.sort(key=lambda option: option.at)
-        yield Hit(
-            f"The job asks for memory by {' and by '.join(f'--{each.name}' for each in given)}, "
-            "and "
-            "sbatch takes one of them.",
-            f"Remove --{given[-1].name}, or the other one.",
-            given[-1].at,
-            removal(job, given[-1]),
-        )
-
-
-@rule(
     "memory",
     "error",
     "more memory than a node has for jobs",
@@ -211,38 +190,12 @@ def _zero(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "memory-given",
-    "note",
-    "memory asked for where it comes with the GPUs",
-    why="The site gives each GPU its share of the memory. A number in the job is wrong when the "
-    "number of GPUs changes.",
-    source="the site's profile, memory_per_gpu; csc-user-guide, ml-multi.md",
-)
-def _given(job: Job, site: Site) -> Iterator[Hit]:
-    option, asked, gpus = memory_option(job), asked_gib(job, site), gpus_of_node(job)
-    if not site.memory_option or site.memory_per_gpu or site.scheduler != "slurm":
-        return
-    if option is None or asked is None or not gpus or queue_of(job, site) is None:
-        return
-    if asked <= site.node.memory_gib * gpus / site.node.gpus:
-        yield Hit(
-            f"The memory comes with the GPUs at {site.name}: about "
-            f"{site.node.memory_gib // site.node.gpus} GiB with each.",
-            f"Remove --{option.name}.",
-            option.at,
-            removal(job, option),
-        )
-
-
 RULES: tuple[Rule, ...] = (
-    _several,
     _too_much,
     _refused,
     _unit,
     _format,
     _missing,
     _zero,
-    _given,
 )
 """Memory."""

@@ -250,35 +250,6 @@ def _reservation(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-_KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer", "expand")
-_JOBS = re.compile(r"(:[0-9$][\w${}]*(_[\d*]+)?(\+\d+)?)+")
-
-
-@rule(
-    "dependency",
-    "error",
-    "a dependency that Slurm cannot read",
-    why="sbatch refuses it: `Job dependency problem`.",
-    source="sbatch(1) --dependency",
-)
-def _dependency(job: Job, site: Site) -> Iterator[Hit]:
-    option = job.options.get("dependency")
-    if option is None or not option.value:
-        return
-    for part in re.split(r"[,?]", option.value):
-        kind, rest = re.match(r"([^:=]*)(.*)", part, re.DOTALL).groups()  # type: ignore[union-attr]
-        if (kind == "singleton" and not rest) or (kind in _KINDS and _JOBS.fullmatch(rest)):
-            continue
-        if part.startswith("$"):
-            continue
-        meant = nearest(kind.replace("_", "").replace("-", ""), (*_KINDS, "singleton"))
-        yield Hit(
-            f"Slurm cannot read the dependency {part!r}.",
-            f"Write it like --dependency={meant if meant in _KINDS else 'afterok'}:JOBID.",
-            option.at,
-        )
-
-
 RULES: tuple[Rule, ...] = (
     _retired,
     _account,
@@ -289,6 +260,5 @@ RULES: tuple[Rule, ...] = (
     _qos_partition,
     _access,
     _reservation,
-    _dependency,
 )
 """Where it goes."""

@@ -51,27 +51,6 @@ def _kinds(option: Option) -> set[str]:
 
 
 @rule(
-    "nodes-range",
-    "warning",
-    "a range of nodes",
-    why="Slurm chooses any number in the range, so that the number of ranks, the global batch "
-    "and the "
-    "learning rate differ from one job to the next.",
-    source="sbatch(1) --nodes",
-)
-def _range(job: Job, site: Site) -> Iterator[Hit]:
-    option = job.options.get("nodes")
-    first, dash, last = (option.value or "").partition("-") if option else ("", "", "")
-    if option is not None and dash and first != last:
-        yield Hit(
-            f"--nodes={option.value} gives the job any number of nodes from {first} to {last}.",
-            f"Write one number, like --nodes={last}.",
-            option.at,
-            rewrite(option, f"--nodes={last}"),
-        )
-
-
-@rule(
     "tasks-conflict",
     "warning",
     "numbers of tasks that do not fit each other",
@@ -92,28 +71,6 @@ def _conflict(job: Job, site: Site) -> Iterator[Hit]:
             "Remove --ntasks: nodes and tasks per node say it all.",
             option.at,
             removal(job, option),
-        )
-
-
-@rule(
-    "tasks-uneven",
-    "warning",
-    "tasks that do not divide by the nodes",
-    why="Some nodes get more ranks than others, so that ranks share a GPU or GPUs stay idle.",
-    source="sbatch(1) --ntasks; pytorch, DistributedDataParallel",
-)
-def _uneven(job: Job, site: Site) -> Iterator[Hit]:
-    total, nodes = job.options.number("ntasks"), job.options.number("nodes")
-    option = job.options.get("ntasks")
-    if option is None or not total or not nodes or job.options.has("ntasks-per-node"):
-        return
-    if total % nodes:
-        yield Hit(
-            f"{some(total, 'task')} do not divide by {some(nodes, 'node')}: some nodes get more "
-            "ranks than others.",
-            f"Write --ntasks-per-node={max(1, total // nodes)} in its place.",
-            option.at,
-            rewrite(option, f"--ntasks-per-node={max(1, total // nodes)}"),
         )
 
 
@@ -150,5 +107,5 @@ def _total(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-RULES: tuple[Rule, ...] = (_twice, _range, _conflict, _uneven, _total)
+RULES: tuple[Rule, ...] = (_twice, _conflict, _total)
 """Nodes and tasks."""

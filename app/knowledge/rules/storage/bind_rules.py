@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.model.steps import ContainerCall
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.site_places import generation_of, has_unknown_sources
 from lumitui.remote.site.container import Container
@@ -28,14 +27,6 @@ def _modules_of(container: Container) -> set[str]:
 
 def _loaded(job: Job) -> set[str]:
     return {name.partition("/")[0] for name in job.modules}
-
-
-def _bound(job: Job, call: ContainerCall) -> list[str]:
-    """Return the folders that a call sees by its binds: their places inside."""
-    texts = [word.known for word in call.binds]
-    texts += [item.value for item in job.settings(*_BIND_VARIABLES)]
-    places = [part for text in texts for part in text.split(",") if part]
-    return [part.split(":")[1] if ":" in part else part for part in places]
 
 
 @rule(
@@ -110,69 +101,7 @@ def no_binds(job: Job, site: Site) -> Iterator[Hit]:
             return
 
 
-@rule(
-    "unbound-path",
-    "error",
-    "a path that the container does not see",
-    why="Only what -B names is there, besides home and the current folder: the program ends with "
-    "`No such file or directory`.",
-    source="singularity exec(1) --bind",
-)
-def unbound_path(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `--data /scratch/…` with `-B /project` alone."""
-    if has_unknown_sources(job):
-        return
-    for step in job.training:
-        call = step.container
-        if (
-            call is None
-            or not call.binds
-            or job.modules
-            or call.program not in ("singularity", "apptainer")
-        ):
-            continue
-        seen = _bound(job, call)
-        if any("$" in place for place in seen):
-            continue
-        for word in step.arguments:
-            path = word.known.rpartition("=")[2]
-            if not _SHARED.match(path):
-                continue
-            if not any(path == place or path.startswith(place.rstrip("/") + "/")
-                       for place in seen):  # fmt: skip
-                yield Hit(
-                    f"The container does not see {path}: its binds are {', '.join(seen)}.",
-                    f"Add -B /{path.split('/')[1]}.",
-                    word.at,
-                )
-                break
-
-
-@rule(
-    "squashed-bind",
-    "error",
-    "a squashed environment that is bound as a file",
-    why="Without :image-src=/ that place holds the file itself, and not the folder with Python.",
-    source="LUMI-AI-Guide, 02-setting-up-environment; singularity exec(1) --bind",
-)
-def squashed_bind(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `-B env.sqsh:/user-software`."""
-    for step in job.steps:
-        for word in step.container.binds if step.container else ():
-            for part in word.known.split(","):
-                source = part.split(":")[0]
-                if re.search(r"\.(sqsh|sqfs|squashfs)$", source) and "image-src" not in part:
-                    yield Hit(
-                        f"{source.rpartition('/')[2]} is bound as a file, and not as the folder "
-                        "that is in it.",
-                        f"Write {part}:image-src=/.",
-                        word.at,
-                    )
-
-
 RULES: tuple[Rule, ...] = (
     modules_of_other_generation,
     no_binds,
-    unbound_path,
-    squashed_bind,
 )

@@ -20,8 +20,6 @@ _HOME = re.compile(
 _RESULTS = re.compile(
     r"^--?(output|out|save|checkpoint|ckpt|results?|log|work|run)s?([_-]?(dir|path|folder|to))?$"
 )
-_WRITTEN = re.compile(r"_HOME$|CACHE|OUTPUT|CHECKPOINT|CKPT|SAVE|LOG_?DIR|RESULT|WANDB_DIR")
-_READ = re.compile(r"LOAD|INIT|PRETRAINED|SOURCE|INPUT|RESUME|FROM")
 _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "gunzip", "dd")
 
 
@@ -133,27 +131,6 @@ def _place(job: Job, text: str) -> str:
 
 
 @rule(
-    "results-in-home",
-    "warning",
-    "checkpoints or results in home",
-    why="Home has a small quota. When it is full the save fails, and the hours since the last "
-    "one are lost.",
-    source="the sites' documents of storage",
-)
-def results_in_home(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `--output_dir $HOME/run`."""
-    for step in job.training:
-        for name, value, at in _named_values(job, step.arguments):
-            if _RESULTS.match(name) and _HOME.match(value):
-                yield Hit(
-                    f"{name} leads to {value}: home has a small quota.",
-                    f"Write to scratch: {work_folder(job, site)}.",
-                    at if at.line else step.at,
-                )
-                return
-
-
-@rule(
     "runs-in-home",
     "warning",
     "a job that works in home",
@@ -210,66 +187,9 @@ def outside_the_project(job: Job, site: Site) -> Iterator[Hit]:
                 return
 
 
-@rule(
-    "sync-deletes",
-    "error",
-    "rsync --delete into a folder that has more in it",
-    why="Everything there that is not in the source is removed: with home as the target that is "
-    "all of home.",
-    source="rsync(1) --delete",
-)
-def sync_deletes(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `rsync -a --delete code/ $HOME/`."""
-    for command in job.commands:
-        words = [word.text for word in command.words]
-        deletes = any(re.match(r"--del(ete)?(-\w+)?$", word) for word in words)
-        targets = [word for word in words if not word.startswith("-")]
-        target = targets[-1] if len(targets) > 1 else ""
-        place = target.partition(":")[2] if re.match(r"[\w.@-]+:", target) else target
-        root = re.fullmatch(r"(~|\$\{?HOME\}?|\.|/(users|home|scratch|project)/[^/]+)?/?", place)
-        if command.program == "rsync" and deletes and target and root:
-            yield Hit(
-                f"rsync removes everything in {target} that is not in {targets[0]}.",
-                "Name a folder of its own as the target, or leave out --delete.",
-                command.at,
-            )
-
-
-@rule(
-    "other-project",
-    "warning",
-    "results or caches in the folder of another project than the job's",
-    why="The files count against the other project's quota, and the job fails where its account "
-    "may not write there. It happens when a script is taken over and one of its places is "
-    "forgotten.",
-    source="the site's profile, account.pattern and work_root",
-)
-def other_project(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `HF_HOME=/scratch/project_462000000/hf` in a job of project_462000123."""
-    account = job.resources.account or ""
-    named = re.compile(site.account.pattern.removeprefix("^").removesuffix("$"))
-    if "{account}" not in site.work_root or named.fullmatch("folder") or not account:
-        return
-    places = [(item.name, item.value, item.at) for item in job.variables
-              if _WRITTEN.search(item.name) and not _READ.search(item.name)]  # fmt: skip
-    for step in job.training:
-        places += [each for each in _named_values(job, step.arguments) if _RESULTS.match(each[0])]
-    for name, value, at in places:
-        others = [part for part in value.split("/")[1:4] if named.fullmatch(part)]
-        if value.startswith("/") and others and others[0].lower() != account.lower():
-            yield Hit(
-                f"{name} leads to {others[0]}, and the job runs for {account}.",
-                f"Write {value.replace(others[0], account)}.",
-                at,
-            )
-
-
 RULES: tuple[Rule, ...] = (
     first_node_only,
     results_on_node,
-    results_in_home,
     runs_in_home,
     outside_the_project,
-    sync_deletes,
-    other_project,
 )

@@ -19,7 +19,6 @@ _OTHER_ARCHITECTURE = {
     "x86_64": re.compile(r"aarch64|arm64|(?<![a-z])sbsa(?![a-z])", re.IGNORECASE),
     "aarch64": re.compile(r"x86[_-]64|amd64|(?<![a-z])x64(?![a-z0-9])", re.IGNORECASE),
 }
-_COMMANDS = ("python", "python3", "bash", "sh", "torchrun", "deepspeed", "accelerate")
 
 
 def _calls(job: Job) -> Iterator[tuple[Step, ContainerCall, str]]:
@@ -160,31 +159,6 @@ def image_in_job(job: Job, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "no-image",
-    "error",
-    "a container call without an image",
-    why="Singularity takes the word behind the options for the image: "
-    "`could not open image …/python`.",
-    source=_CALL,
-)
-def no_image(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec python train.py`."""
-    for step, call, image in _calls(job):
-        if call.image is None and call.verb in ("exec", "run"):
-            yield Hit(
-                f"{call.program} {call.verb} is not told an image.",
-                f"Name it behind the options: {call.program} {call.verb} image.sif python ….",
-                call.at if call.at.line else step.at,
-            )
-        elif image in _COMMANDS and call.image is not None:
-            yield Hit(
-                f"{call.program} takes {image!r} for the image.",
-                f"Name the image in front of {image}.",
-                call.image.at if call.image.at.line else step.at,
-            )
-
-
-@rule(
     "python-forgotten",
     "error",
     "a Python file in a container call, without `python` before it",
@@ -219,55 +193,6 @@ def _follows_image(job: Job, step: Step, call: ContainerCall) -> bool:
 
 
 @rule(
-    "call-of-other-generation",
-    "note",
-    "an image that is called another way than its generation wants",
-    why="`run` executes the image's runscript, which sets its environment up, and `exec` does not.",
-    source="lumi-apptainer-bench, FINDINGS 2; the site's profile, containers.call",
-)
-def call_of_other_generation(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec` with an image whose runscript sets it up."""
-    for step, call, image in _calls(job):
-        generation = generation_of(image, site)
-        if generation is None or call.verb not in ("exec", "run"):
-            continue
-        name, container = generation
-        wanted = next((word for word in container.call if word in ("exec", "run")), call.verb)
-        if wanted == "run" and call.verb == "exec":
-            yield Hit(
-                f"`exec` leaves out the runscript of images of the generation {name}.",
-                f"Write {call.program} run.",
-                call.at if call.at.line else step.at,
-            )
-            return
-
-
-@rule(
-    "python-outside-image",
-    "warning",
-    "a program outside the image that the script names",
-    why="The node's own Python runs it, which is old and has no PyTorch.",
-    source="LUMI-training-materials, ai-20251008",
-)
-def python_outside_image(job: Job, site: Site) -> Iterator[Hit]:
-    """Find `srun python train.py` in a script that sets SIF=….sif."""
-    images = [item for item in job.variables if item.value.endswith(".sif")]
-    if job.images or not images:
-        return
-    wrapped = re.compile(r"SINGULARITY_CONTAINER|APPTAINER_CONTAINER|_SIF$|CONTAINER_IMAGE")
-    for step in job.training:
-        if step.python and step.container is None and not wrapped.search(images[0].name):
-            if any("activate" in word.text for item in job.commands for word in item.words):
-                return
-            yield Hit(
-                f"The script names the image {images[0].value.rpartition('/')[2]}, but the program "
-                "runs outside it.",
-                f"Write singularity exec ${images[0].name} in front of python.",
-                step.at,
-            )
-
-
-@rule(
     "environment-lost",
     "error",
     "a container that does not get the ranks' variables",
@@ -299,9 +224,6 @@ RULES: tuple[Rule, ...] = (
     image_of_other_gpus,
     image_of_other_processor,
     image_in_job,
-    no_image,
     python_forgotten,
-    call_of_other_generation,
-    python_outside_image,
     environment_lost,
 )

@@ -4,9 +4,7 @@ from lumitui.app.knowledge.rule import Rule
 from lumitui.app.knowledge.rules.training import (
     deepspeed_rules,
     lightning_rules,
-    model_size_rules,
     precision_rules,
-    rank_count_rules,
     zero_rules,
 )
 
@@ -14,8 +12,6 @@ RULES: tuple[Rule, ...] = (
     *precision_rules.RULES,
     *deepspeed_rules.RULES,
     *zero_rules.RULES,
-    *model_size_rules.RULES,
-    *rank_count_rules.RULES,
     *lightning_rules.RULES,
 )
 """From single numbers to whole frameworks."""

@@ -162,73 +162,9 @@ def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
                     )
 
 
-@rule(
-    "tf32-without-hardware",
-    "note",
-    "TF32 on GPUs that do not have it",
-    why="Only NVIDIA's Ampere and later have TF32. The switches have no effect elsewhere, and "
-    "transformers ends with an error.",
-    source=f"{_PROFILE}; docs.pytorch.org, TensorFloat-32; transformers, TrainingArguments.tf32",
+RULES: tuple[Rule, ...] = (
+    _bf16,
+    _both,
+    _doubtful,
 )
-def _tf32(job: Job, site: Site) -> Iterator[Hit]:
-    for use in _lacking("tf32", job, site):
-        if use.by == "switch":
-            yield Hit(
-                f"{use.words} allows TF32, which {site.node.gpu} does not have: the line has no "
-                "effect.",
-                "Take bf16 where the GPU has it to be faster.",
-                use.at,
-            )
-        else:
-            yield Hit(
-                f"{use.words} asks for TF32, which {site.node.gpu} does not have: transformers "
-                "ends with an error.",
-                "Leave it out, and take bf16 or fp16 to be faster.",
-                use.at,
-                severity="error",
-            )
-
-
-@rule(
-    "fp8-without-hardware",
-    "error",
-    "fp8 on GPUs that have no units for it",
-    why="Transformer Engine and PyTorch refuse fp8 on GPUs older than Hopper, Ada or MI300.",
-    source=f"{_PROFILE}; docs.nvidia.com, Transformer Engine: compute capability 8.9 and later",
-)
-def _fp8(job: Job, site: Site) -> Iterator[Hit]:
-    for use in _lacking("fp8", job, site):
-        yield Hit(
-            f"{use.words} asks for fp8, and {site.node.gpu} has no units for it: the program ends "
-            "with an error.",
-            "Take bf16 or fp16.",
-            use.at,
-        )
-
-
-@rule(
-    "fp16-without-scaler",
-    "warning",
-    "fp16 without a gradient scaler",
-    why="Small gradients become 0 in fp16: the training stands still, or its loss is NaN.",
-    source="docs.pytorch.org, Automatic Mixed Precision: gradient scaling",
-)
-def _scaler(job: Job, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        if run.has("GradScaler", "ShardedGradScaler") or not run.has("backward") or run.lightning:
-            continue
-        if run.trainer or run.uses("accelerate", "deepspeed") or not run.closed:
-            continue
-        for use in _uses(run):
-            if use.precision == "fp16" and use.by == "autocast":
-                yield Hit(
-                    f"{use.at.file} computes in fp16, {use.words}, without a GradScaler: small "
-                    "gradients become 0.",
-                    "Wrap backward and step in torch.amp.GradScaler, or take bf16.",
-                    use.at,
-                )
-                break
-
-
-RULES: tuple[Rule, ...] = (_bf16, _both, _doubtful, _tf32, _fp8, _scaler)
 """Every rule of this subject."""

@@ -34,18 +34,7 @@ def test_a_fault_has_its_line_and_nothing_else_is_said() -> None:
     program = read("import os\nprint(os.getcwd()\nx = 1\n")
     assert program.fault is not None
     assert program.fault.at.line == 2
-    assert not program.fault.python2
     assert program.calls == ()
-
-
-@pytest.mark.parametrize("line", ['print "loss", x', "except A, e:", "raise ValueError, 'x'"])
-def test_python_2_is_told_from_a_slip(line: str) -> None:
-    text = (
-        f"try:\n    pass\n{line}\n    pass\n" if line.startswith("except") else f"x = 1\n{line}\n"
-    )
-    fault = read_python(text, "old.py").fault
-    assert fault is not None
-    assert fault.python2
 
 
 @pytest.mark.parametrize(
@@ -225,9 +214,9 @@ def test_options_have_their_name_and_default() -> None:
         parser.add_argument("--num-workers", "-j", type=int, default=10)
         parser.add_argument("--amp", action="store_true")
         """)
-    assert [(one.name, one.default and one.default.value, one.flag) for one in program.options] == [
-        ("num_workers", 10, False),
-        ("amp", None, True),
+    assert [(one.name, one.default and one.default.value) for one in program.options] == [
+        ("num_workers", 10),
+        ("amp", None),
     ]
 
 

@@ -37,4 +37,4 @@ def test_no_rule_fails_without_a_site_and_most_speak() -> None:
         failed += [each.message for each in found if each.rule == RULE_FAILED]
         spoke |= {case.rule} & {each.rule for each in found}
     assert failed == []
-    assert len(spoke) > len({case.rule for case in _CASES}) // 2
+    assert len(spoke) > len({case.rule for case in _CASES if "sites/" not in case.module}) // 2
