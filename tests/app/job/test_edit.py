@@ -1,6 +1,7 @@
 """An edit of a job file changes one value: comments, order and all other lines stay."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from lumitui.app.job import examples
 from lumitui.app.job.edit import Value, set_value
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.yaml_document import Document
+from lumitui.remote.site.sites import BUILT_IN
 
 JOB = """# what it is for
 name: training   # a name
@@ -95,6 +97,28 @@ def test_what_cannot_be_edited_is_refused_and_says_where_to_do_it() -> None:
     assert set_value("{name: x}\n", ("nodes",), "2") == "{name: x, nodes: 2}\n"
     assert set_value("a: 1\r\nnodes: 2\r\n", ("nodes",), "3") == "a: 1\r\nnodes: 3\r\n"
     assert set_value("nodes: 2\r\na: 1\r\n", ("time",), "x") == "nodes: 2\r\ntime: x\r\na: 1\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["a: 1", "\n\na: 1\n", "env:\n     A: 1\n", "args:\n- a\nfetch:\n    - b\n", "a: x\n  y\n",
+     "a: [b,\n   c]\n", "a :  x\n", "a: |\n  x\n\n", "a: 1\r\n\r\nb: 2\r\n"],
+)  # fmt: skip
+def test_how_the_rest_is_written_does_not_matter(rest: str) -> None:
+    assert set_value(f"---\nnodes:   1\n{rest}", ("nodes",), "2") == f"---\nnodes:   2\n{rest}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(BUILT_IN.parent.rglob("*.yaml")),
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_an_edit_of_a_template_changes_one_line(path: Path) -> None:
+    text = path.read_bytes().decode()
+    key = "title" if path.parent == BUILT_IN else "name"
+    rows = zip(text.split("\n"), set_value(text, (key,), "new").split("\n"), strict=True)
+    (changed,) = [old for old, new in rows if old != new]
+    assert changed.startswith(f"{key}:")
 
 
 WORDS = st.one_of(
