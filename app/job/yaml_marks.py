@@ -39,9 +39,10 @@ def candidates(
     for key in reversed(at[1:]):
         value = None if value is None else {key: value}  # type: ignore[dict-item]  # deeper
     if value is None:
-        return [] if found is None else _without(text, parent, found)
+        return [] if found is None else [_without(text, parent, parent.value.index(found))]
     if found is None:
-        return [_inserted(text, parent, at[0], value, top=parent is root)]
+        place = _place_of_new(parent, at[0], top=parent is root)
+        return [_added(text, parent, place, [_line((at[0],), value)])]
     return [*_items(text, found, value), _replaced(text, found, value)]
 
 
@@ -97,118 +98,79 @@ def _items(text: str, found: tuple[yaml.Node, yaml.Node], value: Value) -> list[
     items = [item for item in node.value if isinstance(item, yaml.ScalarNode)]
     if not items or len(items) < len(node.value):
         return []
-    block = not node.flow_style
     now, more = [item.value for item in items], len(value) - len(items)
     pairs = enumerate(zip(now, value, strict=False))
     low = next((at for at, (old, new) in pairs if old != new), min(len(now), len(value)))
     if more > 0:
-        added = [scalar(str(word)) for word in value[low : low + more]]
-        text = _add_items(text, items, low, added, block=block)
+        text = _added(text, node, low, [scalar(str(word)) for word in value[low : low + more]])
     elif more < 0:
-        text = _drop_item(text, node, low)
+        text = _without(text, node, low)
     else:
         item = items[low]
         new = scalar(str(value[low]), item.style)
         text = _with_comment(text, item.start_mark.index, _end(text, item), new)
-    if block and not value:
+    if not node.flow_style and not value:
         colon = text.index(":", key.end_mark.index) + 1
         text = f"{text[:colon]} []{text[colon:]}"
     return [text]
 
 
-def _add_items(
-    text: str, items: Sequence[yaml.Node], at: int, added: Sequence[str], *, block: bool
-) -> str:
-    before = items[at - 1] if at else None
-    if block and before is None:
-        start = _line_start(text, items[0].start_mark.index)
-        dash = text[start : items[0].start_mark.index]
-        return text[:start] + "".join(f"{dash}{word}\n" for word in added) + text[start:]
-    if block:
-        assert before is not None
-        start = _line_start(text, before.start_mark.index)
-        dash = text[start : before.start_mark.index]
-        end = _line_end(text, _end(text, before))
-        lines = "".join(f"\n{dash}{word}" for word in added)
-        return text[:end] + lines + text[end:]
-    if before is None:
-        start = items[0].start_mark.index
-        return text[:start] + "".join(f"{word}, " for word in added) + text[start:]
-    end = _end(text, before)
-    return text[:end] + "".join(f", {word}" for word in added) + text[end:]
+# -- entries that come and go: keys with their values, or items
 
 
-def _drop_item(text: str, node: yaml.SequenceNode, at: int) -> str:
-    item = node.value[at]
+def _entries(text: str, node: yaml.CollectionNode) -> list[tuple[int, int]]:
+    """Return where each entry begins and ends."""
+    pairs = [one if isinstance(one, tuple) else (one, one) for one in node.value]
+    return [
+        (first.start_mark.index, max(_end(text, last), first.end_mark.index))
+        for first, last in pairs
+    ]
+
+
+def _added(text: str, node: yaml.CollectionNode, at: int, words: Sequence[str]) -> str:
+    """Return `text` with new entries before the entry `at`, written as their neighbours are."""
+    entries = _entries(text, node)
+    if not entries:
+        start = node.start_mark.index + 1
+        return text[:start] + ", ".join(words) + text[start:]
+    start, end = entries[max(0, at - 1)]
+    if node.flow_style and at:
+        return text[:end] + "".join(f", {word}" for word in words) + text[end:]
+    if node.flow_style:
+        return text[:start] + "".join(f"{word}, " for word in words) + text[start:]
+    line, end = _line_start(text, start), _line_end(text, end)
+    indent = text[line:start]  # of an item with its dash
+    if indent.strip() and isinstance(node, yaml.MappingNode):  # `--- name: x` and the like
+        indent = " " * (start - line)
+    new = "\r\n" if text[end - 1 : end + 1] == "\r\n" else "\n"
+    if not at:
+        return text[:line] + "".join(f"{indent}{word}{new}" for word in words) + text[line:]
+    end -= len(new) - 1
+    return text[:end] + "".join(f"{new}{indent}{word}" for word in words) + text[end:]
+
+
+def _without(text: str, node: yaml.CollectionNode, at: int) -> str:
+    """Return `text` without an entry: its lines, or in brackets it and its comma."""
+    entries = _entries(text, node)
+    start, end = entries[at]
     if not node.flow_style:
-        return _without_lines(text, item.start_mark.index, _end(text, item))
-    return _without_entry(text, node, at, item.start_mark.index, _end(text, item))
-
-
-# -- keys that come and go
-
-
-def _without(text: str, parent: yaml.MappingNode, found: tuple[yaml.Node, yaml.Node]) -> list[str]:
-    key, node = found
-    end = max(_end(text, node), key.end_mark.index)
-    if parent.flow_style:
-        at = [name for name, _ in parent.value].index(key)
-        return [_without_entry(text, parent, at, key.start_mark.index, end)]
-    return [_without_lines(text, key.start_mark.index, end)]
-
-
-def _without_lines(text: str, start: int, end: int) -> str:
-    last = _line_end(text, end)
-    return text[: _line_start(text, start)] + text[last + 1 :]
-
-
-def _without_entry(text: str, node: yaml.Node, at: int, start: int, end: int) -> str:
-    """Return `text` without one entry of a list in brackets, and without its comma."""
-    entries = node.value
+        return text[: _line_start(text, start)] + text[_line_end(text, end) + 1 :]
     if at + 1 < len(entries):
-        following = entries[at + 1]
-        head = following[0] if isinstance(following, tuple) else following
-        between = text[end : head.start_mark.index]
-        if "#" not in between:
-            return text[:start] + text[head.start_mark.index :]
-        comma = text.index(",", end)
-        return text[:start] + text[comma + 1 :]
-    if at:
-        before = entries[at - 1]
-        tail = before[1] if isinstance(before, tuple) else before
-        if "#" not in text[_end(text, tail) : start]:
-            return text[: _end(text, tail)] + text[end:]
+        following = entries[at + 1][0]
+        if "#" in text[end:following]:
+            following = text.index(",", end) + 1
+        return text[:start] + text[following:]
+    if at and "#" not in text[entries[at - 1][1] : start]:
+        return text[: entries[at - 1][1]] + text[end:]
     return text[:start] + text[end:].lstrip(", ")
 
 
-def _inserted(text: str, parent: yaml.MappingNode, key: str, value: Value, *, top: bool) -> str:
-    """Return `text` with a new key: behind the one that comes before it in the documentation."""
-    entries = parent.value
-    written = _line((key,), value)
-    if parent.flow_style or not entries:
-        if not entries:
-            at = parent.start_mark.index + 1
-            return text[:at] + written + text[at:]
-        end = _end(text, entries[-1][1])
-        return text[:end] + f", {written}" + text[end:]
-    last = _neighbour(entries, key) if top else entries[-1]
-    start = _line_start(text, last[0].start_mark.index)
-    indent = text[start : last[0].start_mark.index]
-    if indent.strip():  # `--- name: x` and the like
-        indent = " " * last[0].start_mark.column
-    end = _line_end(text, max(_end(text, last[1]), last[0].end_mark.index))
-    new = "\r\n" if text[end - 1 : end + 1] == "\r\n" else "\n"
-    if new == "\r\n":
-        end -= 1
-    return f"{text[:end]}{new}{indent}{written}{text[end:]}"
-
-
-def _neighbour(
-    entries: Sequence[tuple[yaml.Node, yaml.Node]], key: str
-) -> tuple[yaml.Node, yaml.Node]:
-    names = {name.value: (name, node) for name, node in entries}
+def _place_of_new(mapping: yaml.MappingNode, key: str, *, top: bool) -> int:
+    """Return behind how many keys a new one comes: where the documentation has it."""
+    names = [name.value for name, _ in mapping.value]
     before = _ORDER[: _ORDER.index(key)] if key in _ORDER else _ORDER
-    return next((names[name] for name in reversed(before) if name in names), entries[-1])
+    above = (names.index(name) for name in reversed(before) if top and name in names)
+    return next(above, len(names) - 1) + 1
 
 
 # -- how values are written

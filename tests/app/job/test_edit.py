@@ -96,6 +96,9 @@ def test_what_cannot_be_edited_is_refused_and_says_where_to_do_it() -> None:
     assert set_value("# only this", ("name",), "x") == "# only this\nname: x\n"
     assert set_value("{name: x}\n", ("nodes",), "2") == "{name: x, nodes: 2}\n"
     assert set_value("a: 1\r\nnodes: 2\r\n", ("nodes",), "3") == "a: 1\r\nnodes: 3\r\n"
+    assert set_value("fetch:\r\n- a\r\n", ("fetch",), ["b", "a", "c"]) == (
+        "fetch:\r\n- b\r\n- a\r\n- c\r\n"
+    )
     assert set_value("nodes: 2\r\na: 1\r\n", ("time",), "x") == "nodes: 2\r\ntime: x\r\na: 1\r\n"
 
 
