@@ -128,7 +128,7 @@ class _Reading:
         contents = hashes.known(path, seen) if hashes is not None else None
         if contents is None:
             try:
-                contents, now = _contents(self._where(path), seen.st_size)
+                contents, now = contents_of(self._where(path), seen.st_size)
             except OSError as error:
                 raise _unreadable(path, error) from error
             if _state(now) != _state(seen):
@@ -140,17 +140,29 @@ class _Reading:
         return Entry(path, seen.st_size, executable, contents.sha256), contents
 
 
-def _contents(source: Path, size: int) -> tuple[Contents, os.stat_result]:
-    """Return what is in a file, and its stat afterwards."""
+def contents_of(
+    source: Path, size: int, passed: Callable[[int], None] | None = None, *, search: bool = True
+) -> tuple[Contents, os.stat_result]:
+    """Return what is in a file of about `size` bytes, and its stat afterwards.
+
+    `passed` hears of each portion of bytes; without `search` nobody looks for keys.
+
+    Raises:
+        OSError: as `opened`.
+    """
     # Plain descriptors, and a buffer of the file's size: for small files a file object and a
     # large buffer cost more than the hash.
     file = opened(source)
     try:
-        digest, shapes = hashlib.sha256(), ShapeSearch()
+        digest, shapes = hashlib.sha256(), ShapeSearch() if search else None
         while chunk := os.read(file, min(_CHUNK, size + 1)):
             digest.update(chunk)
-            shapes.feed(chunk)
-        return Contents(digest.hexdigest(), shapes.marks), os.fstat(file)
+            if shapes is not None:
+                shapes.feed(chunk)
+            if passed is not None:
+                passed(len(chunk))
+        marks = shapes.marks if shapes is not None else ()
+        return Contents(digest.hexdigest(), marks), os.fstat(file)
     finally:
         os.close(file)
 

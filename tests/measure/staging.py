@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.transfer.staging.ship_item import stage
+from lumitui.remote.transfer.contents.content_upload import stage
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transport.transport import Transport
 from tests.support.servers.link_proxy import LinkProxy, link_proxy

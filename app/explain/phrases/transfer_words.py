@@ -1,7 +1,7 @@
 """How far a transfer is, in one line: a bar, bytes, rate, time left. Pure."""
 
 from lumitui.app.explain.words import short_length, size
-from lumitui.remote.transfer.staging.shipment_progress import Progress
+from lumitui.remote.transfer.contents.shipment_progress import Progress
 
 _CELLS = 8
 

@@ -25,7 +25,7 @@ from lumitui.remote.site.run_folder import (
 )
 from lumitui.remote.source.manifest import Entry
 from lumitui.remote.source.scan import source_of
-from lumitui.remote.transfer.snapshots.tar import Packed, content, tar_stream
+from lumitui.remote.transfer.contents.tar import Packed, content, tar_stream
 
 README = "README.md"
 _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes

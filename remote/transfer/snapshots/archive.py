@@ -18,7 +18,7 @@ from lumitui.remote.site.answer_fields import count
 from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.transfer.snapshots.tar import Packed, tar_stream
+from lumitui.remote.transfer.contents.tar import Packed, tar_stream
 from lumitui.remote.transfer.snapshots.upload import Synced, answer
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport

@@ -1,7 +1,6 @@
 """A run's folder on a site, made by one request: files, code, links and checkpoints."""
 
-import io
-import tarfile
+import gzip
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from lumitui.remote.site.run_folder import (
     preparing_seconds,
 )
 from lumitui.remote.site.shell_text import REFLINK, quote
+from lumitui.remote.transfer.contents.tar import END, file
 from lumitui.remote.transfer.snapshots.once_mark import Once, already_sent, once_script
 from lumitui.remote.transfer.snapshots.snapshot_store import archive_copy_script, copy_script
 from lumitui.remote.transport.request_log import purpose
@@ -109,15 +109,12 @@ def prepare(transport: Transport, plan: Plan) -> bool:
 
 def _packed(files: Sequence[PlacedFile]) -> bytes:
     """Return `files` as one compressed tar."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        for file in files:
-            # Bytes of a secret that are not UTF-8 arrive as they are.
-            content = file.text.encode("utf-8", "surrogateescape")
-            info = tarfile.TarInfo(file.name)
-            info.size, info.mode, info.mtime = len(content), file.mode, int(time.time())
-            tar.addfile(info, io.BytesIO(content))
-    return archive.getvalue()
+    pieces, now = list[bytes](), int(time.time())
+    for one in files:
+        # Bytes of a secret that are not UTF-8 arrive as they are.
+        data = one.text.encode("utf-8", "surrogateescape")
+        pieces += file(one.name, [data], len(data), one.mode, now)
+    return gzip.compress(b"".join([*pieces, END]))
 
 
 def _script(plan: Plan) -> str:

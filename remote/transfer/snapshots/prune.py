@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lumitui.remote.site.answer_fields import count, last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.shell_text import fill, quote
-from lumitui.remote.transfer.snapshots.snapshot_store import reason
+from lumitui.remote.transfer.contents.content_queries import reason
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 

@@ -4,12 +4,8 @@ A snapshot is `<id>/` with its checksums in `<id>.sums`, or one archive `<id>.ta
 in `<id>.tar.gz.sha256`. Runs have copies: with hard links one run's writes would change another's.
 """
 
-import re
-
-from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.run_folder import CODE_ARCHIVE
 from lumitui.remote.site.shell_text import REFLINK, SHA, fill, quote
-from lumitui.remote.transport.transport import Result
 
 VERIFIED = """\
 right() {
@@ -69,16 +65,6 @@ cp $reflink "$s" "$w" || gone
 h=$(sha <"$w") && [ "${h%% *}" = "$(cat "$w.sha256")" ] || { echo damaged-snapshot; exit 5; }
 chmod u+w "$w" "$w.sha256" && mv "$w.sha256" "$t.sha256" && mv "$w" "$t"
 )"""
-
-
-def reason(result: Result) -> str:
-    """Return the line of standard error that says why; tar's own last line never does."""
-    lines = result.err.decode("utf-8", "replace").strip().splitlines()
-    reasons = [line for line in lines if "xiting with failure" not in line]
-    full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
-    if not full and any("Wrote only" in line for line in reasons):
-        full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
-    return last_words((full or reasons[-1:] or [""])[0], default=f"exit status {result.code}")
 
 
 def copy_script(snapshot: str, target: str) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.site.shell_text import REFLINK, SHA, fill, quote
 from lumitui.remote.source.manifest import Entry, Manifest, differing
-from lumitui.remote.transfer.snapshots.snapshot_store import VERIFIED, reason
-from lumitui.remote.transfer.snapshots.tar import Packed, tar_stream
+from lumitui.remote.transfer.contents.content_queries import reason
+from lumitui.remote.transfer.contents.tar import Packed, tar_stream
+from lumitui.remote.transfer.snapshots.snapshot_store import VERIFIED
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 

@@ -5,26 +5,23 @@ inside the folder stay links. A link out of it is refused, unless a pattern of `
 it: then what it leads to is sent, where neither a name on its way nor the contents show a secret.
 """
 
-import hashlib
 import os
-import stat
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.secret_shapes import ShapeSearch
 from lumitui.remote.source.hash_cache import Contents, Hashes
 from lumitui.remote.source.manifest import Entry, Manifest
 from lumitui.remote.source.outside_links import Follow, hops
 from lumitui.remote.source.project_walk import is_system
-from lumitui.remote.source.scan import opened
+from lumitui.remote.source.scan import contents_of
+from lumitui.remote.transfer.contents.content_store import Item, changed, file_state
 from lumitui.remote.transfer.staging.search import MOST_REFUSED, Search, key_in, said_of
 from lumitui.remote.transfer.staging.suspects import Allowed, looks_like, private
 
 MOST_FILES = 200_000
 """More files in one item load a parallel file system more than they help; packed they are one."""
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,30 +51,6 @@ class Found:
     def single(self) -> str:
         """The name of the one file; "" for a folder."""
         return "" if self.root.is_dir() else self.root.name
-
-
-@dataclass(frozen=True)
-class Item:
-    """What is staged under one name: its files with their hashes."""
-
-    name: str
-    manifest: Manifest
-    sources: Mapping[str, Path] = field(repr=False)
-    seen: Mapping[str, tuple[int, ...]] = field(repr=False)
-    """What stat said of each file when it was read."""
-    single: str = ""
-    """The name of the one file; "" for a folder."""
-
-    def unchanged(self, path: str) -> bool:
-        """Whether the file at `path` is what was read, as far as stat says."""
-        try:
-            return self.is_same(path, os.lstat(self.sources[path]))
-        except OSError:
-            return False
-
-    def is_same(self, path: str, info: os.stat_result) -> bool:
-        """Whether `info` is of the file that was read as `path`."""
-        return _state(info) == self.seen[path]
 
 
 def find(
@@ -188,16 +161,14 @@ def read(
         key = path if behind is None else f"{path}/"  # known only after a search for keys
         known = hashes.known(key, info) if hashes is not None else None
         if known is None:
-            known, info = _contents(
-                found.name, sources[path], info, passed, search=behind is not None
-            )
+            known, info = _contents(found, path, sources[path], info, passed)
             if hashes is not None:
                 hashes.keep(key, info, known)
         else:
             passed(info.st_size)
         if behind is not None:
             _refuse_key(found, path, behind, known)
-        seen[path] = _state(info)
+        seen[path] = file_state(info)
         executable = bool(info.st_mode & 0o100)
         entries.append(Entry(path, info.st_size, executable, known.sha256))
     if hashes is not None:
@@ -216,37 +187,15 @@ def _refuse_key(found: Found, path: str, real: Path, contents: Contents) -> None
         )
 
 
-def changed(name: str, path: str) -> InputError:
-    """Return the error for a file that was written to while it was read or sent."""
-    return InputError(
-        f"stage: {name}: the file {path!r} changed while it was sent.",
-        "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
-    )
-
-
 def _contents(
-    name: str, source: Path, info: os.stat_result, passed: Callable[[int], None], *, search: bool
+    found: Found, path: str, source: Path, info: os.stat_result, passed: Callable[[int], None]
 ) -> tuple[Contents, os.stat_result]:
-    digest, shapes = hashlib.sha256(), ShapeSearch() if search else None
     try:
-        file = opened(source)
-        try:
-            while piece := os.read(file, _CHUNK):
-                digest.update(piece)
-                if shapes is not None:
-                    shapes.feed(piece)
-                passed(len(piece))
-            now = os.fstat(file)
-        finally:
-            os.close(file)
+        read = contents_of(source, info.st_size, passed, search=path in found.followed)
     except OSError as error:
         raise InputError(
             f"The file {source} cannot be read: {error.strerror}.", "Make it readable."
         ) from error
-    if _state(now) != _state(info):
-        raise changed(name, str(source))
-    return Contents(digest.hexdigest(), shapes.marks if shapes is not None else ()), now
-
-
-def _state(info: os.stat_result) -> tuple[int, ...]:
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
+    if file_state(read[1]) != file_state(info):
+        raise changed(found.name, str(source))
+    return read

@@ -8,8 +8,8 @@ from lumitui.remote.site.answer_fields import last_words, lines, moment
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.run_folder import CLAIM, COPYING_SECONDS, RECEIPT, STAGE
 from lumitui.remote.site.shell_text import fill, quote
-from lumitui.remote.transfer.snapshots.snapshot_store import reason
-from lumitui.remote.transfer.staging import staging_store
+from lumitui.remote.transfer.contents import content_store
+from lumitui.remote.transfer.contents.content_queries import reason
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -190,7 +190,7 @@ def remove(
     text = (_REMOVE if words and not dry else "") + (_SWEEP if sweep else "")
     if not text:
         return tuple(words.split()), NOTHING_LOOSE
-    script = staging_store.script(folder, text, ids=words, dry=int(dry))
+    script = content_store.script(folder, text, ids=words, dry=int(dry))
     there = f"[ -d {quote(folder)} ] || exit 0\n"
     result = transport.run(there + script, timeout=1800.0)
     if result.code:

@@ -23,9 +23,10 @@ from lumitui.remote.site.errors import AnswerNeeded, AnswerUnusable, InputError,
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import STAGE
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.transfer.staging.ship_item import Staged, stage
-from lumitui.remote.transfer.staging.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import Found, Item, find, read
+from lumitui.remote.transfer.contents.content_store import Item
+from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.shipment_progress import Meter
+from lumitui.remote.transfer.staging.staged_contents import Found, find, read
 
 _PAUSES = (1.0, 3.0, 10.0)
 """Seconds before each further try after the link was lost."""

@@ -1,7 +1,7 @@
 """One line about a transfer: a bar, bytes, rate, time left; it fits beside the steps of a send."""
 
 from lumitui.app.explain.phrases.transfer_words import progress_line
-from lumitui.remote.transfer.staging.shipment_progress import Meter, Progress
+from lumitui.remote.transfer.contents.shipment_progress import Meter, Progress
 
 
 def test_a_line_says_what_a_person_wants_to_know() -> None:

@@ -15,9 +15,9 @@ from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.transfer.contents.tar import Packed
 from lumitui.remote.transfer.snapshots.prune import prune
 from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
-from lumitui.remote.transfer.snapshots.tar import Packed
 from lumitui.remote.transfer.snapshots.upload import Synced, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport

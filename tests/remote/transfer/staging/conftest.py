@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.transfer.staging import staging_store
-from lumitui.remote.transfer.staging.ship_item import Staged, stage
-from lumitui.remote.transfer.staging.shipment_progress import Progress
-from lumitui.remote.transfer.staging.staged_contents import Item, find, read
+from lumitui.remote.transfer.contents import content_store
+from lumitui.remote.transfer.contents.content_store import Item
+from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.shipment_progress import Progress
+from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 
@@ -19,8 +20,8 @@ Send = Callable[..., Staged]
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make 64 KiB a large file, and 128 KiB a whole batch of small ones."""
-    monkeypatch.setattr(staging_store, "LARGE", 1 << 16)
-    monkeypatch.setattr(staging_store, "BATCH", 1 << 17)
+    monkeypatch.setattr(content_store, "LARGE", 1 << 16)
+    monkeypatch.setattr(content_store, "BATCH", 1 << 17)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.transfer.staging.pieces import rest_of, tar_of
-from lumitui.remote.transfer.staging.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import Item, find, read
-from lumitui.remote.transfer.staging.staging_store import blobs_of
+from lumitui.remote.transfer.contents.content_store import Item, blobs_of
+from lumitui.remote.transfer.contents.pieces import rest_of, tar_of
+from lumitui.remote.transfer.contents.shipment_progress import Meter
+from lumitui.remote.transfer.staging.staged_contents import find, read
 
 KEY = (
     "-----BEGIN OPENSSH PRIVATE"

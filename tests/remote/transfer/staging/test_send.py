@@ -21,10 +21,10 @@ from lumitui.remote.site.errors import (
     LumiError,
     RefusedError,
 )
-from lumitui.remote.transfer.staging import staging_store
-from lumitui.remote.transfer.staging.pieces import shrinks
-from lumitui.remote.transfer.staging.ship_item import Staged, stage
-from lumitui.remote.transfer.staging.shipment_progress import Progress
+from lumitui.remote.transfer.contents import content_store
+from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.pieces import shrinks
+from lumitui.remote.transfer.contents.shipment_progress import Progress
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transfer.staging.staging_upkeep import Loose, remove, stock
 from lumitui.remote.transport.local import Local
@@ -277,7 +277,7 @@ def test_files_get_the_group_of_the_site(tmp_path: Path, data: Path, folder: str
 def test_progress_has_a_rate_and_ends_complete(send: Send, told: list[Progress]) -> None:
     send()
     assert {one.phase for one in told} == {"asking", "sending"}
-    assert staging_store.LARGE and all(0 <= one.done <= one.total for one in told)
+    assert content_store.LARGE and all(0 <= one.done <= one.total for one in told)
 
 
 def test_what_does_not_shrink_is_not_squeezed(tmp_path: Path) -> None:

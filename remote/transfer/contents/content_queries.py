@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
-from lumitui.remote.transfer.snapshots.snapshot_store import reason
-from lumitui.remote.transfer.staging import staging_store
-from lumitui.remote.transfer.staging.staged_contents import Item
-from lumitui.remote.transfer.staging.staging_store import Blob, blobs_of, weight
+from lumitui.remote.transfer.contents import content_store
+from lumitui.remote.transfer.contents.content_store import Blob, Item, blobs_of, weight
 from lumitui.remote.transport.transport import Result, Transport
 
 PATIENCE = 600.0
@@ -46,9 +44,9 @@ def ask(transport: Transport, folder: str, item: Item, group: str, site: str) ->
         AnswerUnusable: the site does not say what it has.
         LinkError, LinkLost: as `Transport.run`.
     """
-    script = staging_store.opened(folder, group)
-    script += staging_store.script(
-        folder, staging_store.ASK, id=item.manifest.id, weight=weight(item)
+    script = content_store.opened(folder, group)
+    script += content_store.script(
+        folder, content_store.ASK, id=item.manifest.id, weight=weight(item)
     )
     blobs = blobs_of(item)
     wanted = "".join(f"{blob.name} {blob.entry.size}\n" for blob in blobs)
@@ -76,6 +74,16 @@ def check(result: Result, name: str, folder: str, site: str) -> None:
             f"Check quota and permissions there; `lumitui stage {site} --prune` removes what no "
             "run uses. Then send again.",
         )
+
+
+def reason(result: Result) -> str:
+    """Return the line of standard error that says why; tar's own last line never does."""
+    lines = result.err.decode("utf-8", "replace").strip().splitlines()
+    reasons = [line for line in lines if "xiting with failure" not in line]
+    full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
+    if not full and any("Wrote only" in line for line in reasons):
+        full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
+    return last_words((full or reasons[-1:] or [""])[0], default=f"exit status {result.code}")
 
 
 def wrong(name: str, folder: str) -> RefusedError:

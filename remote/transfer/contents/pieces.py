@@ -2,7 +2,6 @@
 
 import os
 import posixpath
-import stat
 import tarfile
 import time
 import zlib
@@ -11,10 +10,9 @@ from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.scan import opened
-from lumitui.remote.transfer.snapshots.tar import content
-from lumitui.remote.transfer.staging.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import Item, changed
-from lumitui.remote.transfer.staging.staging_store import Blob, blob_name
+from lumitui.remote.transfer.contents.content_store import Blob, Item, blob_name, changed
+from lumitui.remote.transfer.contents.shipment_progress import Meter
+from lumitui.remote.transfer.contents.tar import END, content, file, header, link
 
 _CHUNK = 1 << 18
 _SAMPLES = 8
@@ -33,12 +31,11 @@ def tar_of(
     for blob in batch:
         entry = blob.entry
         mode = 0o500 if entry.executable else 0o400
-        yield _header(f"{work}/new/{blob.name}", now, size=entry.size, mode=mode)
-        yield from meter.pass_on(_content(item, blob))
-        yield bytes(-entry.size % tarfile.BLOCKSIZE)
+        pieces = meter.pass_on(_content(item, blob))
+        yield from file(f"{work}/new/{blob.name}", pieces, entry.size, mode, now)
     if places:
         yield from _tree(item, work, {blob.name for blob in batch}, now)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+    yield END
 
 
 def _content(item: Item, blob: Blob) -> Iterator[bytes]:
@@ -57,14 +54,14 @@ def _tree(item: Item, work: str, fresh: set[str], now: int) -> Iterator[bytes]:
         for folder in _parents(entry.path):
             if folder not in made:
                 made.add(folder)
-                yield _header(f"{work}/tree/{folder}/", now, kind=tarfile.DIRTYPE, mode=0o700)
+                yield header(f"{work}/tree/{folder}/", now, kind=tarfile.DIRTYPE, mode=0o700)
         place = f"{work}/tree/{entry.path}"
         if entry.target is not None:
-            yield _header(place, now, kind=tarfile.SYMTYPE, target=entry.target, mode=0o777)
+            yield link(place, now, entry.target)
             continue
         name = blob_name(entry)
         target = f"{work}/new/{name}" if name in fresh else f"blobs/{name}"
-        yield _header(place, now, kind=tarfile.LNKTYPE, target=target)
+        yield link(place, now, target, hard=True)
 
 
 def rest_of(item: Item, name: str, path: Path, offset: int, size: int) -> Iterator[bytes]:
@@ -127,18 +124,3 @@ def batch_shrinks(item: Item, batch: Sequence[Blob]) -> bool:
 def _parents(path: str) -> list[str]:
     parts = posixpath.dirname(path).split("/") if "/" in path else []
     return ["/".join(parts[: number + 1]) for number in range(len(parts))]
-
-
-def _header(
-    name: str,
-    mtime: int,
-    *,
-    size: int = 0,
-    mode: int = 0o400,
-    kind: bytes = tarfile.REGTYPE,
-    target: str = "",
-) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = size, stat.S_IMODE(mode), mtime
-    info.type, info.linkname = kind, target
-    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")

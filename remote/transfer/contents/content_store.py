@@ -12,11 +12,15 @@ sends at once write different files, and each may join what another one has sent
 When that is gone, the content is there, or the file is sent anew.
 """
 
-from dataclasses import dataclass
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.shell_text import SHA, fill, quote
-from lumitui.remote.source.manifest import Entry
-from lumitui.remote.transfer.staging.staged_contents import Item
+from lumitui.remote.source.manifest import Entry, Manifest
 
 LARGE = 8 << 20
 """Bytes from which a file is sent by itself, and continued where a cut link left it."""
@@ -209,6 +213,44 @@ def script(folder: str, *steps: str, **values: str | int) -> str:
 def opened(folder: str, group: str) -> str:
     """Return sh that makes the store where it is missing; its files get `group` unless it is ""."""
     return fill(_OPEN, folder=quote(folder), group=quote(group))
+
+
+@dataclass(frozen=True)
+class Item:
+    """Files that belong together, with their hashes: what gets one tree."""
+
+    name: str
+    """What messages call it."""
+    manifest: Manifest
+    sources: Mapping[str, Path] = field(repr=False)
+    seen: Mapping[str, tuple[int, ...]] = field(repr=False)
+    """What stat said of each file when it was read."""
+    single: str = ""
+    """The name of the one file; "" for a folder."""
+
+    def unchanged(self, path: str) -> bool:
+        """Whether the file at `path` is what was read, as far as stat says."""
+        try:
+            return self.is_same(path, os.lstat(self.sources[path]))
+        except OSError:
+            return False
+
+    def is_same(self, path: str, info: os.stat_result) -> bool:
+        """Whether `info` is of the file that was read as `path`."""
+        return file_state(info) == self.seen[path]
+
+
+def changed(name: str, path: str) -> InputError:
+    """Return the error for a file that was written to while it was read or sent."""
+    return InputError(
+        f"stage: {name}: the file {path!r} changed while it was sent.",
+        "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
+    )
+
+
+def file_state(info: os.stat_result) -> tuple[int, ...]:
+    """Return what is the same of a file as long as nobody writes to it."""
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,39 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
         thread.join()
 
 
+END = bytes(2 * tarfile.BLOCKSIZE)
+"""The end of a tar."""
+
+
+def header(
+    name: str,
+    mtime: int,
+    *,
+    size: int = 0,
+    mode: int = 0o600,
+    kind: bytes = tarfile.REGTYPE,
+    target: str = "",
+) -> bytes:
+    """Return what stands before the content of one file, or for a folder or link by itself."""
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = size, stat.S_IMODE(mode), mtime
+    info.type, info.linkname = kind, target
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def file(name: str, pieces: Iterable[bytes], size: int, mode: int, mtime: int) -> Iterator[bytes]:
+    """Yield one file of a tar, whose content is `pieces` of `size` bytes together."""
+    yield header(name, mtime, size=size, mode=mode)
+    yield from pieces
+    yield bytes(-size % tarfile.BLOCKSIZE)
+
+
+def link(name: str, mtime: int, target: str, *, hard: bool = False) -> bytes:
+    """Return one link of a tar."""
+    kind, mode = (tarfile.LNKTYPE, 0o400) if hard else (tarfile.SYMTYPE, 0o777)
+    return header(name, mtime, kind=kind, mode=mode, target=target)
+
+
 def tar_stream(
     sent: Sequence[Entry],
     where: Callable[[str], Path],
@@ -95,28 +128,15 @@ def tar_stream(
         InputError: a file is no longer what its entry says.
     """
     if sums is not None:
-        yield from (_header("sums", len(sums), 0o600, mtime), sums, _padding(len(sums)))
+        yield from file("sums", [sums], len(sums), 0o600, mtime)
     for entry in sent:
         name = folder + entry.path
         if entry.target is not None:
-            yield _header(name, 0, 0o777, mtime, entry.target)
+            yield link(name, mtime, entry.target)
             continue
-        yield _header(name, entry.size, 0o700 if entry.executable else 0o600, mtime)
-        yield from content(entry, where(entry.path))
-        yield _padding(entry.size)
-    yield bytes(2 * tarfile.BLOCKSIZE)
-
-
-def _header(name: str, size: int, mode: int, mtime: int, target: str | None = None) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = size, stat.S_IMODE(mode), mtime
-    if target is not None:
-        info.type, info.linkname = tarfile.SYMTYPE, target
-    return info.tobuf(tarfile.GNU_FORMAT, "utf-8")
-
-
-def _padding(size: int) -> bytes:
-    return bytes(-size % tarfile.BLOCKSIZE)
+        mode = 0o700 if entry.executable else 0o600
+        yield from file(name, content(entry, where(entry.path)), entry.size, mode, mtime)
+    yield END
 
 
 def content(entry: Entry, source: Path) -> Iterator[bytes]:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumitui.remote.site.shell_text import quote
-from lumitui.remote.transfer.snapshots.tar import Packed
-from lumitui.remote.transfer.staging import staging_store
-from lumitui.remote.transfer.staging.content_queries import (
+from lumitui.remote.transfer.contents import content_store
+from lumitui.remote.transfer.contents.content_queries import (
     PATIENCE,
     Missing,
     Part,
@@ -23,16 +22,16 @@ from lumitui.remote.transfer.staging.content_queries import (
     unusable,
     wrong,
 )
-from lumitui.remote.transfer.staging.pieces import (
+from lumitui.remote.transfer.contents.content_store import Blob, Item, blobs_of, changed, weight
+from lumitui.remote.transfer.contents.pieces import (
     batch_shrinks,
     gathered,
     rest_of,
     shrinks,
     tar_of,
 )
-from lumitui.remote.transfer.staging.shipment_progress import Meter, Report
-from lumitui.remote.transfer.staging.staged_contents import Item, changed
-from lumitui.remote.transfer.staging.staging_store import Blob, blobs_of, weight
+from lumitui.remote.transfer.contents.shipment_progress import Meter, Report
+from lumitui.remote.transfer.contents.tar import Packed
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 
@@ -101,9 +100,9 @@ class _Shipment:
             left = sum(blob.entry.size for blob in missing.blobs)
             self.meter.begin("sending", total, total - left)
             for blob in missing.blobs:
-                if blob.entry.size >= staging_store.LARGE:
+                if blob.entry.size >= content_store.LARGE:
                     self._send_large(blob, missing.parts.get(blob.name, []))
-            small = [blob for blob in missing.blobs if blob.entry.size < staging_store.LARGE]
+            small = [blob for blob in missing.blobs if blob.entry.size < content_store.LARGE]
             *early, last = _batches(small)
             for batch in early:
                 self._send_small(batch, places=False)
@@ -135,11 +134,11 @@ class _Shipment:
         own = f"{blob.name}-{offset}-{secrets.token_hex(4)}"
         counted = [*chain, (own, entry.size - offset)] if offset < entry.size else chain
         squeezed = shrinks(path, entry.size)
-        text = staging_store.script(
+        text = content_store.script(
             self.folder,
-            staging_store.PARTS,
-            staging_store.PART if offset < entry.size else "",
-            staging_store.JOIN,
+            content_store.PARTS,
+            content_store.PART if offset < entry.size else "",
+            content_store.JOIN,
             own=own,
             unpack="gzip -dc" if squeezed else "cat",
             length=entry.size - offset,
@@ -172,10 +171,10 @@ class _Shipment:
         size = sum(blob.entry.size for blob in batch)
         squeezed = batch_shrinks(self.item, batch)
         manifest = self.item.manifest
-        text = staging_store.script(
+        text = content_store.script(
             self.folder,
-            staging_store.BATCHED,
-            staging_store.PLACE if places else 'discard "$w"; echo made\n',
+            content_store.BATCHED,
+            content_store.PLACE if places else 'discard "$w"; echo made\n',
             random=random,
             unpack="gzip -dc" if squeezed else "cat",
             count=len(batch),
@@ -210,7 +209,7 @@ def _batches(blobs: Sequence[Blob]) -> list[list[Blob]]:
     batches: list[list[Blob]] = [[]]
     size = 0
     for blob in blobs:
-        if size + blob.entry.size > staging_store.BATCH and batches[-1]:
+        if size + blob.entry.size > content_store.BATCH and batches[-1]:
             batches.append([])
             size = 0
         batches[-1].append(blob)
