@@ -1,6 +1,7 @@
 """The cases of the adviser's rules: a script that each must speak about, and a near miss.
 
-They are in `tests/app/knowledge/cases/`, by the module of their rule.
+They are in `tests/app/knowledge/cases/`, by the module of their rule. The good script of a case is
+a patch of a script in `bases.yaml`, and the bad one is a patch of the good one.
 """
 
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 import yaml
 
 CASES = Path(__file__).resolve().parents[2] / "app" / "knowledge" / "cases"
+BASES = CASES / "bases.yaml"
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,33 @@ class Case:
     """Other rules that may speak about either script."""
 
 
+def patched(text: str, patch: str) -> str:
+    """Return a text with its patch: `-` removes the next such line, `=` keeps it, `+` adds one."""
+    lines, at = text.split("\n"), 0
+    new: list[str] = []
+    for step in patch.split("\n") if patch else ():
+        sign, line = step[:1], step[1:]
+        if sign == "+":
+            new.append(line)
+            continue
+        place = lines.index(line, at)
+        new += lines[at : place + (sign == "=")]
+        at = place + 1
+    return "\n".join(new + lines[at:])
+
+
 def read_cases() -> list[Case]:
     """Return all cases, by module."""
-    found = []
-    for path in sorted(CASES.rglob("*.yaml")):
+    bases = yaml.load(BASES.read_text(), yaml.CSafeLoader)
+    cases = []
+    for path in sorted(set(CASES.rglob("*.yaml")) - {BASES}):
         module = str(path.relative_to(CASES).with_suffix(""))
-        for item in yaml.load(path.read_text(), yaml.CSafeLoader) or []:
-            found.append(Case(**{**item, "also": tuple(item.get("also", ()))}, module=module))
-    return found
+        for item in yaml.load(path.read_text(), yaml.CSafeLoader):
+            base = bases[item.pop("base")]
+            good = patched(base["script"], item.pop("good", ""))
+            bad = patched(good, item.pop("bad", ""))
+            also = tuple(item.pop("also", ()))
+            cases.append(
+                Case(**{"site": base["site"], **item}, good=good, bad=bad, also=also, module=module)
+            )
+    return cases
