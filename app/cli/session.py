@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lumitui.app.cli.output import say, warn
+from lumitui.app.cli.output import warn
 from lumitui.remote.site.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def core() -> Iterator["Runs"]:
     from lumitui.app.cli.confirmation import ask
     from lumitui.app.runs import Runs
 
-    runs = Runs(own_settings(), ask=ask, tell=say)
+    runs = Runs(own_settings(), ask=ask)
     restore = _terminal_state()
     try:
         _show_warnings(runs)

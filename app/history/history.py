@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from lumitui.app.history.file.file_facts import FileFacts
-from lumitui.app.history.file.sqlite_file import Database, Tell
+from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
@@ -41,17 +41,16 @@ class History:
     The command line and the TUI share the file, in several processes and threads.
     """
 
-    def __init__(self, path: Path, tell: Tell = lambda words: None) -> None:
+    def __init__(self, path: Path) -> None:
         """Open the history at `path`; make its folder (0700) and file (0600) when missing.
 
-        A damaged file is set aside and a fresh history is begun; `take_warnings` says so. `tell`
-        receives what the person should read while the file of an older version is converted.
+        A damaged file is set aside and a fresh history is begun; `take_warnings` says so.
 
         Raises:
-            HistoryError: it cannot be opened, or a newer version of the program wrote it.
+            HistoryError: it cannot be opened, or another version of the program wrote it.
         """
         self._warnings = PendingWarnings()
-        self._file = Database(path, self._warnings, tell)
+        self._file = Database(path, self._warnings)
         self.finder = RunFinder(self._file, self._warnings)
         """Lists of runs: filtered, sorted, counted, page by page."""
         self.snapshots = KnownSnapshots(self._file)

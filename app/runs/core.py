@@ -12,7 +12,6 @@ from lumitui.remote.site.sites import Sites
 if TYPE_CHECKING:
     from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
     from lumitui.app.follow.refresh import Watcher
-    from lumitui.app.history.file.sqlite_file import Tell
     from lumitui.app.history.run import Run
     from lumitui.app.job.settings import Settings
     from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
@@ -30,15 +29,11 @@ class Core:
         *,
         ask: Ask = lambda question: None,
         connect: Connect | None = None,
-        tell: Tell = lambda words: None,
     ) -> None:
-        """Open the history; no network before something needs it.
-
-        `tell` receives what the person should read while an older version's history is converted.
-        """
+        """Open the history; no network before something needs it."""
         self._settings = settings
         self.sites = Sites(settings.profiles)
-        self.history = History(settings.history, tell)
+        self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
         self._kept_logs = settings.data / "logs"
         self._ask, self._connect = ask, connect

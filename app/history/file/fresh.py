@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from lumitui.app.history.file.filesystem import create_private, open_lock
-from lumitui.app.history.schema import MIGRATIONS, migrate
+from lumitui.app.history.file.schema import create
 
 
 def begin_missing(path: Path) -> None:
@@ -49,7 +49,7 @@ def prepared(path: Path) -> Path:
         with closing(sqlite3.connect(new, isolation_level=None)) as db:
             db.execute("PRAGMA synchronous = FULL")
             db.execute("BEGIN IMMEDIATE")
-            migrate(db, MIGRATIONS)
+            create(db)
             db.execute("COMMIT")
     except BaseException:
         _remove(new)

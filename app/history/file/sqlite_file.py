@@ -1,4 +1,4 @@
-"""The SQLite file of the history: opened, migrated, shared by processes and threads."""
+"""The SQLite file of the history: opened, checked, shared by processes and threads."""
 
 import random
 import sqlite3
@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from lumitui.app.history.file.compaction import compact
 from lumitui.app.history.file.damage import Damage, damage_in
 from lumitui.app.history.file.file_facts import FileFacts
 from lumitui.app.history.file.filesystem import (
@@ -26,7 +25,7 @@ from lumitui.app.history.file.full_disk import (
     has_room,
     is_for_want_of_room,
 )
-from lumitui.app.history.file.origin import check_origin, check_schema
+from lumitui.app.history.file.schema import check
 from lumitui.app.history.file.sqlite_errors import (
     DAMAGED,
     ELSEWHERE,
@@ -36,7 +35,6 @@ from lumitui.app.history.file.sqlite_errors import (
     result_code,
 )
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.schema import MIGRATIONS, migrate, schema_of
 from lumitui.app.history.texts.text_table import lost_texts
 from lumitui.remote.site.errors import HistoryError
 
@@ -46,29 +44,22 @@ a second, and one of three busy writers on a loaded machine found no gap in 5 s.
 _PAUSE = (0.001, 0.02)
 """Seconds between two tries."""
 
-_LONG = 20_000_000
-"""Bytes of a file whose conversion takes more than a second."""
-
 Done = TypeVar("Done")
-Tell = Callable[[str], None]
-"""Receives a sentence for the person while something takes long."""
 
 
 class Database:
     """One SQLite file that processes and threads share."""
 
-    def __init__(self, path: Path, warnings: PendingWarnings, tell: Tell) -> None:
+    def __init__(self, path: Path, warnings: PendingWarnings) -> None:
         """Open the file, making folder (0700) and file (0600) when missing.
 
         A damaged file is set aside and a fresh one is begun; `warnings` receives a sentence.
-        `tell` receives one before a large file of an older version is converted.
 
         Raises:
-            HistoryError: it cannot be opened, or a newer version of the program wrote it.
+            HistoryError: it cannot be opened, or another version of the program wrote it.
         """
         self.path = path
         self._warnings = warnings
-        self._tell = tell
         self._lock = threading.RLock()
         self._damage = Damage(path, warnings)
         self._closed = False
@@ -111,11 +102,10 @@ class Database:
         try:
             return self._retried(once)
         except FAULTS as error:
-            if (
-                result_code(error) == sqlite3.SQLITE_ERROR
-            ):  # a newer version moved a table meanwhile
+            # A newer version may have moved a table meanwhile.
+            if result_code(error) == sqlite3.SQLITE_ERROR:
                 with suppress(*FAULTS):
-                    check_schema(self._db, self.path, len(MIGRATIONS))
+                    check(self._db, self.path)
             raise self._fault(error) from error
 
     def version(self) -> tuple[int, int, int]:
@@ -146,7 +136,7 @@ class Database:
             db = self._retried(self._begin)
             try:
                 with self._committed(db):
-                    check_schema(db, self.path, len(MIGRATIONS))
+                    check(db, self.path)
                     yield db
                     if self._moved():
                         raise HistoryError(
@@ -270,7 +260,7 @@ class Database:
             raise self._fault(error) from error
 
     def _connect(self) -> sqlite3.Connection:
-        """Return a connection to the file, migrated.
+        """Return a connection to the file.
 
         The write-ahead log needs memory that all processes share, which a network's file system
         does not have. There the rollback journal is used, whose locks also hold between machines
@@ -290,9 +280,6 @@ class Database:
                     damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
                     raise damage
                 self._damage.clear()
-            if schema_of(db) < len(MIGRATIONS):
-                self._migrate(db)
-            compact(db, self.path)
             db.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             db.close()
@@ -304,7 +291,6 @@ class Database:
         db = copy_in_memory(self.path)
         try:
             self._prepare(db)
-            migrate(db, MIGRATIONS)
             db.execute("PRAGMA query_only = 1")
         except BaseException:
             db.close()
@@ -321,21 +307,7 @@ class Database:
         db.row_factory = sqlite3.Row
         # A byte that the disk lost in one text must not hide all the others.
         db.text_factory = lambda data: data.decode("utf-8", "replace")
-        check_schema(db, self.path, len(MIGRATIONS))
-        check_origin(db, self.path)
-
-    def _migrate(self, db: sqlite3.Connection) -> None:
-        """Bring the file to this version's schema, in one transaction: all of it or nothing."""
-        db.execute("BEGIN IMMEDIATE")
-        with self._committed(db):
-            # Again: another process may have migrated while this one waited.
-            if 0 < schema_of(db) < len(MIGRATIONS) and size(self.path) > _LONG:
-                seconds = size(self.path) // _LONG
-                self._tell(
-                    f"Converting the history {self.path} for this version, once: about "
-                    f"{seconds} seconds. It stays as it was if this is interrupted."
-                )
-            migrate(db, MIGRATIONS)
+        check(db, self.path)
 
     def _fault(self, error: Exception) -> HistoryError:
         """Return what a fault means; the next use checks a file that may be damaged."""

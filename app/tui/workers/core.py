@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from lumitui.remote.connect import Connect
 
 
-def _tell(words: str) -> None:
-    """Print a sentence on the terminal, which Textual has not taken yet."""
-    print(words, file=sys.stderr, flush=True)
-
-
 class CoreApp(TerminalApp):
     """An app over one history and its connections."""
 
@@ -40,7 +34,7 @@ class CoreApp(TerminalApp):
         """
         super().__init__()
         self._shares_runs = runs is not None
-        self.runs: Runs = runs or Runs(settings, ask=self.ask, connect=connect, tell=_tell)
+        self.runs: Runs = runs or Runs(settings, ask=self.ask, connect=connect)
         self.schedule = Schedule(last_input=time.monotonic())
         self.own_cancels: set[str] = set()
         """Runs that the person cancels here, who needs no notice of their end."""

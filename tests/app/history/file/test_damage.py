@@ -14,8 +14,8 @@ import pytest
 
 from lumitui.app.cli import output
 from lumitui.app.cli.views import tables
+from lumitui.app.history.file.schema import SCHEMA
 from lumitui.app.history.history import History
-from lumitui.app.history.schema import MIGRATIONS
 from lumitui.remote.site.errors import HistoryError, LumiError
 from tests.support.attacks.damaged_history import (
     filled_history,
@@ -163,7 +163,7 @@ def test_the_file_is_told(home: Home, here: Here) -> None:
     assert f"{home.settings.history}: 0 runs, " in here("history").stderr
     done = here("history", "--check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(f"schema {len(MIGRATIONS)}, sound\n")
+    assert done.stdout.endswith(f"schema {SCHEMA}, sound\n")
     filled_history(home.settings.history)
     one_page(home.settings.history)
     told(here("history", "--check"), 1, "is damaged", "--recover")

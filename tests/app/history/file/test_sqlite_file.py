@@ -109,14 +109,13 @@ def test_what_begin_returned_from_survives_kill_9(path: Path) -> None:
 BEGIN_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from lumitui.app.history.file import fresh
+from lumitui.app.history.file import fresh, schema
 from lumitui.app.history.history import History
 step = sys.argv[2]
 if step == "before":
-    fresh.migrate = lambda *all: os.kill(os.getpid(), signal.SIGKILL)
+    fresh.create = lambda *all: os.kill(os.getpid(), signal.SIGKILL)
 elif step == "inside":
-    whole = fresh.MIGRATIONS
-    fresh.MIGRATIONS = [*whole[:3], lambda db: os.kill(os.getpid(), signal.SIGKILL), whole[3]]
+    schema.version = lambda: os.kill(os.getpid(), signal.SIGKILL)
 else:
     fresh._keep_name = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
 History(Path(sys.argv[1]))
@@ -139,7 +138,7 @@ def test_kill_9_at_a_first_start_leaves_nothing_to_tell(path: Path, step: str) -
 
 
 def test_two_processes_write_at_once_and_lose_nothing(path: Path) -> None:
-    # The file is not there yet: both also race for making and migrating it.
+    # The file is not there yet: both also race for making it.
     writers = [child(BEGIN_FOREVER, str(path), name, "30") for name in ("a", "b", "c")]
     for writer in writers:
         _, error = writer.communicate(timeout=60)

@@ -1,0 +1,113 @@
+"""The tables of the history's file, and whose file it is."""
+
+import sqlite3
+from pathlib import Path
+
+from lumitui.app.history.file.sqlite_errors import ELSEWHERE, RECOVER
+from lumitui.app.job.settings import version
+from lumitui.remote.site.errors import HistoryError
+
+SCHEMA = 1
+"""The number of these tables. A released one is never edited: tests/golden/schemas/ has each."""
+_APPLICATION = 0x6C756D69
+"""Marks the file as a history (sqlite.org/pragma.html#pragma_application_id); those that were
+written before the first release have no mark, and schemas from 1 to 8."""
+_EVERY = 1_000_000
+
+_TABLES = (
+    # Which lumitui wrote the file: one that is too old for it names it in its error.
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # A text is kept once. AUTOINCREMENT: the number of one that is gone never becomes another's.
+    "CREATE TABLE blobs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL,"
+    " digest BLOB NOT NULL, packed BLOB NOT NULL, UNIQUE (kind, digest))",
+    # `words` is what a search looks through. It is kept in the index alone.
+    "CREATE TABLE runs (id TEXT PRIMARY KEY, name TEXT NOT NULL, site TEXT NOT NULL,"
+    " created REAL NOT NULL, parent TEXT, spec INTEGER, layout INTEGER, price INTEGER,"
+    " command INTEGER, deepspeed_config INTEGER, script INTEGER, patch INTEGER,"
+    " binding INTEGER, global_batch INTEGER, project TEXT NOT NULL, job_file TEXT,"
+    " folder TEXT NOT NULL, root TEXT NOT NULL, token TEXT NOT NULL, git_commit TEXT,"
+    " branch TEXT, dirty INTEGER NOT NULL, snapshot TEXT, state TEXT NOT NULL, job_id TEXT,"
+    " reason TEXT NOT NULL, word TEXT NOT NULL, rc INTEGER, failed_rank INTEGER,"
+    " attempt INTEGER NOT NULL, submitted REAL, started REAL, ended REAL,"
+    " updated REAL NOT NULL, nodes_used TEXT NOT NULL, log_sizes TEXT NOT NULL,"
+    " metrics_offset INTEGER NOT NULL, exits INTEGER NOT NULL, resumed_from TEXT,"
+    " note TEXT NOT NULL, broken_metrics INTEGER NOT NULL DEFAULT 0, expected_start REAL,"
+    " expected_end REAL, machinery INTEGER, probe INTEGER, attempts TEXT NOT NULL,"
+    " attempts_read INTEGER NOT NULL, cause TEXT NOT NULL, words TEXT GENERATED ALWAYS AS"
+    " (id || ' ' || name || ' ' || coalesce(job_id, '') || ' ' || note) VIRTUAL)",
+    # A page with any filter reads this one alone, and of the table what it shows.
+    "CREATE INDEX runs_listed ON runs (created, id, site, state, words)",
+    "CREATE INDEX runs_state ON runs (state)",
+    "CREATE INDEX runs_parent ON runs (parent)",
+    "CREATE INDEX runs_binding ON runs (binding)",
+    "CREATE TABLE metrics (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,"
+    " ordinal INTEGER NOT NULL, line TEXT NOT NULL, PRIMARY KEY (run, ordinal))"
+    " WITHOUT ROWID",
+    "CREATE TABLE manifests (site TEXT NOT NULL, root TEXT NOT NULL, id TEXT NOT NULL,"
+    " manifest INTEGER, PRIMARY KEY (site, root)) WITHOUT ROWID",
+    "CREATE TABLE series (id TEXT PRIMARY KEY, kind TEXT NOT NULL, site TEXT NOT NULL,"
+    " source TEXT NOT NULL, created REAL NOT NULL, offered INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE series_members (series TEXT NOT NULL REFERENCES series (id)"
+    " ON DELETE CASCADE, place INTEGER NOT NULL, words TEXT NOT NULL, plan TEXT NOT NULL,"
+    " PRIMARY KEY (series, place)) WITHOUT ROWID",
+    # A run is claimed before it is in `runs`. The rowids say which claim of a place came last.
+    "CREATE TABLE series_runs (run TEXT PRIMARY KEY, series TEXT NOT NULL, place INTEGER NOT NULL)",
+    "CREATE INDEX series_runs_place ON series_runs (series, place)",
+)
+
+
+def create(db: sqlite3.Connection) -> None:
+    """Make the tables, all or none: the caller has begun a transaction."""
+    for statement in _TABLES:
+        db.execute(statement)
+    db.execute("INSERT INTO about VALUES ('lumitui', ?)", (version(),))
+    db.execute(f"PRAGMA application_id = {_APPLICATION}")
+    db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def check(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that this lumitui cannot use, before anything of it is changed.
+
+    Raises:
+        HistoryError: a newer or an earlier version wrote it, or another program.
+    """
+    schema, mark = (
+        int(db.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("user_version", "application_id")
+    )
+    if mark != _APPLICATION:
+        raise _unmarked(db, path, schema)
+    if schema > SCHEMA:
+        raise HistoryError(
+            f"The history {path} was written by {_writer(db)} (schema {schema}; "
+            f"this one, {version()}, knows {SCHEMA}).",
+            f"Upgrade lumitui, {ELSEWHERE} The file was not touched.",
+        )
+    if schema < SCHEMA:
+        raise HistoryError(
+            f"The history {path} has lost its version: its PRAGMA user_version is {schema}.",
+            f"Move it away, {ELSEWHERE} {RECOVER}",
+        )
+
+
+def _unmarked(db: sqlite3.Connection, path: Path, schema: int) -> HistoryError:
+    tables = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
+    if schema and {"runs", "metrics", "manifests"} <= tables:
+        return HistoryError(
+            f"The history {path} was written by an earlier lumitui (schema {schema}), and this "
+            "one does not read it.",
+            f"Export its runs with that one: `lumitui history --limit {_EVERY} --json > "
+            f"runs.json`. Then move the file away, {ELSEWHERE} {RECOVER} The file was not touched.",
+        )
+    return HistoryError(
+        f"The file {path} is no history of lumitui: another program wrote it.",
+        f"Move it away, {ELSEWHERE}",
+    )
+
+
+def _writer(db: sqlite3.Connection) -> str:
+    try:
+        row = db.execute("SELECT value FROM about WHERE name = 'lumitui'").fetchone()
+    except sqlite3.Error:
+        row = None
+    return f"lumitui {row[0]}" if row else "a newer lumitui"
