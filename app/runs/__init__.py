@@ -14,6 +14,7 @@ from lumitui.app.runs.upkeep import Upkeep
 if TYPE_CHECKING:
     from lumitui.app.explain.phrases.price_words import Outlook
     from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.runs.scripts import Scripts
     from lumitui.app.runs.series import SeriesRuns
     from lumitui.app.survey.profile.surveys import Surveys
 
@@ -27,6 +28,13 @@ class Runs(Launches, Results, Upkeep):
         from lumitui.app.runs.series import SeriesRuns
 
         return SeriesRuns(self, self._locks)
+
+    @cached_property
+    def scripts(self) -> "Scripts":
+        """Any sbatch script, checked and fixed; their clusters can be asked."""
+        from lumitui.app.runs.scripts import Scripts
+
+        return Scripts(self.sites, lambda job, site: self.inquiries.of_script(job, site).findings)
 
     def price_outlook(self, preview: "Preview") -> "Outlook":
         """Return what a job costs at most and probably, and what its account has left.

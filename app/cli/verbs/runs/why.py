@@ -1,6 +1,5 @@
 """The verb that says why a job failed: a run, or any log."""
 
-import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,9 @@ from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import BinaryIO
 
     from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 
-_TAIL = 4_000_000
-"""How many bytes of the end of a log are explained."""
-_MOST = 1_000_000_000
-"""How many bytes are read to count the lines before the end: about a second."""
-_CHUNK = 4_000_000
 _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "preempted")
 
 
@@ -107,57 +100,10 @@ def _of_run(run_id: str) -> _Answer:
 
 
 def _of_log(path: Path, state: str, code: int | None) -> _Answer:
-    from lumitui.app.knowledge.failure.diagnose import diagnose
-    from lumitui.app.knowledge.failure.diagnosis import Ending
-    from lumitui.remote.site.states import State
+    from lumitui.app.runs.log_file import why_of_log
 
-    text, before = _tail(path)
-    if not text.strip():
-        raise InputError(
-            f"The log {path} is empty.", "Look for the job's other files: --error has its own log."
-        )
-    found = diagnose(Ending(State(state), rc=code, log=text, before=before))
+    found = why_of_log(sys.stdin.buffer if str(path) == "-" else path, state, code)
     return _Answer(found, found[0].telling if found else ())
-
-
-def _tail(path: Path) -> tuple[str, int | None]:
-    """Return the end of a log, and how many lines stand before it; None: it is not known."""
-    try:
-        if str(path) == "-":
-            return _last_of(sys.stdin.buffer)
-        kind = path.stat().st_mode
-        if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-            raise InputError(
-                f"{path} is no file with a log.", "Name a job's log, or `-` for stdin."
-            )
-        with path.open("rb") as file:
-            return _last_of(file)
-    except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError(
-            f"The log {path} cannot be read: {reason}.", "Name a file that you may read."
-        ) from error
-
-
-def _last_of(file: "BinaryIO") -> tuple[str, int | None]:
-    """Return the end of what a file or a pipe gives; of a pipe no more than `_MOST` is read."""
-    before, left = 0, _MOST
-    if file.seekable():
-        size = file.seek(0, 2)
-        start = max(0, size - _TAIL)
-        if start > _MOST:
-            file.seek(start)
-            return file.read(_TAIL).decode(errors="replace"), None
-        file.seek(0)
-        left = size
-    kept = b""
-    while left > 0 and (chunk := file.read(min(_CHUNK, left))):
-        left -= len(chunk)
-        kept += chunk
-        if len(kept) > _TAIL:
-            before += kept.count(b"\n", 0, len(kept) - _TAIL)
-            kept = kept[-_TAIL:]
-    return kept.decode(errors="replace"), before
 
 
 def _text(item: "Diagnosis") -> str:

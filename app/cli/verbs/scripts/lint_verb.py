@@ -1,9 +1,7 @@
 """The verb that says what is wrong with any sbatch script, before the queue does."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
@@ -16,20 +14,11 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.safe_text import comment
 
 if TYPE_CHECKING:
-    from lumitui.app.knowledge.model.job import Job
     from lumitui.app.knowledge.report.checked import Checked
-    from lumitui.app.knowledge.rule import Finding
+    from lumitui.app.runs.scripts import Scripts
     from lumitui.remote.site.profile import Site
-    from lumitui.remote.site.sites import Sites
 
-_LARGEST = 1_000_000
-"""Bytes of a file beside the script that is read."""
-_MOST_FILES = 60
-_ROUNDS = 10
-"""Times that --fix looks again, as one change can make way for another."""
 Format = Literal["text", "github", "sarif", "json"]
-Ask = Callable[["Job", "Site"], Sequence["Finding"]]
-"""Returns what the cluster says of a job."""
 
 
 class _Options(TypedDict):
@@ -76,23 +65,21 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
-    _refuse_unknown_rules(options)
-    from lumitui.remote.site.sites import Sites
-
-    known = Sites(own_settings().profiles)
     changed = False
     checked: list[Checked] = []
-    with _asking(options) as ask:
+    chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
+    fixes = options["fix"] or options["diff"]
+    with _scripts(options) as checks:
+        checks.refuse_unknown([*chosen["select"], *chosen["ignore"]])
         for path in scripts:
             text = script_bytes(path).decode(errors="surrogateescape")
-            site = _site(known, text, path, options["site_name"], cluster=options["cluster"])
-            one = _check(path, text, site, options, ask)
-            if options["fix"] or options["diff"]:
-                after = _fixed(one, site, options, ask)
+            site = _site(checks, text, path, options)
+            asks = options["cluster"]
+            one, after = checks.check(path, text, site, **chosen, fix=fixes, ask=asks)
+            if fixes:
                 changed |= after.text != text
-                _show_change(path, text, after, options)
-                one = one if options["diff"] else after
-            checked.append(one)
+                _show_change(checks, text, after, diff=options["diff"])
+            checked.append(one if options["diff"] else after)
     if options["diff"]:
         return 1 if changed else 0
     _print(reply, tuple(checked), options)
@@ -101,150 +88,54 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
 
 
 @contextmanager
-def _asking(options: _Options) -> Iterator[Ask]:
-    """Yield what asks the cluster about a job, where a person wants that."""
-    if not options["cluster"]:
-        yield lambda job, site: ()
+def _scripts(options: _Options) -> "Iterator[Scripts]":
+    """Yield what checks scripts; with a way to the clusters, where a person wants that."""
+    if options["cluster"]:
+        with core() as runs:
+            yield runs.scripts
         return
-    with core() as runs:
-        yield lambda job, site: runs.inquiries.of_script(job, site).findings
-
-
-def _refuse_unknown_rules(options: _Options) -> None:
-    from lumitui.app.knowledge.rules.phrases import nearest
-
-    names = [*_names(options["select"]), *_names(options["ignore"])]
-    if not names:
-        return
-    known = [*_known_rules()]
-    for name in names:
-        if name not in known:
-            meant = nearest(name, known)
-            hint = f"Did you mean {meant}?" if meant else "`lumitui rules` lists them."
-            raise InputError(f"There is no rule {name!r}.", hint)
-
-
-def _known_rules() -> Iterator[str]:
-    from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
-    from lumitui.app.knowledge.rule_table import RULES
-    from lumitui.app.survey.inquiry.topics import TOPICS
+    from lumitui.app.runs.scripts import Scripts
     from lumitui.remote.site.sites import Sites
 
-    yield UNUSED_IGNORE.id
-    yield from (topic.id for topic in TOPICS)
-    yield from (rule.id for rule in RULES)
-    known = Sites(own_settings().profiles)
-    for name in known.names():
-        yield from (rule.id for rule in known.load(name).rules)
+    yield Scripts(Sites(own_settings().profiles))
 
 
-def _names(given: tuple[str, ...]) -> set[str]:
-    return {name.strip() for text in given for name in text.split(",") if name.strip()}
+def _names(given: tuple[str, ...]) -> list[str]:
+    names = (name.strip() for text in given for name in text.split(","))
+    return list(dict.fromkeys(name for name in names if name))
 
 
-def _site(known: "Sites", text: str, path: str, given: str | None, *, cluster: bool) -> "Site":
-    if given is not None:
-        return known.load(given)
-    from lumitui.app.knowledge.any_site import any_site
-    from lumitui.app.knowledge.guess import guess_site
-
-    every = [known.load(name) for name in known.names()]
-    guess = guess_site(text, every, date.today(), known.added())
-    if guess.site is None:
-        if cluster:
-            raise InputError(
-                f"Nothing in {path} says for which site it is, so no cluster can be asked.",
-                "Name the site with --site.",
-            )
-        say(
-            f"{comment(path)}: no site's rules were applied, as nothing in it says where it runs. "
-            "Name the site with --site (`lumitui sites` lists them; "
-            "`lumitui init --site NAME --host HOST` makes a profile of another)."
+def _site(checks: "Scripts", text: str, path: str, options: _Options) -> "Site | None":
+    if options["site_name"] is not None:
+        return checks.sites.load(options["site_name"])
+    guess = checks.guess(text)
+    if guess.site is not None:
+        say(f"{comment(path)}: read as a job for {guess.site.name}, because of {guess.because}.")
+        return guess.site
+    if options["cluster"]:
+        raise InputError(
+            f"Nothing in {path} says for which site it is, so no cluster can be asked.",
+            "Name the site with --site.",
         )
-        return any_site()
-    say(f"{comment(path)}: read as a job for {guess.site.name}, because of {guess.because}.")
-    return guess.site
+    say(
+        f"{comment(path)}: no site's rules were applied, as nothing in it says where it runs. "
+        "Name the site with --site (`lumitui sites` lists them; "
+        "`lumitui init --site NAME --host HOST` makes a profile of another)."
+    )
+    return None
 
 
-def _check(path: str, text: str, site: "Site", options: _Options, ask: Ask) -> "Checked":
-    from lumitui.app.knowledge.any_site import is_known
-    from lumitui.app.knowledge.bash import read_script
-    from lumitui.app.knowledge.report.checked import Checked
-    from lumitui.app.knowledge.report.silence import heard
-    from lumitui.app.knowledge.rule_table import findings
-
-    files: dict[str, str] = {}
-    job = read_script(text, site=site)
-    if path != "-":
-        folder = Path(path).parent
-        for _ in range(3):
-            before = len(files)
-            files |= _beside(folder, job, files)
-            if len(files) == before:
-                break
-            job = read_script(text, site=site, files=files)
-    found = heard([*findings(job, site), *ask(job, site)], text, _known_rules)
-    prefix = "" if path == "-" or Path(path).parent == Path() else f"{Path(path).parent}/"
-    name = site.name if is_known(site) else None
-    return Checked(path, name, text, tuple(_chosen(found, options)), files, prefix)
-
-
-def _beside(folder: Path, job: "Job", held: dict[str, str]) -> dict[str, str]:
-    """Return the texts of the files that a job names inside the script's folder."""
-    from lumitui.app.knowledge.bash.referenced_files import named_files
-
-    found: dict[str, str] = {}
-    top = folder.resolve()
-    for name in named_files(job):
-        if name in held or len(held) + len(found) >= _MOST_FILES:
-            continue
-        try:
-            path = (folder / name).resolve()
-            if not path.is_relative_to(top) or not path.is_file():
-                continue
-            if path.stat().st_size <= _LARGEST:
-                found[name] = path.read_bytes().decode(errors="replace")
-        except (OSError, ValueError):
-            continue
-    return found
-
-
-def _chosen(found: "list[Finding]", options: _Options) -> "Iterator[Finding]":
-    only, without = _names(options["select"]), _names(options["ignore"])
-    for item in found:
-        if (not only or item.rule in only) and item.rule not in without:
-            yield item
-
-
-def _fixed(one: "Checked", site: "Site", options: _Options, ask: Ask) -> "Checked":
-    from lumitui.app.knowledge.report.edits import fixed
-
-    for _ in range(_ROUNDS):
-        text, count = fixed(one.text, one.findings)
-        if not count or text == one.text:
-            break
-        one = _check(one.path, text, site, options, ask)
-    return one
-
-
-def _show_change(path: str, before: str, after: "Checked", options: _Options) -> None:
-    """Write the fixed script, or with --diff show the change alone."""
+def _show_change(checks: "Scripts", before: str, after: "Checked", *, diff: bool) -> None:
+    """Write the fixed script, or with `diff` show the change alone."""
     from lumitui.app.knowledge.report.edits import difference
 
-    if options["diff"]:
-        show(difference(before, after.text, comment(path)), nl=False)
-    elif path == "-":
+    if diff:
+        show(difference(before, after.text, comment(after.path)), nl=False)
+    elif after.path == "-":
         put_bytes(after.text.encode(errors="surrogateescape"))
     elif after.text != before:
-        try:
-            with Path(path).open("r+b") as file:
-                file.write(after.text.encode(errors="surrogateescape"))
-                file.truncate()
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be written: {error.strerror}.", "Look at --diff instead."
-            ) from error
-        say(f"Changed {comment(path)}.")
+        checks.write(after)
+        say(f"Changed {comment(after.path)}.")
 
 
 def _print(reply: Reply, checked: "tuple[Checked, ...]", options: _Options) -> None:

@@ -1,0 +1,47 @@
+"""Why a job failed whose log is a file, whoever sent it: what `lumitui why --log` prints."""
+
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from lumitui.app.knowledge.failure.diagnose import diagnose
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.log.log_end import log_end
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.states import State
+
+
+def why_of_log(
+    log: Path | BinaryIO, state: str = "failed", rc: int | None = None
+) -> list[Diagnosis]:
+    """Return why a job failed, the likeliest reason first; history and sites are not asked.
+
+    Args:
+        log: its log, or what is open to be read.
+        state: how the scheduler says that it ended.
+        rc: its exit code, where it is known.
+
+    Raises:
+        InputError: the log is empty, or cannot be read.
+    """
+    name = log if isinstance(log, Path) else "-"
+    try:
+        text, before = _end(log) if isinstance(log, Path) else log_end(log)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(
+            f"The log {name} cannot be read: {reason}.", "Name a file that you may read."
+        ) from error
+    if not text.strip():
+        raise InputError(
+            f"The log {name} is empty.", "Look for the job's other files: --error has its own log."
+        )
+    return diagnose(Ending(State(state), rc=rc, log=text, before=before))
+
+
+def _end(path: Path) -> tuple[str, int | None]:
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+        raise InputError(f"{path} is no file with a log.", "Name a job's log, or `-` for stdin.")
+    with path.open("rb") as file:
+        return log_end(file)
