@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from lumitui.app.cli.confirmation import show_changes, show_findings
 from lumitui.app.cli.output import say, say_rows, show
 from lumitui.app.cli.send_progress import write_log
-from lumitui.app.cli.session import read
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.follow.results.summary import summarize
@@ -26,7 +25,7 @@ def headless(runs: "Runs", job: Path) -> int:
     Raises:
         RunFailed: a training did not end well.
     """
-    preview = read(runs, job)
+    preview = runs.preview(job)
     _show(preview)
     first = _follow(runs, runs.send(preview))
     nodes = 2 * preview.launch.spec.nodes

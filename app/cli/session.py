@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from lumitui.app.job.settings import Settings
-    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs import Runs
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -207,17 +206,3 @@ def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> N
         f"There is no news from {', '.join(failed)}.",
         "Fix what the warning names. The states shown are from the last poll; the jobs go on.",
     )
-
-
-def read(runs: "Runs", job: Path) -> "Preview":
-    """Return the preview of a job file."""
-    from lumitui.app.job.spec import read_job
-
-    return runs.preview(read_job(job), job.resolve().parent, job_file=job.resolve())
-
-
-def read_all(runs: "Runs", job: Path) -> tuple["Preview", ...]:
-    """Return the previews of a job file's runs: one, or those of its grid."""
-    from lumitui.app.job.spec import read_job
-
-    return runs.drafts.previews(read_job(job), job.resolve().parent, job.resolve())

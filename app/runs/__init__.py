@@ -1,64 +1,21 @@
-"""Runs: everything a person can do with jobs. The TUI and the CLI call only this.
+"""The door: what the command line, the screens and a notebook ask of the core.
 
-What lists and refreshes need is imported here; what one action needs, that action imports.
+`Runs` is everything that can be done with jobs. Nothing is imported before it is asked for:
+`lumitui --version` passes here, too.
 """
 
-from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING
-
-from lumitui.app.runs.launches import Launches
-from lumitui.app.runs.results import Results
-from lumitui.app.runs.upkeep import Upkeep
-
+TYPE_CHECKING = False  # `typing` alone would take longer than this package
 if TYPE_CHECKING:
-    from lumitui.app.explain.phrases.price_words import Outlook
-    from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.runs.scripts import Scripts
-    from lumitui.app.runs.series import SeriesRuns
-    from lumitui.app.survey.profile.surveys import Surveys
+    from lumitui.app.runs.facade import Runs
+
+__all__ = ["Runs"]
 
 
-class Runs(Launches, Results, Upkeep):
-    """The headless core over history, profiles and connections. Threads may share it."""
+def __getattr__(name: str) -> object:
+    """Import `Runs` when it is asked for."""
+    if name != "Runs":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lumitui.app.runs.facade import Runs
 
-    @cached_property
-    def series(self) -> "SeriesRuns":
-        """Runs that are sent together: grids, and runs on several sizes."""
-        from lumitui.app.runs.series import SeriesRuns
-
-        return SeriesRuns(self, self._locks)
-
-    @cached_property
-    def scripts(self) -> "Scripts":
-        """Any sbatch script, checked and fixed; their clusters can be asked."""
-        from lumitui.app.runs.scripts import Scripts
-
-        return Scripts(self.sites, lambda job, site: self.inquiries.of_script(job, site).findings)
-
-    def price_outlook(self, preview: "Preview") -> "Outlook":
-        """Return what a job costs at most and probably, and what its account has left.
-
-        The last comes from what its site said last; no site is asked.
-        """
-        from lumitui.app.explain.phrases.price_words import Outlook
-        from lumitui.app.scale.forecast import forecast
-
-        launch = preview.launch
-        likely = forecast(launch, self.history, self.scaling)
-        found = Outlook(launch.price)
-        if likely is not None:
-            found = replace(
-                found, about=likely.amount, like=likely.run, other_size=likely.other_size
-            )
-        budget = self._budgets.of(launch.spec.site, launch.spec.account)
-        if budget is None:
-            return found
-        return replace(found, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
-
-    @cached_property
-    def surveys(self) -> "Surveys":
-        """Clusters that no profile describes yet, and what their nodes say."""
-        from lumitui.app.survey.profile.surveys import Surveys
-
-        return Surveys(self, lambda: self._connections, self._transport, self._settings)
+    globals()[name] = Runs
+    return Runs

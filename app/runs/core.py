@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from lumitui.app.history.history import History
 from lumitui.remote.site.sites import Sites
@@ -25,12 +25,25 @@ class Core:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: Settings | None = None,
         *,
         ask: Ask = lambda question: None,
         connect: Connect | None = None,
     ) -> None:
-        """Open the history; no network before something needs it."""
+        """Open the history; no network before something needs it.
+
+        Args:
+            settings: where history and profiles are; None: where the command line has them.
+            ask: puts a login's question to the person, and returns the answer; None: they declined.
+            connect: makes a connection to a site; None: by SSH, as its profile says.
+
+        Raises:
+            HistoryError: the history cannot be opened.
+        """
+        if settings is None:
+            from lumitui.app.job.settings import settings as own
+
+            settings = own()
         self._settings = settings
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history)
@@ -41,8 +54,16 @@ class Core:
         self._making = Lock()
         self._data = settings.data
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
         """Close connections and history."""
+        self.close()
+
+    def close(self) -> None:
+        """Close connections and history; jobs go on."""
         if self._made is not None:
             self._made.close()
         self.history.close()

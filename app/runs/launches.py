@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.core import Core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
@@ -30,15 +30,45 @@ if TYPE_CHECKING:
 class Launches(Core):
     """Compose, export, send, resubmit, scale."""
 
-    def preview(self, spec: JobSpec, folder: Path, *, job_file: Path | None = None) -> Preview:
-        """Return what `spec` would send; its `project` is relative to `folder`.
+    def preview(
+        self,
+        job: JobSpec | Path | str,
+        folder: Path | None = None,
+        *,
+        job_file: Path | None = None,
+    ) -> Preview:
+        """Return what a job would send, byte for byte; nothing is sent.
+
+        Args:
+            job: a job file, or what one holds.
+            folder: where its `project` is looked for; None: the job file's own folder.
+            job_file: the file that is named in the history, where `job` is not a file.
 
         Raises:
-            InputError: it cannot be composed.
+            InputError: the job file has a mistake, it cannot be composed, or it is a grid.
         """
         from lumitui.app.launch.send.drafts.grid_runs import only
 
-        return only(self.drafts.previews(spec, folder, job_file))
+        return only(self.previews(job, folder, job_file=job_file))
+
+    def previews(
+        self,
+        job: JobSpec | Path | str,
+        folder: Path | None = None,
+        *,
+        job_file: Path | None = None,
+    ) -> tuple[Preview, ...]:
+        """Return what each run of a job would send: one, or those of its grid. See `preview`.
+
+        Raises:
+            InputError: the job file has a mistake, or cannot be composed.
+        """
+        from lumitui.app.job.spec import read_job
+
+        if isinstance(job, Path | str):
+            job_file = Path(job).resolve()
+            folder, job = folder or job_file.parent, read_job(Path(job))
+        return self.drafts.previews(job, folder or Path.cwd(), job_file)
 
     @cached_property
     def environments(self) -> Environments:
@@ -176,7 +206,11 @@ class Launches(Core):
     def resubmit(
         self, resubmission: Resubmission, *, report: Report = lambda step, words: None
     ) -> Run:
-        """Send a planned resubmission; the new run has the old one as its parent."""
+        """Send a planned resubmission; the new run has the old one as its parent.
+
+        Raises:
+            LumiError: as `send` does.
+        """
         return self.send(resubmission.preview, report=report, resubmission=resubmission)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Why a job failed whose log is a file, whoever sent it: what `lumitui why --log` prints."""
+"""Why a job failed whose log is a file: what `lumitui why --log` prints. No run is needed."""
 
 import stat
 from pathlib import Path

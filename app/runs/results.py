@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lumitui.app.follow.results.log_patterns import LogFigures
     from lumitui.app.follow.results.run_figures import Figures
     from lumitui.app.follow.results.sweep import Sweeps
+    from lumitui.app.history.metrics.points import MetricPoint
     from lumitui.app.history.run import Run
     from lumitui.app.knowledge.failure.diagnosis import Diagnosis
     from lumitui.remote.transfer.results.fetch_files import FetchOutcome
@@ -47,14 +48,28 @@ class Results(Watching):
 
         return verdict_of(run)
 
+    def metrics(self, run_id: str) -> list[MetricPoint]:
+        """Return the lines of a run's metrics.jsonl that have arrived here; no site is asked.
+
+        `wait` and `refresh` bring them.
+
+        Raises:
+            InputError: no such run.
+        """
+        return self.history.metrics.of(self.history.get(run_id).id)
+
     def figures(self, run_id: str) -> Figures:
-        """Return the figures of a run's metrics; no site is asked."""
+        """Return what the metrics of a run come to; no site is asked."""
         from lumitui.app.follow.results.run_figures import figures_of
 
         return figures_of(self.history, run_id)
 
     def log_figures(self, run_id: str) -> LogFigures:
-        """Return what the job file's `metrics:` find in the run's log; its site may be asked."""
+        """Return what the job file's `metrics:` find in the run's log; its site may be asked.
+
+        Raises:
+            InputError: no such run.
+        """
         from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
 
         run = self.history.get(run_id)
@@ -86,6 +101,10 @@ class Results(Watching):
 
         Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's
         records come too.
+
+        Raises:
+            InputError: no such run, or a pattern that leaves its folder.
+            LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.results.fetch_report import bring
 

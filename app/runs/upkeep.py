@@ -25,6 +25,10 @@ class Upkeep(Watching):
         """Remove snapshots that no unfinished run on a site uses; return what was freed, by root.
 
         The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
+
+        Raises:
+            InputError: there is no such site.
+            LinkError: it cannot be reached.
         """
         from lumitui.remote.transfer.snapshots.prune import prune
 

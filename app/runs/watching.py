@@ -27,6 +27,9 @@ class Watching(Core):
 
         A site that cannot be reached is a warning, not an error: its runs stay as they were.
         Not `attended`, no login asks a question.
+
+        Raises:
+            InputError: there is no such site.
         """
         from lumitui.app.follow.refresh import refresh
 

@@ -1,5 +1,48 @@
 """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
+`from lumitui import Runs` is the whole program for a notebook or a script of yours; docs/api.md
+says what stays as it is. Nothing is imported before it is asked for.
+
 The subpackages are links to the folders at the root of the repository (`app`, `remote`,
 `templates`, `trainers`), so that a wheel installs `lumitui.app` and never a top-level `app`.
 """
+
+TYPE_CHECKING = False  # `typing` alone would take longer than this package
+if TYPE_CHECKING:
+    from lumitui.app.runs import Runs
+    from lumitui.app.runs.words import (
+        AnswerNeeded,
+        HistoryError,
+        InputError,
+        LinkError,
+        LumiError,
+        OutcomeUnknown,
+        RefusedError,
+        State,
+    )
+
+__all__ = [
+    "AnswerNeeded",
+    "HistoryError",
+    "InputError",
+    "LinkError",
+    "LumiError",
+    "OutcomeUnknown",
+    "RefusedError",
+    "Runs",
+    "State",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of the interface when it is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "Runs":
+        from lumitui.app.runs import Runs
+
+        return Runs
+    from lumitui.app.runs import words
+
+    value: object = getattr(words, name)
+    return value

@@ -9,7 +9,7 @@ import click
 
 from lumitui.app.cli.confirmation import show_all_findings
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import GivenPath, core, json_option, read_all, sites_beginning
+from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
 
 
 class _Beginning(TypedDict):
@@ -73,7 +73,7 @@ def new(
         text = examples.text_for(site, beginning)
         examples.write_all(path, text, files)
         try:
-            every = read_all(runs, path)
+            every = runs.previews(path)
             show_all_findings(every)
         except BaseException:
             for name in (path.name, *(name for name, _ in files)):

@@ -22,8 +22,6 @@ from lumitui.app.cli.session import (
     core,
     job_argument,
     json_option,
-    read,
-    read_all,
     wait_options,
     yes_option,
 )
@@ -47,7 +45,7 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
     site is asked without --cluster, which sends nothing either.
     """
     with core() as runs:
-        every = read_all(runs, job)
+        every = runs.previews(job)
         every = with_cluster(runs, every) if cluster else every
         price = price_line(runs, every[0])
     found, launch = every[0], every[0].launch
@@ -79,7 +77,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     values of secrets.
     """
     with core() as runs:
-        found = without_secrets(read(runs, job))
+        found = without_secrets(runs.preview(job))
         show_findings(found)
         done = runs.export(found, folder)
     if found.launch.spec.chain > 1:
@@ -131,7 +129,7 @@ def submit(
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
-        found = without_first(read_all(runs, job), skip)
+        found = without_first(runs.previews(job), skip)
         refuse_wait((wait or timeout is not None) and bool(found[0].cell))
         if found[0].cell and not skip and rest is None:
             series_verbs.note_rest(runs, job)

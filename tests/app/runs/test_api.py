@@ -1,0 +1,94 @@
+"""The Python API as its page tells it: the page's own example, run as a notebook would."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import lumitui
+from lumitui.app.follow.results.run_figures import Figures
+from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.run import Run
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+from lumitui.app.launch.send.preview import Preview
+from lumitui.app.runs import Runs
+from lumitui.app.scale.resubmission import Resubmission
+from tests.support.places import ROOT
+from tests.support.program.home import Home
+
+PAGE = (ROOT / "docs" / "api.md").read_text()
+YAML, TRAIN, NOTEBOOK = re.findall(r"```(?:yaml|python)\n(.*?)```", PAGE, re.DOTALL)
+
+
+def in_python(code: str, folder: Path, environ: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_page_s_example_runs_a_job_and_runs_it_again_on_twice_the_nodes(
+    home: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "job.yaml").write_text(YAML)
+    (folder / "train.py").write_text(TRAIN)
+    said = in_python(NOTEBOOK, folder, {**home.environ, "HOME": str(tmp_path)})
+    rows = said.splitlines()
+    first = next(row for row in rows if " done 0 [1.0, 0.5" in row)
+    assert rows[-1].startswith(f"done {first.split()[0]} "), said
+    with Runs(home.settings) as runs:
+        assert [run.layout.nodes for run in runs.history.page(limit=3)] == [2, 1]
+        assert len(runs.metrics("last")) == 20
+
+
+def test_importing_the_package_imports_nothing_of_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; before = set(sys.modules); import lumitui; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    assert in_python(code, tmp_path, dict(os.environ)).split() == ["lumitui"]
+
+
+def test_every_name_of_the_package_is_there() -> None:
+    assert lumitui.Runs is Runs
+    for name in lumitui.__all__:
+        assert inspect.isclass(getattr(lumitui, name)), name
+    assert not hasattr(lumitui, "Rnus")
+
+
+def test_what_the_page_names_is_there() -> None:
+    calls = re.findall(r"^\| `runs\.(\w+)\((.*?)\)`", PAGE, re.MULTILINE)
+    assert len(calls) > 12
+    for name, given in calls:
+        allowed = [*inspect.signature(getattr(Runs, name)).parameters]
+        for place, part in enumerate(filter(None, given.split(", "))):
+            word, is_named, _ = part.partition("=")
+            assert not is_named or word in allowed, (name, part)
+            assert is_named or place + 1 < len(allowed), (name, part)
+    kinds = {Run: r"A `Run` has", Preview: r"`Preview`:", MetricPoint: r"`MetricPoint`s:"}
+    kinds |= {Figures: r"`Figures`:", Resubmission: r"`Resubmission`:", Diagnosis: r"first:"}
+    for kind, start in kinds.items():
+        row = re.search(rf"{start} ((?:`\w+`[,\s]*)+)", PAGE)
+        assert row, kind
+        for name in re.findall(r"`(\w+)`", row[1]):
+            assert name in kind.__annotations__ or hasattr(kind, name), (kind, name)
+
+
+def test_each_public_method_says_what_it_is_and_each_that_asks_a_run_what_it_raises() -> None:
+    for name, method in inspect.getmembers(Runs, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        words = inspect.getdoc(method) or ""
+        assert words, name
+        if "run_id" in inspect.signature(method).parameters and name != "figures":
+            assert "Raises:" in words, name
