@@ -15,8 +15,7 @@ from lumitui.remote.site.safe_text import lines_of
 
 if TYPE_CHECKING:
     from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.scale.code_news import CodeNews
-    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.scale.resubmission import CodeNews, Resubmission
     from lumitui.remote.ssh.prompts import Question
 
 NOTHING_SENT = "Nothing was sent."
@@ -188,15 +187,15 @@ def agree_to_submit(
 
 def show_changes(planned: "Resubmission", columns: int) -> None:
     """Print what a resubmission changes, before and after, on stderr."""
-    say_rows(tables.change_table(planned.changes, columns))
-    for note in planned.notes:
+    say_rows(tables.change_table(planned.plan.changes, columns))
+    for note in planned.plan.notes:
         say(f"note: {note}")
 
 
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
     """Print what has changed in the project since it ran, and which code is sent, on stderr."""
     if news.differs:
-        other = " Add `--code current` to send it." if planned.code == "same" else ""
+        other = " Add `--code current` to send it." if planned.plan.request.code == "same" else ""
         say(f"note: {news.sentence}{other}")
 
 
@@ -207,10 +206,11 @@ def agree_to_resubmit(
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)
+    plan = planned.plan
     errors = named_errors([planned.preview], force=force, yes=yes, cure=CURE_OF_RUN)
     question = (
-        f"Resubmit {planned.parent.id} with the {planned.code} code from {planned.start}; "
-        f"{words.price_sentence(planned.preview.launch.price)}?"
+        f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "
+        f"{words.price_sentence(plan.launch.price)}?"
     )
     question = f"The job has {errors}. {question}" if errors else question
     confirm(question, yes=yes, otherwise=NOTHING_SENT)

@@ -190,7 +190,7 @@ def resubmit_ladder(
     from lumitui.app.scale.scaling.studies import Question
     from lumitui.app.scale.series_words import ladder_terms
 
-    parent, sizes = plans[0].parent, [plan.preview.launch.layout.nodes for plan in plans]
+    parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]
     study = runs.scaling.of(
         parent.id, Question(tuple(sizes), time=plans[0].preview.launch.spec.time)
     )
@@ -199,7 +199,7 @@ def resubmit_ladder(
     say_rows(tables.table(titles, rows, columns, shrink=(len(titles) - 1,)))
     if basis := rungs.basis(study):
         say(basis)
-    for note in dict.fromkeys(note for plan in plans for note in plan.notes):
+    for note in dict.fromkeys(note for made in plans for note in made.plan.notes):
         say(f"note: {note}")
     show_code_news(plans[0], runs.code_news(parent.id))
     found = [plan.preview for plan in plans]

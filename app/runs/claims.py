@@ -27,13 +27,13 @@ def once_of(
     """
     keys, gone = [place] if place else [], list(tried)
     if resubmission is not None:
-        parent = resubmission.parent
+        parent = resubmission.plan.parent
         again = [run for run in history.lineage(parent.id) if run.parent == parent.id]
         again = [run for run in again if _same(run, shipment)]
         like = [run for run in again if run.state not in NEVER_A_JOB]
         # Of a copy that was made while they were sent, the site knows more.
         gone += [run.id for run in (parent, *again) if run.job_id is None]
-        made_of = f"{_job(shipment.run)} {shipment.snapshot} {resubmission.start}"
+        made_of = f"{_job(shipment.run)} {shipment.snapshot} {resubmission.plan.start}"
         digest = hashlib.sha256(made_of.encode()).hexdigest()
         keys.append(f"{parent.id}-{digest[:12]}-{len(like) + 1}")
     if not keys:

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.export import Exported
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submission.submit import Report
-    from lumitui.app.scale.code_news import CodeNews
     from lumitui.app.scale.lineage_overview import Overviews
-    from lumitui.app.scale.resubmission import CodeChoice, Resubmission
+    from lumitui.app.scale.resubmission import CodeNews, Resubmission
+    from lumitui.app.scale.run_plan import CodeChoice, Start
     from lumitui.app.scale.scaling.studies import Scalings
-    from lumitui.app.scale.start_point import Start
     from lumitui.app.survey.environments.site_environments import Environments
     from lumitui.app.survey.inquiry.inquiries import Inquiries
 
@@ -173,7 +172,8 @@ class Launches(Core):
         Raises:
             InputError: no such run, a wrong setting, a batch that cannot be split.
         """
-        from lumitui.app.scale.resubmission import ResubmissionRequest, plan
+        from lumitui.app.scale.resubmission import basis_of, made_ready
+        from lumitui.app.scale.run_plan import ResubmissionRequest, plan
 
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
@@ -181,7 +181,8 @@ class Launches(Core):
         slowest = self._slowest_save(parent, lineage)
         request = ResubmissionRequest(nodes, tuple(settings), code, start, slowest)
         command = self._connections.get(site).scheduler.command()
-        return plan(parent, lineage, site, command, request, self._hashes)
+        planned = plan(basis_of(parent, request), lineage, site, request)
+        return made_ready(planned, site, command, self._hashes)
 
     def _slowest_save(self, run: Run, lineage: Sequence[Run]) -> float | None:
         """Return the seconds of the slowest save of a run, or of the run before it that has one."""
@@ -199,7 +200,7 @@ class Launches(Core):
         Raises:
             InputError: no such run.
         """
-        from lumitui.app.scale.code_news import code_news
+        from lumitui.app.scale.resubmission import code_news
 
         return code_news(self.history.get(run_id), self.history.snapshots, self._hashes)
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.drafts.drafts import Drafts
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submission.submit import Report
-    from lumitui.app.scale.resubmission import CodeChoice
-    from lumitui.app.scale.start_point import Start
+    from lumitui.app.scale.run_plan import CodeChoice, Start
 
 _LONGEST_NOTE = 200
 
@@ -114,9 +113,9 @@ class SeriesRuns:
             LadderUnfinished: an earlier ladder of the run is unfinished.
             HistoryError: they cannot be written.
         """
-        self.refuse_second_ladder(plans[0].parent.id)
+        self.refuse_second_ladder(plans[0].plan.parent.id)
         ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
-        return self._begin("ladder", plans[0].parent.id, ready)
+        return self._begin("ladder", plans[0].plan.parent.id, ready)
 
     def _begin(self, kind: Kind, source: str, ready: Sequence[tuple[str, str, _Ready]]) -> Series:
         for _, _, one in ready:
@@ -349,14 +348,14 @@ def _grid_plan(preview: Preview) -> str:
     return json.dumps({"spec": data, "folder": str(folder), "job_file": job_file})
 
 
-def _ladder_plan(plan: Resubmission) -> str:
-    request = plan.request
+def _ladder_plan(made: Resubmission) -> str:
+    plan = made.plan
     return json.dumps(
         {
             "parent": plan.parent.id,
-            "nodes": plan.preview.launch.layout.nodes,
-            "settings": list(request.settings),
-            "code": plan.code,
+            "nodes": plan.launch.layout.nodes,
+            "settings": list(plan.request.settings),
+            "code": plan.request.code,
             "start": plan.start,
         }
     )

@@ -1,9 +1,15 @@
-"""More nodes, or fewer: everything that depends on their number is recomputed. Pure."""
+"""More nodes, or fewer: everything that depends on their number is recomputed. Pure.
 
+An argument named in `scale.batch.arg` is the number of samples that the script loads per rank and
+micro step, which is DeepSpeed's micro batch: both are kept equal, since the script would otherwise
+train on another global batch than the one that is shown.
+"""
+
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.launch import Launch, Layout
@@ -17,71 +23,61 @@ from lumitui.app.job.setting import set_in
 from lumitui.app.job.spec import MOST_NODES, JobSpec, changed
 from lumitui.app.launch import deepspeed_batch as batches
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.deepspeed_batch import has_deepspeed
+from lumitui.app.launch.deepspeed_batch import has_deepspeed, sent_config
 from lumitui.app.launch.layout import layout_of
 from lumitui.app.launch.placement import partition_of, placement_of
-from lumitui.app.scale import deepspeed_rescale
-from lumitui.app.scale.changes import Change, changes_between
-from lumitui.app.scale.learning_rate import with_rate
+from lumitui.app.scale import learning_rate
+from lumitui.app.scale.learning_rate import rate_factor, with_rate
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.yaml_document import Document
 
 
 @dataclass(frozen=True)
-class Scaled:
-    """A launch made ready for other nodes or settings, with what changes."""
+class Written:
+    """A DeepSpeed configuration, and the number of ranks that its batch and rates are for."""
 
-    launch: Launch
-    changes: tuple[Change, ...]
-    notes: tuple[str, ...]
+    text: str
+    ranks: int | None
+    """None: however many the job gets, so that it stays as it is."""
 
 
 def rescale(
     earlier: Launch,
+    spec: JobSpec,
     site: Site,
+    notes: list[str],
     *,
     nodes: int | None = None,
-    settings: Sequence[str] = (),
-    deepspeed_config: str | None = None,
-    config_ranks: int | Literal["new"] | None = None,
-) -> Scaled:
-    """Return `earlier` on `nodes` nodes, with `key=value` settings, and what changes.
+    held: frozenset[str] = frozenset(),
+    written: Written | None = None,
+) -> Launch:
+    """Return the launch of `spec` on `nodes` nodes; what it trained before, `earlier` says.
 
-    The time limit never shrinks by itself. `deepspeed_config` is the text of DeepSpeed's
-    configuration, where the job needs one. `config_ranks` is the number of ranks that its batch
-    and rates are written for: None means those of the earlier launch, and "new" means those of
-    the new one, so that it stays as it is.
+    The time limit never shrinks by itself. `held` names the arguments that the settings of this
+    step set, `written` is DeepSpeed's configuration, where the job needs one. What a person
+    should know is added to `notes`.
 
     Raises:
-        InputError: a setting is wrong, or the batch cannot be split over the ranks.
+        InputError: there are not so many nodes, or the batch cannot be split over the ranks.
     """
-    spec = apply_settings(earlier.spec, settings)
     target = nodes if nodes is not None else spec.nodes
     if not 1 <= target <= MOST_NODES:
         raise InputError(
             f"A job cannot have {target:,} nodes.", f"Give a number from 1 to {MOST_NODES:,}."
         )
-    notes: list[str] = []
     spec = changed(spec, {"nodes": target}, f"--nodes {target}")
     spec = _partition(spec, site, notes)
     layout = layout_of(placement_of(spec, site))
-    held = frozenset(key for key, _, _ in (s.partition("=") for s in settings) if key[:1] == "-")
-    written = None
-    if has_deepspeed(spec) and deepspeed_config is not None:
-        ranks = layout.world_size if config_ranks == "new" else config_ranks
-        written = deepspeed_rescale.Written(deepspeed_config, ranks or earlier.layout.world_size)
-    knows_batch = written is not None or batch_argument(spec) is not None
+    config = written if has_deepspeed(spec) else None
+    knows_batch = config is not None or batch_argument(spec) is not None
     if knows_batch and layout.world_size != earlier.layout.world_size and spec.scale is None:
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
-    if written:
-        spec, deepspeed_config = deepspeed_rescale.rescale_config(
-            spec, earlier, layout, written, held, notes
-        )
-    else:
+    if config is None:
         spec = _batch_and_rate(spec, earlier, layout, held, notes)
-    launch = compose(spec, site, deepspeed_config=deepspeed_config)
-    return Scaled(launch, changes_between(earlier, launch), tuple(notes))
+        return compose(spec, site, deepspeed_config=written.text if written else None)
+    spec, text = _rescale_config(spec, earlier, layout, config, held, notes)
+    return compose(spec, site, deepspeed_config=text)
 
 
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:
@@ -167,3 +163,116 @@ def _batch_and_rate(
         return spec  # the earlier batch is not known
     ratio = per_rank * new_world / (old_per_rank * old_world)
     return with_rate(spec, before, ratio, held, notes)
+
+
+def _rescale_config(
+    spec: JobSpec,
+    earlier: Launch,
+    layout: Layout,
+    written: Written,
+    held: frozenset[str],
+    notes: list[str],
+) -> tuple[JobSpec, str]:
+    """Return the job and its configuration for the ranks of `layout`, as `scale:` says."""
+    scale, world = spec.scale or Scale(), layout.world_size
+    ranks = written.ranks or world
+    config = batches.read_config(written.text, "the DeepSpeed configuration")
+    old = batches.batch_of(config, ranks, 1)
+    by_hand = _set_by_hand(spec, earlier.spec, held)
+    if by_hand:
+        batch = batches.Batch(by_hand * old.accumulation * world, by_hand, old.accumulation)
+    else:
+        batch = _resized(old, scale, layout, ranks, spec.nodes)
+        spec = _with_micro(spec, earlier, batch.micro, layout, notes)
+    config = batches.with_batch(config, batch)
+    ratio = batch.train / old.train
+    factor = rate_factor(scale, ratio)
+    if factor != 1:
+        config = learning_rate.scaled(config, factor)
+        _note_rates(config, scale, notes)
+    if ratio != 1:
+        _note_lengths(config, ratio, notes)
+    if scale.lr.arg is not None:
+        grown = batch.train / (earlier.global_batch or old.train)
+        spec = with_rate(spec, earlier.spec, grown, held, notes)
+    return spec, json.dumps(config, indent=2) + "\n"
+
+
+def _resized(
+    old: batches.Batch, scale: Scale, layout: Layout, ranks: int, nodes: int
+) -> batches.Batch:
+    """Return the batch that the rule asks for on the ranks of `layout`."""
+    world = layout.world_size
+    if world == ranks:
+        return old
+    if scale.batch.keep == "per_gpu":
+        return batches.Batch(old.train * world // ranks, old.micro, old.accumulation)
+    # The global batch is what counts; the micro batch, which fills a GPU's memory, never grows.
+    if old.train % world:
+        raise batches.indivisible(
+            "The global batch", old.train, layout.ranks_per_node, nodes, may_grow=True
+        )
+    return batches.split(old.train, world, old.micro)
+
+
+def _argument(spec: JobSpec) -> str | None:
+    return spec.scale.batch.arg if spec.scale else None
+
+
+def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
+    """Return the micro batch that a person set as the script's argument; None: nobody did."""
+    name = _argument(spec)
+    if name is None:
+        return None
+    text = argument_value(spec.args, name)
+    if name not in held and text in (None, argument_value(before.args, name)):
+        return None
+    micro = batches.whole(text)
+    if not micro:
+        raise no_number(name, text, spec.nodes)
+    return micro
+
+
+def _with_micro(
+    spec: JobSpec, earlier: Launch, micro: int, layout: Layout, notes: list[str]
+) -> JobSpec:
+    """Return `spec` with the script's argument equal to DeepSpeed's micro batch."""
+    name, sent = _argument(spec), sent_config(earlier).get(batches.MICRO)
+    if name is None:
+        return spec
+    text = argument_value(spec.args, name)
+    if text is not None and not batches.whole(text):
+        raise no_number(name, text, spec.nodes)
+    if text == str(micro):
+        return spec
+    if sent is not None and text is not None and batches.whole(text) != sent:
+        notes.append(
+            f"{name} was {text} where DeepSpeed's micro batch was {sent}: the script did not "
+            "train on the global batch that was shown."
+        )
+    if micro == sent and layout.world_size == earlier.layout.world_size:
+        return spec
+    return with_value(spec, name, str(micro))
+
+
+def _note_rates(config: dict[str, object], scale: Scale, notes: list[str]) -> None:
+    if not learning_rate.rates(config) and scale.lr.arg is None:
+        notes.append(
+            "The DeepSpeed configuration names no learning rate: the optimizer's own stays."
+        )
+    if learning_rate.depends_on_version(config):
+        notes.append(
+            "Without `warmup_max_lr`, WarmupLR warms up to the optimizer's rate, but in older "
+            "DeepSpeed always to 0.001: set it, so that it is rescaled in every version."
+        )
+
+
+def _note_lengths(config: dict[str, object], ratio: float, notes: list[str]) -> None:
+    """Note a schedule's lengths: only the script knows whether it counts steps or epochs."""
+    lengths = learning_rate.lengths(config)
+    if lengths:
+        notes.append(
+            f"The schedule's {', '.join(f'{name} {value}' for name, value in lengths.items())} "
+            f"stay, while an epoch has {1 / ratio:g} times the steps: if your script counts "
+            f"epochs, divide them by {ratio:g}."
+        )

@@ -10,10 +10,10 @@ from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     # What a study needs is imported when one is made: the program starts without it.
-    from collections.abc import Sequence
 
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
+    from lumitui.app.job.spec import JobSpec
     from lumitui.app.scale.scaling.measured import MeasuredRun, Training
     from lumitui.app.scale.scaling.study import Offer, Scaling
     from lumitui.remote.site.node import Links
@@ -104,14 +104,19 @@ class Scalings:
 
 
 def _offers(run: Run, site: Site | None, asked: Question) -> list[Offer]:
+    from lumitui.app.scale.rescale import apply_settings
+
     if site is None:
         return []
     largest = max(run.layout.nodes * 2, LADDER[-1])
     nodes = {1 << exponent for exponent in range(largest.bit_length())}
     nodes = {number for number in nodes if number <= most_nodes(site, run)}
     wanted = sorted(nodes | {run.layout.nodes, *asked.nodes})
-    settings = [f"time={asked.time}"] if asked.time else []
-    return [_offer(run, site, number, settings) for number in wanted]
+    try:
+        spec = apply_settings(run.spec, [f"time={asked.time}"] if asked.time else [])
+    except InputError as error:
+        return [_refused(run, number, error) for number in wanted]
+    return [_offer(run, spec, site, number) for number in wanted]
 
 
 def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
@@ -140,24 +145,22 @@ def most_nodes(site: Site, run: Run) -> int:
     return most
 
 
-def _offer(run: Run, site: Site, nodes: int, settings: Sequence[str]) -> Offer:
+def _refused(run: Run, nodes: int, why: InputError) -> Offer:
+    from lumitui.app.scale.scaling.study import Offer
+
+    return Offer(nodes, nodes * run.layout.gpus_per_node, 0.0, 0.0, 0.0, refused=why.message)
+
+
+def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
     """Return what the site would give `run` on `nodes` nodes, or why it would refuse."""
     from lumitui.app.scale.rescale import rescale
-    from lumitui.app.scale.resubmission import launch_of
+    from lumitui.app.scale.run_plan import launch_of, sent_config
     from lumitui.app.scale.scaling.study import Offer, batch_of
 
-    layout = run.layout
     try:
-        launch = rescale(
-            launch_of(run),
-            site,
-            nodes=nodes,
-            settings=settings,
-            deepspeed_config=run.deepspeed_config,
-            config_ranks=layout.world_size,
-        ).launch
+        launch = rescale(launch_of(run), spec, site, [], nodes=nodes, written=sent_config(run))
     except InputError as error:
-        return Offer(nodes, nodes * layout.gpus_per_node, 0.0, 0.0, 0.0, refused=error.message)
+        return _refused(run, nodes, error)
     given = site.partitions.get(launch.spec.partition)
     whole_nodes = given is not None and given.allocation == "node" and not launch.layout.on_cpu
     return Offer(

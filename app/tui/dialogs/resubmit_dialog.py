@@ -19,11 +19,10 @@ from lumitui.app.history.run import Run
 from lumitui.app.job.spec import MOST_NODES
 from lumitui.app.launch.draft.problems import of_error
 from lumitui.app.scale.changes import effect
-from lumitui.app.scale.code_news import CodeNews
-from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.resubmission import CodeNews, Resubmission
+from lumitui.app.scale.run_plan import Start
 from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.studies import Question
-from lumitui.app.scale.start_point import Start
 from lumitui.app.tui import messages
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.widgets import styled
@@ -218,7 +217,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         else:
             shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
-            self.query_one("#start", Choice).choose(shown.start)
+            self.query_one("#start", Choice).choose(shown.plan.start)
         parts: list[RenderableType] = []
         if self._news and self._news.differs:
             parts.append(styled.plain(self._news.sentence, "bold yellow"))
@@ -307,9 +306,9 @@ def _described(outcome: Outcome, basis: str) -> RenderableType:
     return described(outcome, basis)
 
 
-def described(plan: Resubmission, basis: str = "") -> RenderableType:
+def described(made: Resubmission, basis: str = "") -> RenderableType:
     """Return what changes, what that means for the training, and the adviser's findings."""
-    table = Table.grid(padding=(0, 2), expand=False)
+    plan, table = made.plan, Table.grid(padding=(0, 2), expand=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
@@ -320,13 +319,13 @@ def described(plan: Resubmission, basis: str = "") -> RenderableType:
         table.add_row(Text(change.what, style="dim"), before, after)
     if not changed:
         table.add_row(Text("settings", style="dim"), Text(""), Text("all the same"))
-    code = "the snapshot of this run" if plan.code == "same" else "the project as it is now"
+    code = "the snapshot of this run" if plan.request.code == "same" else "the project as it is now"
     table.add_row(Text("code", style="dim"), Text(""), Text(code))
     table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
-    findings = findings_text(plan.preview) if plan.preview.findings else []
+    findings = findings_text(made.preview) if made.preview.findings else []
     said = [styled.plain(effect(plan.changes))]
     rest = [styled.plain(basis, "dim")] if basis else []
-    if plan.preview.errors:  # what keeps it from being sent comes first
+    if made.preview.errors:  # what keeps it from being sent comes first
         return Group(*findings, table, *said, *notes, *rest)
     return Group(table, *said, *notes, *findings, *rest)

@@ -64,7 +64,7 @@ class ScaleApp(MutationApp):
         lines = ladder_terms(plans)
         if (first.project, first.launch.spec.name) in self._sends.values():
             lines.append(("under way", f"{first.launch.spec.name} is being sent already"))
-        title = f"Send {plans[0].parent.id} again as {count}?"
+        title = f"Send {plans[0].plan.parent.id} again as {count}?"
         self.push_screen(Confirm(title, lines, f"Send {count}"), answered)
 
     @on(messages.SeriesWanted)

@@ -14,9 +14,8 @@ from lumitui.app.tui.messages.common import Answer
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.scale.code_news import CodeNews
-    from lumitui.app.scale.resubmission import Resubmission
-    from lumitui.app.scale.start_point import Start
+    from lumitui.app.scale.resubmission import CodeNews, Resubmission
+    from lumitui.app.scale.run_plan import Start
     from lumitui.remote.site.errors import LumiError
 
 

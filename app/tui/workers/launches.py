@@ -44,7 +44,7 @@ class LaunchWorkers(CoreApp):
 
     @work(thread=True, group="plan", exit_on_error=False)
     def _compare_code(self, wanted: messages.CodeNewsWanted) -> None:
-        from lumitui.app.scale.code_news import CodeNews
+        from lumitui.app.scale.resubmission import CodeNews
 
         news = CodeNews()
         try:

@@ -18,9 +18,9 @@ from lumitui.app.launch.deepspeed_batch import (
     sent_config,
     with_strategy,
 )
-from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.sites.rescaled_jobs import Scaled, rescale
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 KEEP = "scale: {batch: {arg: --batch-size, keep: global}}\n"

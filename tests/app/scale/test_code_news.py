@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.runs import Runs
-from lumitui.app.scale.code_news import CodeNews, code_news
+from lumitui.app.scale.resubmission import CodeNews, code_news
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 

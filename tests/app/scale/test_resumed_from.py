@@ -35,9 +35,9 @@ def test_it_continues_only_from_what_was_saved(runs: Runs, failed: Run, saved: b
     folder.mkdir()
     if saved:
         (folder / "last.pt").write_text("step 7")
-    plan = runs.plan_resubmission(failed.id)
-    assert plan.start == "checkpoint"
-    again = runs.resubmit(plan)
+    made = runs.plan_resubmission(failed.id)
+    assert made.plan.start == "checkpoint"
+    again = runs.resubmit(made)
     expected = failed.id if saved else None
     assert (again.parent, again.resumed_from) == (failed.id, expected)
     assert runs.history.get(again.id).resumed_from == expected

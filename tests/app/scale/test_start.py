@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.job.launch import Launch
-from lumitui.app.scale.start_point import Start, choose_start
+from lumitui.app.scale.run_plan import Start, choose_start
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 

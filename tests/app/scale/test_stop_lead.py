@@ -38,9 +38,9 @@ def run(runs: Runs, tmp_path: Path) -> Run:
 
 
 def test_slow_saves_bring_the_stop_signal_forward(runs: Runs, run: Run) -> None:
-    plan = runs.plan_resubmission(run.id)
-    assert "#SBATCH --signal=B:USR1@160\n" in plan.preview.launch.script
-    rows = {row.what: (row.before, row.after) for row in plan.changes}
+    made = runs.plan_resubmission(run.id)
+    assert "#SBATCH --signal=B:USR1@160\n" in made.preview.launch.script
+    rows = {row.what: (row.before, row.after) for row in made.plan.changes}
     assert rows["stop signal"] == ("USR1, 60 s before the limit", "USR1, 160 s before the limit")
     # What a person asks for counts, and a child without saves takes over what is known.
     own = runs.plan_resubmission(run.id, settings=["signal=USR1@70"])
@@ -57,9 +57,9 @@ def test_fast_saves_change_nothing(runs: Runs, run: Run) -> None:
     runs.history.begin(other)
     line = {"event": "checkpoint", "step": 1, "save_s": 2.0}
     runs.history.metrics.add(other.id, [json.dumps(line).encode()])
-    plan = runs.plan_resubmission(other.id)
-    assert plan.preview.launch.spec.signal is None
-    assert "stop signal" not in {row.what for row in plan.changes}
+    made = runs.plan_resubmission(other.id)
+    assert made.preview.launch.spec.signal is None
+    assert "stop signal" not in {row.what for row in made.plan.changes}
 
 
 def test_a_running_job_says_that_its_saves_are_too_slow(runs: Runs, run: Run) -> None:

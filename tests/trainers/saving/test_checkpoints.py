@@ -50,9 +50,9 @@ def assert_saved_and_continues(runs: Runs, cluster: Cluster, run: Run) -> None:
         1
     ].decode()
     last = max(steps(runs, run))
-    plan = runs.plan_resubmission(run.id, settings=[f"--steps={last + 3}"])
-    assert plan.start == "checkpoint"
-    again = finish(runs, runs.resubmit(plan))
+    made = runs.plan_resubmission(run.id, settings=[f"--steps={last + 3}"])
+    assert made.plan.start == "checkpoint"
+    again = finish(runs, runs.resubmit(made))
     assert again.state is State.DONE, runs.read_log(again.id)[1].decode()
     assert (again.parent, again.resumed_from) == (run.id, run.id)
     assert min(steps(runs, again)) == last + 1
@@ -96,7 +96,7 @@ def test_a_failed_run_without_checkpoints_starts_from_scratch(
     cluster.login(f"rm -rf {run.folder}/checkpoints && scancel --signal=KILL {run.job_id}")
     run = finish(runs, run, 120)
     assert run.state in (State.FAILED, State.CANCELLED)
-    plan = runs.plan_resubmission(run.id, settings=["--steps=2"])
-    again = finish(runs, runs.resubmit(plan))
+    made = runs.plan_resubmission(run.id, settings=["--steps=2"])
+    again = finish(runs, runs.resubmit(made))
     assert again.state is State.DONE
     assert min(steps(runs, again)) == 1

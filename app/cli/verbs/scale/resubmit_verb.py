@@ -21,7 +21,7 @@ from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
-    from lumitui.app.scale.start_point import Start
+    from lumitui.app.scale.run_plan import Start
 
 
 class _Changes(TypedDict):

@@ -16,9 +16,8 @@ from lumitui.app.launch.deepspeed_batch import (
     whole,
 )
 from lumitui.app.scale import learning_rate
-from lumitui.app.scale.rescale import rescale
 from lumitui.remote.site.errors import InputError
-from tests.support.jobs.sites.rescaled_jobs import LUMI, job, launched
+from tests.support.jobs.sites.rescaled_jobs import LUMI, job, launched, rescale
 
 WILD = st.one_of(
     st.integers(),

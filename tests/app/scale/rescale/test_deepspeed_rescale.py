@@ -7,9 +7,16 @@ import pytest
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, sent_text
-from lumitui.app.scale.rescale import rescale
 from lumitui.remote.site.errors import InputError
-from tests.support.jobs.sites.rescaled_jobs import CONFIG, LINEAR, LUMI, job, launched, zero
+from tests.support.jobs.sites.rescaled_jobs import (
+    CONFIG,
+    LINEAR,
+    LUMI,
+    job,
+    launched,
+    rescale,
+    zero,
+)
 
 
 def sent_config(launch: Launch) -> dict[str, Any]:

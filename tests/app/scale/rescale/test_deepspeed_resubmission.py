@@ -46,7 +46,7 @@ def ran(runs: Runs, work: Path, job: str | Resubmission, **changes: object) -> R
         preview = runs.preview(parse_job(JOB + job, "t"), work)
     else:
         preview = job.preview
-        changes["parent"] = job.parent.id
+        changes["parent"] = job.plan.parent.id
     launch = preview.launch
     sent = next((file.content for file in launch.files if file.name == "ds_config.json"), None)
     run = a_run(
@@ -70,15 +70,15 @@ def ran(runs: Runs, work: Path, job: str | Resubmission, **changes: object) -> R
     return run
 
 
-def sent(plan: Resubmission) -> dict[str, Any]:
-    files = plan.preview.launch.files
+def sent(made: Resubmission) -> dict[str, Any]:
+    files = made.preview.launch.files
     found = json.loads(next(file.content for file in files if file.name == "ds_config.json"))
     assert isinstance(found, dict)
     return found
 
 
-def batch_and_rate(plan: Resubmission) -> tuple[object, object]:
-    found = sent(plan)
+def batch_and_rate(made: Resubmission) -> tuple[object, object]:
+    found = sent(made)
     return found[TRAIN], found["optimizer"]["params"]["lr"]
 
 
@@ -89,9 +89,9 @@ def test_an_edited_configuration_counts_with_the_current_code_alone(runs: Runs, 
     run = ran(runs, work, SCRIPT)
     (work / "ds.json").write_text(config(128, 9e-9, gradient_clipping=1.0))
     assert batch_and_rate(runs.plan_resubmission(run.id)) == (64, 0.001)
-    plan = runs.plan_resubmission(run.id, code="current")
-    assert batch_and_rate(plan) == (128, 9e-9)
-    rows = {row.what: (row.before, row.after) for row in plan.changes}
+    made = runs.plan_resubmission(run.id, code="current")
+    assert batch_and_rate(made) == (128, 9e-9)
+    rows = {row.what: (row.before, row.after) for row in made.plan.changes}
     assert rows["global batch"] == ("64", "128")
     assert rows["learning rate"] == ("0.001", "9e-09")
     assert rows["gradient_clipping"] == ("none", "1")
@@ -102,8 +102,8 @@ def test_a_configuration_named_by_hand_stands_as_it_is(runs: Runs, work: Path) -
     run = ran(runs, work, SCRIPT + LINEAR)
     (work / "other.json").write_text(config(256, 0.007))
     settings = ["deepspeed.config=other.json"]
-    plan = runs.plan_resubmission(run.id, nodes=4, settings=settings, code="current")
-    assert batch_and_rate(plan) == (256, 0.007)
+    made = runs.plan_resubmission(run.id, nodes=4, settings=settings, code="current")
+    assert batch_and_rate(made) == (256, 0.007)
     with pytest.raises(InputError, match="runs again unchanged") as refused:
         runs.plan_resubmission(run.id, settings=settings)
     assert "--code current" in refused.value.hint
@@ -120,7 +120,7 @@ def test_an_edited_configuration_is_written_for_the_first_runs_ranks(
     # The file was not touched: what the chain has grown to stays, and grows on.
     again = runs.plan_resubmission(third.id, code="current")
     assert batch_and_rate(again) == (256, 0.004)
-    assert not [row for row in again.changes if row.differs]
+    assert not [row for row in again.plan.changes if row.differs]
     (work / "ds.json").write_text(config(32, 0.002))
     assert batch_and_rate(runs.plan_resubmission(third.id, code="current")) == (128, 0.008)
     larger = runs.plan_resubmission(third.id, nodes=8, code="current")
@@ -134,21 +134,21 @@ def test_a_rate_that_is_an_argument_follows_the_batch_of_the_run_before(
     first = ran(runs, work, SCRIPT + "args: [--rate, 0.1]\n" + scale)
     second = ran(runs, work, runs.plan_resubmission(first.id, nodes=2))
     assert second.spec.args == ("--rate", "0.2")
-    plan = runs.plan_resubmission(second.id, nodes=4, code="current")
-    assert plan.preview.launch.spec.args == ("--rate", "0.4")
+    made = runs.plan_resubmission(second.id, nodes=4, code="current")
+    assert made.preview.launch.spec.args == ("--rate", "0.4")
 
 
 def test_a_strategy_named_by_hand_brings_its_configuration(runs: Runs, work: Path) -> None:
     run = ran(runs, work, "script: train.py\n")
     settings = ["strategy=zero1", "deepspeed.config=ds.json"]
-    plan = runs.plan_resubmission(run.id, nodes=2, settings=settings, code="current")
-    assert batch_and_rate(plan) == (64, 0.001)
+    made = runs.plan_resubmission(run.id, nodes=2, settings=settings, code="current")
+    assert batch_and_rate(made) == (64, 0.001)
     bundled = ran(runs, work, "trainer: ddp\nargs: [--batch-size, 8]\n", state=State.FAILED)
     settings = ["strategy=zero1", "trainer=deepspeed_zero", "args=[]"]
-    plan = runs.plan_resubmission(bundled.id, settings=settings, code="current")
-    assert sent(plan)["zero_optimization"]["stage"] == 1
-    assert plan.start == "scratch"
-    assert any("made by ddp, not by deepspeed_zero" in note for note in plan.notes)
+    made = runs.plan_resubmission(bundled.id, settings=settings, code="current")
+    assert sent(made)["zero_optimization"]["stage"] == 1
+    assert made.plan.start == "scratch"
+    assert any("made by ddp, not by deepspeed_zero" in note for note in made.plan.notes)
     with pytest.raises(InputError, match="without the trainer deepspeed_zero"):
         runs.plan_resubmission(bundled.id, settings=settings)
 
@@ -169,10 +169,10 @@ def test_a_zero_checkpoint_that_cannot_be_divided_starts_from_scratch(
     (work / "ds.json").write_text(config().replace("Adam", optimizer))
     job = ZERO + "deepspeed: {config: ds.json}\n"
     run = ran(runs, work, job, state=State.TIMEOUT)
-    assert runs.plan_resubmission(run.id).start == "checkpoint"
-    plan = runs.plan_resubmission(run.id, nodes=nodes, settings=settings)
-    assert plan.start == "scratch"
-    assert any("starts from scratch" in note and reason in note for note in plan.notes)
+    assert runs.plan_resubmission(run.id).plan.start == "checkpoint"
+    made = runs.plan_resubmission(run.id, nodes=nodes, settings=settings)
+    assert made.plan.start == "scratch"
+    assert any("starts from scratch" in note and reason in note for note in made.plan.notes)
     with pytest.raises(InputError, match=reason) as refused:
         runs.plan_resubmission(run.id, nodes=nodes, settings=settings, start="checkpoint")
     assert "--from scratch" in refused.value.hint
@@ -181,12 +181,12 @@ def test_a_zero_checkpoint_that_cannot_be_divided_starts_from_scratch(
 def test_other_checkpoints_are_continued_on_any_number_of_ranks(runs: Runs, work: Path) -> None:
     for job in ("trainer: ddp\nargs: [--batch-size, 8]\n", ZERO):
         bundled = ran(runs, work, job, state=State.TIMEOUT)
-        assert runs.plan_resubmission(bundled.id, nodes=2).start == "checkpoint"
+        assert runs.plan_resubmission(bundled.id, nodes=2).plan.start == "checkpoint"
     own = ran(runs, work, SCRIPT + "resume: [--resume]\n", state=State.TIMEOUT)
-    plan = runs.plan_resubmission(own.id, nodes=2)
-    assert plan.start == "checkpoint"
-    assert any("The checkpoint was written by 8 ranks" in note for note in plan.notes)
-    assert not any("8 ranks" in note for note in runs.plan_resubmission(own.id).notes)
+    made = runs.plan_resubmission(own.id, nodes=2)
+    assert made.plan.start == "checkpoint"
+    assert any("The checkpoint was written by 8 ranks" in note for note in made.plan.notes)
+    assert not any("8 ranks" in note for note in runs.plan_resubmission(own.id).plan.notes)
 
 
 async def test_the_dialog_tells_both_and_lets_the_person_choose(home: Home, work: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import changed
 from lumitui.app.launch.deepspeed_batch import TRAIN
-from lumitui.app.scale.rescale import apply_settings, rescale
+from lumitui.app.scale.rescale import apply_settings
 from lumitui.remote.site.errors import InputError
-from tests.support.jobs.sites.rescaled_jobs import DDP, LINEAR, LUMI, job, launched, zero
+from tests.support.jobs.sites.rescaled_jobs import DDP, LINEAR, LUMI, job, launched, rescale, zero
 
 
 def test_without_a_rule_batch_and_rate_stay_with_a_note() -> None:

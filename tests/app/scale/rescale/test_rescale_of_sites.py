@@ -3,8 +3,8 @@
 import pytest
 
 from lumitui.app.launch.adviser.adviser import findings
-from lumitui.app.scale.rescale import Scaled, rescale
 from lumitui.remote.site.errors import InputError
+from tests.support.jobs.sites.rescaled_jobs import Scaled, rescale
 from tests.support.jobs.sites.site_jobs import asked, launched, site
 
 

@@ -1,8 +1,15 @@
 """Jobs that the tests of rescaling start from, on the profile of LUMI."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.launch.compose import compose
+from lumitui.app.scale.changes import Change, changes_between
+from lumitui.app.scale.rescale import Written, apply_settings
+from lumitui.app.scale.rescale import rescale as rescaled
+from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -30,3 +37,35 @@ def job(**changes: object) -> JobSpec:
 def zero(**changes: object) -> JobSpec:
     """Return the job of the DeepSpeed trainer with `changes`."""
     return job(**({"trainer": "deepspeed_zero", "strategy": "zero1", "args": []} | changes))
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A launch on other nodes or with settings, and what is told of it."""
+
+    launch: Launch
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+
+
+def rescale(
+    earlier: Launch,
+    site: Site,
+    *,
+    nodes: int | None = None,
+    settings: Sequence[str] = (),
+    deepspeed_config: str | None = None,
+) -> Scaled:
+    """Return `earlier` with `settings` on `nodes` nodes, as a plan makes it of a run."""
+    text, ranks = deepspeed_config, earlier.layout.world_size
+    notes = list[str]()
+    launch = rescaled(
+        earlier,
+        apply_settings(earlier.spec, settings),
+        site,
+        notes,
+        nodes=nodes,
+        held=frozenset(one.partition("=")[0] for one in settings),
+        written=None if text is None else Written(text, ranks),
+    )
+    return Scaled(launch, changes_between(earlier, launch), tuple(notes))

@@ -1,0 +1,253 @@
+"""A run that is sent again: from its parent to a spec to a launch, each derived once. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lumitui.app.history.attempts import saved
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Launch, LaunchFile
+from lumitui.app.job.spec import JobSpec, changed
+from lumitui.app.job.stop_lead import longer_signal
+from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
+from lumitui.app.scale.changes import Change, changes_between
+from lumitui.app.scale.rescale import Written, apply_settings, rescale
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
+
+CodeChoice = Literal["same", "current"]
+"""The code that the parent ran, which is on the site, or the project as it is now."""
+Start = Literal["scratch", "checkpoint"]
+
+
+@dataclass(frozen=True)
+class ResubmissionRequest:
+    """What a person asks for when a run is submitted again."""
+
+    nodes: int | None = None
+    """None: as many as before."""
+    settings: tuple[str, ...] = ()
+    """`key=value`, see `apply_settings`."""
+    code: CodeChoice = "same"
+    start: Start | None = None
+    """None: from the last checkpoint when it failed and can continue, else from scratch."""
+    slowest_save: float | None = None
+    """Seconds, as the parent or a run before it has measured; nobody asks for it."""
+
+    def sets(self, *keys: str) -> bool:
+        """Return whether a setting is of one of `keys`, or of a key below it."""
+        settings = (setting.partition("=")[0] for setting in self.settings)
+        return any(name == key or name.startswith(f"{key}.") for name in settings for key in keys)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a plan starts from: the settings applied, the laptop's files read."""
+
+    parent: Run
+    """With the current code, its spec has what the project's files say now."""
+    spec: JobSpec
+    """The parent's with the settings; what depends on the number of nodes is not changed yet."""
+    config: str | None = None
+    """DeepSpeed's configuration as the project has it, where the current code is sent."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A run as it would be sent again, and what changes."""
+
+    parent: Run
+    launch: Launch
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+    start: Start
+    request: ResubmissionRequest
+    """What was asked for."""
+
+
+def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
+    """Return the spec of `parent` with the settings of `request`.
+
+    Raises:
+        InputError: a wrong setting, or the same code is asked for where it does not fit or is not
+            there.
+    """
+    if request.code == "current":
+        return apply_settings(parent.spec, request.settings)
+    if parent.snapshot is None:
+        raise InputError(
+            f"{parent.id} never had its code on the site.",
+            "Send the current code (`--code current`).",
+        )
+    spec = apply_settings(parent.spec, request.settings)
+    if request.sets("deepspeed"):
+        raise InputError(
+            f"The code of {parent.id} runs again unchanged, and so does its DeepSpeed "
+            "configuration.",
+            "Add `--code current`, or leave `deepspeed` as it is.",
+        )
+    if spec.trainer not in (None, parent.spec.trainer):
+        raise InputError(
+            f"The code of {parent.id} runs again unchanged, without the trainer {spec.trainer}.",
+            "Add `--code current`.",
+        )
+    return spec
+
+
+def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: ResubmissionRequest) -> RunPlan:
+    """Return the parent of `basis` made ready again as `request` asks.
+
+    `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
+
+    Raises:
+        InputError: a batch cannot be split, or the run cannot start where it is asked to.
+    """
+    parent, spec, notes = basis.parent, basis.spec, list[str]()
+    if not request.sets("signal") and (signal := longer_signal(spec, request.slowest_save)):
+        spec = changed(spec, {"signal": signal}, "signal")
+    earlier = launch_of(parent)
+    launch = rescale(
+        earlier,
+        spec,
+        site,
+        notes,
+        nodes=request.nodes,
+        held=frozenset(one.partition("=")[0] for one in request.settings if one[:1] == "-"),
+        written=_config(basis, lineage, request),
+    )
+    start = choose_start(parent, launch, request.start, notes)
+    changes = changes_between(earlier, launch)
+    return RunPlan(parent, launch, changes, tuple(notes), start, request)
+
+
+def launch_of(run: Run) -> Launch:
+    """Return the launch of a recorded run, as far as rescaling needs it."""
+    files = (LaunchFile(DEEPSPEED_CONFIG, run.deepspeed_config),) if run.deepspeed_config else ()
+    return Launch(run.spec, run.script, run.layout, run.price, files, run.global_batch)
+
+
+def sent_config(run: Run) -> Written | None:
+    """Return the DeepSpeed configuration that a run was sent with; None: it had none."""
+    text = run.deepspeed_config
+    return Written(text, run.layout.world_size) if text is not None else None
+
+
+def _config(basis: Basis, lineage: Sequence[Run], request: ResubmissionRequest) -> Written | None:
+    """Return the DeepSpeed configuration: the one the run had, or the project's as it is now.
+
+    A file that the settings name is taken as it is. When the file was not edited since one of the
+    runs in the lineage read it, the parent's configuration counts, which that chain of runs made
+    of it. An edited file is written, like the job file, for the ranks of the first run that had
+    it, and is rescaled from there.
+    """
+    parent, text = basis.parent, basis.config
+    if request.code == "same":
+        return sent_config(parent)
+    if text is None:
+        return None
+    if request.sets("deepspeed") or parent.deepspeed_config is None:
+        return Written(text, None)
+    known = {run.id: run for run in lineage}
+    first = parent
+    unedited = _has_read(parent, text)
+    while (older := known.get(first.parent or "")) and _reads_same(older, parent):
+        first = older
+        unedited = unedited or _has_read(first, text)
+    if unedited and basis.spec.strategy == parent.spec.strategy:
+        return sent_config(parent)
+    return Written(text, first.layout.world_size)
+
+
+def _has_read(run: Run, text: str) -> bool:
+    """Return whether `run` got its configuration from a file with this `text`."""
+    try:
+        config, _ = deepspeed_of(run.spec, run.layout, text)
+    except InputError:
+        return False  # its batch could not be split over the ranks
+    sent = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
+    return config == sent
+
+
+def _reads_same(run: Run, other: Run) -> bool:
+    """Return whether both runs had their DeepSpeed configuration from the same file."""
+    return run.deepspeed_config is not None and (run.spec.deepspeed, run.spec.trainer) == (
+        other.spec.deepspeed,
+        other.spec.trainer,
+    )
+
+
+def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[str]) -> Start:
+    """Return where the run begins: `start`, or without it what fits how `parent` ended.
+
+    The reason for a choice is added to `notes`.
+
+    Raises:
+        InputError: the run cannot continue from the checkpoint that is asked for.
+    """
+    if start == "checkpoint" and not launch.can_resume:
+        raise InputError(
+            "The job file does not say how the script continues.",
+            "Add `resume: [--resume]` with its arguments, or use `--from scratch`.",
+        )
+    unfit = _unfit(parent, launch)
+    if start == "checkpoint" and unfit:
+        raise InputError(
+            f"The checkpoint of {parent.id} cannot be continued: {unfit}.",
+            "Use `--from scratch`, or keep the settings it was made with.",
+        )
+    failed = parent.state in (
+        State.FAILED, State.TIMEOUT, State.NODE_FAILED, State.PREEMPTED, State.OUT_OF_MEMORY
+    )  # fmt: skip
+    # Who cancels a chain that has saved its steps need not train them again.
+    failed = failed or (parent.state is State.CANCELLED and saved(parent.attempts))
+    if start is None:
+        start = "scratch"
+        if failed and launch.can_resume and (parent.started or parent.attempts):
+            if unfit:
+                notes.append(f"It starts from scratch: {unfit}.")
+            else:
+                start = "checkpoint"
+                was = "was " if parent.state is State.CANCELLED else ""
+                words = f"{parent.id} {was}{parent.state}: it continues from its last checkpoint."
+                notes.append(words)
+    ranks, wanted = parent.layout.world_size, launch.layout.world_size
+    own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
+    if start == "checkpoint" and own_zero and ranks != wanted:
+        notes.append(
+            f"The checkpoint was written by {ranks} ranks: DeepSpeed loads it on {wanted} only as "
+            "a universal checkpoint."
+        )
+    return start
+
+
+def _unfit(parent: Run, launch: Launch) -> str:
+    """Return why `launch` cannot continue from the checkpoint of `parent`; empty: it can.
+
+    Only known for the bundled trainers: nothing is known about what a person's script can load.
+    """
+    old, new = parent.spec, launch.spec
+    if new.trainer is None:
+        return ""
+    if new.trainer != old.trainer:
+        return f"it was made by {old.trainer or old.script}, not by {new.trainer}"
+    stages = [STRATEGIES[spec.strategy].zero_stage for spec in (old, new)]
+    if stages[0] != stages[1]:
+        return f"it is of ZeRO stage {stages[0]}, not {stages[1]}"
+    divides, ranks = TRAINERS[new.trainer].divides, parent.layout.world_size
+    optimizer = _optimizer(parent)
+    if divides and optimizer.lower() not in divides and launch.layout.world_size != ranks:
+        return (
+            f"DeepSpeed divides only Adam's state among other ranks, not that of {optimizer}; "
+            f"{ranks} then and {launch.layout.world_size} now"
+        )
+    return ""
+
+
+def _optimizer(run: Run) -> str:
+    """Return the optimizer of the DeepSpeed configuration that a run had."""
+    config = read_config(run.deepspeed_config or "{}", "the DeepSpeed configuration")
+    optimizer = config.get("optimizer")
+    return str(optimizer.get("type", "none")) if isinstance(optimizer, dict) else "none"
