@@ -39,6 +39,9 @@ PROGRAM = """#!/bin/bash
 echo "$CELL-$SLURM_JOB_NUM_NODES $SLURM_JOB_ID" >>"$RUN_DIR/../../trained"
 """
 
+# One after the other takes as long, and its claim is made long before.
+AT_ONCE = pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.slow)])
+
 
 class Killed(BaseException):
     """The program ends here."""
@@ -132,7 +135,7 @@ def sent_one(laptops: Laptops, stopped: str = "") -> Run:
     return run
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@AT_ONCE
 @pytest.mark.parametrize("stopped", ["", "prepare", "submit"])
 def test_the_rest_of_a_grid_is_trained_once(laptops: Laptops, at_once: bool, stopped: str) -> None:
     """Whether the second member was never begun, or its sender killed at a step."""
@@ -160,7 +163,7 @@ def test_the_rest_of_a_grid_is_trained_once(laptops: Laptops, at_once: bool, sto
     assert laptops.trained() == ["a-1", "b-1", "c-1"]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@AT_ONCE
 @pytest.mark.parametrize("rest", [True, False])
 def test_a_ladder_is_trained_once(laptops: Laptops, at_once: bool, rest: bool) -> None:
     """What is left of it, and one that both begin anew."""
@@ -178,7 +181,7 @@ def test_a_ladder_is_trained_once(laptops: Laptops, at_once: bool, rest: bool) -
     assert laptops.trained() == ["-1", "-1", "-2"], "the parent, and each size once"
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@AT_ONCE
 @pytest.mark.parametrize("stopped", ["", "prepare", "submit"])
 def test_a_run_that_both_send_again_is_trained_once(
     laptops: Laptops, at_once: bool, stopped: str
