@@ -13,16 +13,15 @@ from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.rows.run_row import PARTS, column, to_row
-from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
-from lumitui.app.history.texts.text_table import (
-    OF_RUNS,
+from lumitui.app.history.rows.kept_texts import (
     RECORDED,
     drop_unused,
     lost_texts,
     put_text,
     rewrite_texts,
 )
+from lumitui.app.history.rows.run_row import PARTS, TEXTS, to_row, written
+from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
 from lumitui.remote.site.errors import HistoryError, InputError
 from lumitui.remote.site.states import State
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.listing.series_runs import KnownSeries
     from lumitui.app.history.metrics.points import RunMetrics
 
-_TEXTS = tuple(kind for kind in OF_RUNS if kind not in PARTS)
+_TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
 """What `get` reads, and no list."""
 
 
@@ -314,7 +313,7 @@ class History:
         return [str(row[0]) for row in rows]
 
     def _change(self, db: sqlite3.Connection, run_id: str, change: Changes) -> None:
-        values = {name: column(value) for name, value in change.items()}
+        values = {name: written(value) for name, value in change.items()}
         earlier = None
         if "binding" in values:
             values["binding"] = put_text(db, "binding", change["binding"])
@@ -342,7 +341,7 @@ class History:
 
 def _insert(db: sqlite3.Connection, run: Run) -> None:
     values = to_row(run)
-    for kind in OF_RUNS:
+    for kind in TEXTS:
         values[kind] = put_text(db, kind, values[kind])
     names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
     db.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", values)

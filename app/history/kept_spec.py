@@ -1,11 +1,11 @@
 """A run's job file as history keeps it; it is validated when more is asked than lists show."""
 
-from __future__ import annotations
-
 import json
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
+from lumitui.app.history.strict import check_of
 from lumitui.remote.site.errors import HistoryError
 from lumitui.remote.site.reading.writer import HINT, is_newer, newer_words
 
@@ -13,33 +13,23 @@ if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
 
 
-class Brief(Protocol):
-    """What lists show of a job file."""
+@dataclass(frozen=True)
+class Brief:
+    """What lists show of a job file: keys of the job file with their defaults."""
 
-    @property
-    def partition(self) -> str:
-        """Where in the site it runs."""
-        ...
+    partition: str
+    """Where in the site it runs."""
+    time: str
+    """The time limit."""
+    account: str = "none"
+    """The project that pays; `none` where there is none."""
+    chain: int = 1
+    """How many time limits it may take."""
+    proof: str = "on"
+    """Whether the binding is measured: `on`, `strict` or `off`."""
 
-    @property
-    def account(self) -> str:
-        """The project that pays; `none` where there is none."""
-        ...
 
-    @property
-    def time(self) -> str:
-        """The time limit."""
-        ...
-
-    @property
-    def chain(self) -> int:
-        """How many time limits it may take."""
-        ...
-
-    @property
-    def proof(self) -> str:
-        """Whether the binding is measured: `on`, `strict` or `off`."""
-        ...
+_BRIEF = check_of(Brief)
 
 
 class KeptSpec:
@@ -53,23 +43,14 @@ class KeptSpec:
         """
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"spec: Invalid JSON: {error}") from error
-        if not isinstance(data, dict):
-            raise ValueError("spec: Input should be an object")
-        self.partition = _word(data, "partition")
-        self.account = _word({"account": "none"} | data, "account")
-        self.proof = _word({"proof": "on"} | data, "proof")
-        self.time = _word(data, "time")
-        chain = data.get("chain", 1)
-        if not isinstance(chain, int) or chain < 1:
-            raise ValueError("spec.chain: Input should be a positive number")
-        self.chain = chain
+        self.brief: Brief = _BRIEF(data, "spec")
         self.writer = str(data.pop("lumitui", ""))
         self._data = data
 
     @cached_property
-    def spec(self) -> JobSpec:
+    def spec(self) -> "JobSpec":
         """All of it.
 
         Raises:
@@ -90,6 +71,13 @@ class KeptSpec:
             raise ValueError(f"{place}: {first['msg']}") from error
 
 
+def brief_of(spec: "JobSpec | KeptSpec") -> Brief:
+    """Return what lists show of a job file, kept or new."""
+    if isinstance(spec, KeptSpec):
+        return spec.brief
+    return Brief(**{item.name: getattr(spec, item.name) for item in fields(Brief)})
+
+
 class LateSpec:
     """The field of a run that is given a job file or a kept one, and is always a job file.
 
@@ -97,7 +85,7 @@ class LateSpec:
     "Descriptor-typed fields".
     """
 
-    def __get__(self, run: object | None, owner: type) -> JobSpec:
+    def __get__(self, run: object | None, owner: type) -> "JobSpec":
         """Return the job file.
 
         Raises:
@@ -119,13 +107,6 @@ class LateSpec:
                 "Use the newest lumitui, or resubmit the run's job file.",
             ) from error
 
-    def __set__(self, run: object, value: JobSpec | KeptSpec) -> None:
+    def __set__(self, run: object, value: "JobSpec | KeptSpec") -> None:
         """Keep what the run is made with."""
         vars(run)["spec"] = value
-
-
-def _word(data: dict[str, Any], name: str) -> str:
-    value = data.get(name)
-    if not isinstance(value, str):
-        raise ValueError(f"spec.{name}: Input should be a valid string")
-    return value

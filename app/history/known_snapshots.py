@@ -1,9 +1,14 @@
 """The last snapshot known to be in each project's folder on a site."""
 
 from lumitui.app.history.file.sqlite_file import Database
+from lumitui.app.history.rows.kept_texts import (
+    MANIFEST,
+    LostText,
+    drop_unused,
+    put_text,
+    unpack,
+)
 from lumitui.app.history.run import UNFINISHED
-from lumitui.app.history.texts.packing import LostText, unpack
-from lumitui.app.history.texts.text_table import MANIFEST, drop_unused, put_text
 
 
 class KnownSnapshots:

@@ -1,10 +1,10 @@
 """What the laptop knows of a run: one value, as history keeps it and screens show it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 from lumitui.app.history.attempts import AttemptRecord, seconds_ended
-from lumitui.app.history.kept_spec import Brief, LateSpec
+from lumitui.app.history.kept_spec import Brief, LateSpec, brief_of
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import HistoryError, InputError
@@ -23,6 +23,17 @@ NEWS_SECONDS = 90.0
 bars and the logs call a site offline after as long."""
 
 
+class Text(NamedTuple):
+    """What makes a field a text that history keeps once, however many runs share it."""
+
+    listed: bool = False
+    """Whether every list reads it; without it there is no run."""
+    needed: bool = False
+    """Whether who asks for it gets it or no run."""
+    recorded: bool = True
+    """Whether the record in a run's folder has it too."""
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Which code was sent, as git names it; all fields are empty outside a repository."""
@@ -30,14 +41,17 @@ class Provenance:
     commit: str | None
     branch: str | None
     """None on a detached head too."""
-    patch: str
+    patch: Annotated[str, Text(recorded=False)]
     """The uncommitted changes and the names of untracked files; `''` when there are none."""
     dirty: bool
 
 
 @dataclass(frozen=True)
 class Run:
-    """One launch a person made, and what is known of it. Times are epoch seconds."""
+    """One launch a person made, and what is known of it. Times are epoch seconds.
+
+    Each field is a column of the history's file (app/history/rows/run_row.py).
+    """
 
     id: str
     name: str
@@ -48,15 +62,16 @@ class Run:
     if TYPE_CHECKING:
         spec: JobSpec
     else:
-        spec: "JobSpec" = LateSpec()
-    script: str
+        spec: Annotated[object, Text(listed=True)] = LateSpec()
+    script: Annotated[str, Text()]
     """job.sh as it was composed, like the next two."""
-    command: str
-    layout: Layout
-    price: Price
+    command: Annotated[str, Text()]
+    layout: Annotated[Layout, Text(listed=True)]
+    price: Annotated[Price, Text(listed=True)]
     global_batch: int | None
-    deepspeed_config: str | None
-    """The DeepSpeed configuration that was sent, with its batch fields."""
+    deepspeed_config: Annotated[str | None, Text(needed=True)]
+    """The DeepSpeed configuration that was sent, with its batch fields. A resubmission without it
+    would take the run for another kind."""
     project: str
     """The project's folder on the laptop."""
     job_file: str | None
@@ -83,7 +98,7 @@ class Run:
     nodes_used: str = ""
     log_sizes: dict[int, int] = field(default_factory=dict)
     """Attempt to bytes."""
-    binding: str | None = None
+    binding: Annotated[str | None, Text(recorded=False)] = None
     """binding.json as the job wrote it."""
     metrics_offset: int = 0
     """Bytes of metrics.jsonl already here."""
@@ -95,10 +110,10 @@ class Run:
     """When the scheduler thinks that a queued job starts; it often starts earlier."""
     expected_end: float | None = None
     """When the time limit ends it, as the scheduler says; None once it has ended."""
-    machinery: str | None = None
-    """lumitui.sh, which job.sh calls; None: an older run, whose job.sh has it all."""
-    probe: str | None = None
-    """probe.sh; None: an older run, of which it was not kept."""
+    machinery: Annotated[str | None, Text()] = None
+    """lumitui.sh, which job.sh calls."""
+    probe: Annotated[str | None, Text()] = None
+    """probe.sh."""
     attempts: tuple[AttemptRecord, ...] = ()
     """What a run with `chain:` wrote of its attempts; empty for all others."""
     attempts_read: int = 0
@@ -112,8 +127,7 @@ class Run:
 
         Asking a run of a list for its `spec` raises HistoryError when another version wrote it.
         """
-        brief: Brief = self.__dict__["spec"]
-        return brief
+        return brief_of(self.__dict__["spec"])
 
     @property
     def files(self) -> dict[str, str]:

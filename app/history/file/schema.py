@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from lumitui.app.history.file.sqlite_errors import ELSEWHERE, RECOVER
+from lumitui.app.history.rows.run_row import COLUMNS
 from lumitui.app.job.settings import version
 from lumitui.remote.site.errors import HistoryError
 
@@ -21,20 +22,10 @@ _TABLES = (
     "CREATE TABLE blobs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL,"
     " digest BLOB NOT NULL, packed BLOB NOT NULL, UNIQUE (kind, digest))",
     # `words` is what a search looks through. It is kept in the index alone.
-    "CREATE TABLE runs (id TEXT PRIMARY KEY, name TEXT NOT NULL, site TEXT NOT NULL,"
-    " created REAL NOT NULL, parent TEXT, spec INTEGER, layout INTEGER, price INTEGER,"
-    " command INTEGER, deepspeed_config INTEGER, script INTEGER, patch INTEGER,"
-    " binding INTEGER, global_batch INTEGER, project TEXT NOT NULL, job_file TEXT,"
-    " folder TEXT NOT NULL, root TEXT NOT NULL, token TEXT NOT NULL, git_commit TEXT,"
-    " branch TEXT, dirty INTEGER NOT NULL, snapshot TEXT, state TEXT NOT NULL, job_id TEXT,"
-    " reason TEXT NOT NULL, word TEXT NOT NULL, rc INTEGER, failed_rank INTEGER,"
-    " attempt INTEGER NOT NULL, submitted REAL, started REAL, ended REAL,"
-    " updated REAL NOT NULL, nodes_used TEXT NOT NULL, log_sizes TEXT NOT NULL,"
-    " metrics_offset INTEGER NOT NULL, exits INTEGER NOT NULL, resumed_from TEXT,"
-    " note TEXT NOT NULL, broken_metrics INTEGER NOT NULL DEFAULT 0, expected_start REAL,"
-    " expected_end REAL, machinery INTEGER, probe INTEGER, attempts TEXT NOT NULL,"
-    " attempts_read INTEGER NOT NULL, cause TEXT NOT NULL, words TEXT GENERATED ALWAYS AS"
-    " (id || ' ' || name || ' ' || coalesce(job_id, '') || ' ' || note) VIRTUAL)",
+    f"CREATE TABLE runs ({', '.join(column.declared for column in COLUMNS)},"
+    " broken_metrics INTEGER NOT NULL DEFAULT 0, words TEXT GENERATED ALWAYS AS"
+    " (id || ' ' || name || ' ' || coalesce(job_id, '') || ' ' || note) VIRTUAL,"
+    " PRIMARY KEY (id))",
     # A page with any filter reads this one alone, and of the table what it shows.
     "CREATE INDEX runs_listed ON runs (created, id, site, state, words)",
     "CREATE INDEX runs_state ON runs (state)",

@@ -35,7 +35,7 @@ from lumitui.app.history.file.sqlite_errors import (
     result_code,
 )
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.texts.text_table import lost_texts
+from lumitui.app.history.rows.kept_texts import lost_texts
 from lumitui.remote.site.errors import HistoryError
 
 BUSY_MS = 30_000

@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from lumitui.app.history.file.sqlite_errors import RECOVER
@@ -12,10 +13,9 @@ from lumitui.app.history.listing.kept_numbers import KeptNumbers
 from lumitui.app.history.listing.order import NEWEST, Order, is_descending, keys_of, tables_of
 from lumitui.app.history.listing.sql_like import Condition, containing, like
 from lumitui.app.history.pending_warnings import PendingWarnings
-from lumitui.app.history.rows.run_row import COLUMNS, PARTS, from_row, part_of
+from lumitui.app.history.rows.kept_texts import LostText, unpack
+from lumitui.app.history.rows.run_row import EMPTY, PARTS, PLAIN, TEXTS, Part, from_row, part_of
 from lumitui.app.history.run import Run
-from lumitui.app.history.texts.packing import LostText, unpack
-from lumitui.app.history.texts.text_table import OF_RUNS
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 CHUNK = 500
 """Runs that are in memory at once when all are read."""
-_EMPTY: dict[str, str | None] = {
-    "command": "", "deepspeed_config": None, "script": "", "machinery": None, "probe": None,
-    "patch": "", "binding": None,
-}  # fmt: skip
-"""What a text is that was not read."""
-_DISPENSABLE = frozenset({"command", "script", "machinery", "probe", "patch", "binding"})
-"""Texts without which a run is still shown. A DeepSpeed configuration is none of them: without it
-a resubmission would take the run for another kind."""
 
 
 @dataclass(frozen=True)
@@ -212,11 +204,11 @@ class RunFinder:
     def _run(
         self, row: sqlite3.Row, texts: Sequence[str] = (), *, late: bool = False
     ) -> Run | None:
-        values = {name: row[name] for name in COLUMNS} | _EMPTY
+        values = {name: row[name] for name in PLAIN} | EMPTY
         kind = ""
         try:
             for kind in PARTS:
-                values[kind] = part_of(kind, row[f"{kind}_packed"], row[f"{kind}_digest"])
+                values[kind] = _part(kind, row[f"{kind}_packed"], row[f"{kind}_digest"])
             for kind in texts:
                 values[kind] = self._text(row, kind)
             return from_row(values, late=late)
@@ -234,10 +226,10 @@ class RunFinder:
         try:
             return unpack(row[f"{kind}_packed"], row[f"{kind}_digest"]).decode("utf-8", "replace")
         except LostText as error:
-            if kind not in _DISPENSABLE:
+            if TEXTS[kind].needed:
                 raise
             self._lost(row, kind, f"is shown without its {kind}, which is {error}")
-            return _EMPTY[kind]
+            return EMPTY[kind]
 
     def _lost(self, row: sqlite3.Row, kind: str, what: str) -> None:
         """Warn of a lost text once, however many runs share it."""
@@ -245,6 +237,17 @@ class RunFinder:
             f"The run {row['id']} {what}, as for every run that shares it. {RECOVER}",
             key=f"{kind} {row[kind]}",
         )
+
+
+@lru_cache(maxsize=2048)
+def _part(kind: str, packed: object, digest: object) -> Part:
+    """Return what a kept text says: many runs share one, which is read once.
+
+    Raises:
+        LostText: the disk has not kept it.
+        ValueError: another version wrote it; the message names the field.
+    """
+    return part_of(kind, unpack(packed, digest).decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,7 @@ _ENTRY = _Selected(
 
 def _selected(texts: Sequence[str]) -> _Selected:
     """Return a run's columns with its parts, and those of `texts`."""
-    columns = [f"r.{name}" for name in (*COLUMNS, *OF_RUNS)]
+    columns = [f"r.{name}" for name in (*PLAIN, *TEXTS)]
     joins = []
     for kind in (*PARTS, *texts):
         columns += [f"{kind}_text.packed AS {kind}_packed", f"{kind}_text.digest AS {kind}_digest"]

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lumitui.app.history.file.sqlite_file import Database
-from lumitui.app.history.texts.packing import unpack
+from lumitui.app.history.rows.kept_texts import unpack
 
 if TYPE_CHECKING:
     from lumitui.app.history.listing.filter_syntax import Shape, Size

@@ -1,39 +1,91 @@
-"""A run as columns of the history's file; which columns there are follows from `Run`."""
+"""The columns of the table of runs, and a run as such a row: all follow from the fields of `Run`.
+
+A field that is added there is a column here: its type says how it is declared, written and read.
+"""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, fields
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import Field, asdict, dataclass, fields
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin
 
-from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.kept_spec import KeptSpec
-from lumitui.app.history.rows.strict import check_of, from_json
-from lumitui.app.history.run import Provenance, Run
-from lumitui.app.history.texts.packing import unpack
-from lumitui.app.history.texts.text_table import OF_RUNS, Column
+from lumitui.app.history.run import Provenance, Run, Text
+from lumitui.app.history.strict import check_of, from_json
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote.site.reading.writer import installed
 from lumitui.remote.site.states import State
 
+Column = str | int | float | None
+"""What a column of a run holds."""
 Part = KeptSpec | Layout | Price
-PARTS = ("spec", "layout", "price")
-"""The texts without which there is no run."""
-_NAMES = tuple(item.name for item in fields(Run) if item.name != "provenance")
-COLUMNS = (*(name for name in _NAMES if name not in OF_RUNS), "git_commit", "branch", "dirty")
+"""What a listed text says."""
+_KEYWORDS = {"commit": "git_commit"}
+"""Fields whose name is a keyword of SQL."""
+_SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL"}
+"""The types of columns that are not TEXT."""
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """One column of the table of runs."""
+
+    name: str
+    place: str
+    """Where a run has it: `note`, `provenance.branch`."""
+    declared: str
+    """As CREATE TABLE says it; of a kept text it holds the number."""
+    text: Text | None
+    """Of a text that is kept once: how it is read. None: the column holds the value itself."""
+    empty: str | None
+    """What a text is that was not read."""
+    read: Callable[[Any], Any]
+    """Return the field of what the column, or the kept text, says, or raise ValueError."""
+    of: Callable[[Run], object]
+    """Return the field of a run."""
+
+
+def _column(item: Field[Any], prefix: str = "") -> RunColumn:
+    kind, text = item.type, None
+    if get_origin(kind) is Annotated:
+        kind, text = get_args(kind)
+    name, place = _KEYWORDS.get(item.name, item.name), prefix + item.name
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    declared = f"{name} {_SQL.get(kinds[0], 'TEXT')}"
+    declared += "" if NoneType in kinds else " NOT NULL"
+    declared = f"{name} INTEGER" if text else declared
+    empty = None if NoneType in kinds else ""
+    return RunColumn(name, place, declared, text, empty, _reader(kind, place), attrgetter(place))
+
+
+def _reader(kind: Any, place: str) -> Callable[[Any], Any]:
+    if kind is State or kind is bool:
+        return State if kind is State else bool
+    if kind is object:  # a job file, which is late
+        return lambda value: value if isinstance(value, KeptSpec) else KeptSpec(value)
+    check = check_of(kind)
+    if kind in (Layout, Price):
+        return lambda value: value if isinstance(value, kind) else from_json(check, value, place)
+    if get_origin(kind) in (dict, tuple):
+        return lambda value: from_json(check, value, place)
+    return lambda value: check(value, place)
+
+
+_OF_CODE = [_column(item, "provenance.") for item in fields(Provenance)]
+_OF_RUN = [_column(item) for item in fields(Run) if item.name != "provenance"]
+COLUMNS = (*_OF_RUN, *_OF_CODE)
+PLAIN = tuple(column.name for column in COLUMNS if not column.text)
 """The columns that hold a value themselves, not the number of a text."""
-_CHECKS = [
-    (item.name, check_of(item.type))
-    for item in fields(Run)
-    if item.name not in ("provenance", "state", "log_sizes", "attempts", *PARTS)
-]
-_PARTS = {"layout": check_of(Layout), "price": check_of(Price)}
-_LOG_SIZES = check_of(dict[int, int])
-_ATTEMPTS = check_of(tuple[AttemptRecord, ...])
-_CODE = [(item.name, check_of(item.type)) for item in fields(Provenance)]
+TEXTS = {column.name: column.text for column in COLUMNS if column.text}
+"""The columns that hold the number of a text."""
+PARTS = tuple(name for name, text in TEXTS.items() if text.listed)
+"""The texts without which there is no run."""
+EMPTY = {column.name: column.empty for column in COLUMNS if column.text}
+"""What a text is that was not read."""
 
 
-def column(value: object) -> Column:
+def written(value: object) -> Column:
     """Return a field's value as a column holds it: parts as JSON, text without lone surrogates.
 
     A file name that is not UTF-8 has such surrogates, and SQLite takes none.
@@ -51,24 +103,20 @@ def column(value: object) -> Column:
 
 def to_row(run: Run) -> dict[str, Column]:
     """Return `run` as columns, with the texts themselves."""
-    row = {name: column(getattr(run, name)) for name in _NAMES if name != "spec"}
+    row = {column.name: written(column.of(run)) for column in COLUMNS if column.name != "spec"}
     # An older lumitui names the one that wrote it, see `KeptSpec`.
     spec = {"lumitui": installed()} | run.spec.model_dump(mode="json", exclude_defaults=True)
-    row["spec"] = json.dumps(spec)
-    code = run.provenance
-    row |= {"git_commit": column(code.commit), "branch": column(code.branch)}
-    return row | {"patch": column(code.patch), "dirty": int(code.dirty)}
+    return row | {"spec": json.dumps(spec)}
 
 
-@lru_cache(maxsize=2048)
-def part_of(kind: str, packed: object, digest: object) -> Part:
-    """Return what a kept text says: many runs share one, which is read once.
+def part_of(kind: str, text: str) -> Part:
+    """Return what a listed text says.
 
     Raises:
-        LostText: the disk has not kept it.
         ValueError: another version wrote it; the message names the field.
     """
-    return _part(kind, unpack(packed, digest).decode("utf-8", "replace"))
+    found: Part = next(column for column in COLUMNS if column.name == kind).read(text)
+    return found
 
 
 def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:
@@ -81,25 +129,10 @@ def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:
         ValueError: another version wrote something that this one cannot read; it names the field.
     """
     try:
-        values = {name: check(row[name], name) for name, check in _CHECKS}
-        for kind in PARTS:
-            part = row[kind]
-            values[kind] = part if isinstance(part, Part) else _part(kind, part)
+        values = {column.place: column.read(row[column.name]) for column in _OF_RUN}
         if not late:
             values["spec"] = values["spec"].spec
-        values["log_sizes"] = from_json(_LOG_SIZES, row["log_sizes"], "log_sizes")
-        values["attempts"] = from_json(_ATTEMPTS, row["attempts"], "attempts")
-        values["state"] = State(row["state"])
-        code = {"commit": row["git_commit"], "dirty": bool(row["dirty"])}
-        code |= {name: row[name] for name in ("branch", "patch")}
-        known = {name: check(code[name], f"provenance.{name}") for name, check in _CODE}
-        return Run(**values, provenance=Provenance(**known))
+        code = Provenance(*[column.read(row[column.name]) for column in _OF_CODE])
+        return Run(**values, provenance=code)
     except KeyError as error:
         raise ValueError(f"the column {error} is missing") from error
-
-
-def _part(kind: str, text: str) -> Part:
-    if kind == "spec":
-        return KeptSpec(text)
-    found: Part = from_json(_PARTS[kind], text, kind)
-    return found

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
+from lumitui.app.history.rows.kept_texts import digest_of, pack
 from lumitui.app.history.run import Changes, Provenance, Run
-from lumitui.app.history.texts.packing import digest_of, pack
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LumiError
 from tests.support.jobs.made_runs import a_run
@@ -56,8 +56,7 @@ def test_every_change_arrives_and_touches_one_run_only(history: History) -> None
         "attempts_read": 12, "cause": "rank 5 train.py:88: KeyError",
     }  # fmt: skip
     assert set(changes) == set(Changes.__annotations__)
-    kinds = {item.name: item.type for item in fields(Run)}
-    assert get_type_hints(Changes).items() <= kinds.items()
+    assert get_type_hints(Changes).items() <= get_type_hints(Run).items()
     history.update("a-1", **changes)
     assert history.get("a-1") == replace(a_run("a-1"), **changes)
     assert history.get("b-2") == a_run("b-2")

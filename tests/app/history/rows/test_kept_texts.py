@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.texts.packing import LostText, digest_of, pack, unpack
-from lumitui.app.history.texts.text_table import OF_RUNS
+from lumitui.app.history.rows.kept_texts import LostText, digest_of, pack, unpack
+from lumitui.app.history.rows.run_row import TEXTS
 from lumitui.remote.site.errors import HistoryError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import Here, told
@@ -45,7 +45,7 @@ def test_what_was_packed_comes_back_or_is_lost() -> None:
 def test_runs_of_one_job_file_share_its_texts(history: History) -> None:
     for number in range(50):
         history.begin(a_run(f"r-{number}", binding=f"[{number}]", machinery="m", probe="p"))
-    assert kept(history) == dict.fromkeys(OF_RUNS, 1) | {"binding": 50}
+    assert kept(history) == dict.fromkeys(TEXTS, 1) | {"binding": 50}
     expected = a_run("r-7", binding="[7]", machinery="m", probe="p")
     assert history.get("r-7") == expected
 
@@ -156,7 +156,7 @@ def test_a_recovery_writes_lost_texts_again_and_nothing_else(
 ) -> None:
     whole = [a_run(f"r-{number}", note="kept", job_id="7", binding="[]") for number in range(3)]
     history.adopt(whole)
-    for kind in OF_RUNS:
+    for kind in TEXTS:
         if kind not in ("patch", "binding"):
             spoil(path, kind, missing=missing)
     assert history.whole_ids() == set()

@@ -3,30 +3,52 @@
 A text is shared within its kind only, so that one look tells whether an old one still has users.
 """
 
+import hashlib
 import sqlite3
+import zlib
 from collections.abc import Mapping
 
-from lumitui.app.history.texts.packing import digest_of, pack, unpack
+from lumitui.app.history.rows.run_row import TEXTS, Column
 
-Column = str | int | float | None
-"""What a column of a run holds."""
-OF_RUNS = (
-    "spec",
-    "layout",
-    "price",
-    "command",
-    "deepspeed_config",
-    "script",
-    "machinery",
-    "probe",
-    "patch",
-    "binding",
-)
-"""The columns of a run that hold the number of a text."""
-RECORDED = tuple(kind for kind in OF_RUNS if kind not in ("patch", "binding"))
-"""Those that the record in a run's folder has too."""
+_DIGEST_BYTES = 16
+RECORDED = tuple(kind for kind, text in TEXTS.items() if text.recorded)
+"""The texts that the record in a run's folder has too."""
 MANIFEST = "manifest"
 """The kind of what a snapshot's manifest says."""
+
+
+class LostText(ValueError):
+    """A text that the disk has not kept."""
+
+
+def digest_of(data: bytes) -> bytes:
+    """Return the name of a text: the first half of its SHA-256."""
+    return hashlib.sha256(data).digest()[:_DIGEST_BYTES]
+
+
+def pack(data: bytes) -> bytes:
+    """Return `data` compressed.
+
+    A script takes 0.44 of its size, a proof of 16 ranks 0.18. Level 9 gains 4 % of a proof.
+    """
+    return zlib.compress(data)
+
+
+def unpack(packed: object, digest: object) -> bytes:
+    """Return what was packed.
+
+    Raises:
+        LostText: nothing is there, or not what has this digest.
+    """
+    if not isinstance(packed, bytes):
+        raise LostText("missing")
+    try:
+        data = zlib.decompress(packed)
+    except zlib.error as error:
+        raise LostText("damaged") from error
+    if digest_of(data) != digest:
+        raise LostText("damaged")
+    return data
 
 
 def put_text(db: sqlite3.Connection, kind: str, text: Column) -> int | None:
@@ -79,7 +101,7 @@ def rewrite_texts(db: sqlite3.Connection, run_id: str, row: Mapping[str, Column]
 def lost_texts(db: sqlite3.Connection) -> set[int]:
     """Return the numbers of the texts that something has and nobody can read; all are read."""
     used = {row[0] for row in db.execute("SELECT manifest FROM manifests")}
-    for kind in OF_RUNS:
+    for kind in TEXTS:
         used |= {row[0] for row in db.execute(f"SELECT DISTINCT {kind} FROM runs")}
     texts = db.execute("SELECT id, packed, digest FROM blobs")
     return used - {None} - {row[0] for row in texts if is_whole(row[1], row[2])}

@@ -1,1 +1,0 @@
-"""The texts of runs, kept once by their hash and compressed."""
