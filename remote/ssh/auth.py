@@ -108,10 +108,9 @@ class LogIn:
                 dialog.messages += heading
             return [dialog.answer("\n".join(heading), prompt, shown) for prompt, shown in prompts]
 
-        devices = self._host.interactive_devices
         for _ in range(dialog.tries):
             asked = dialog.questions
-            if self._try(lambda: transport.auth_interactive(self._host.user, answer, devices)):
+            if self._try(lambda: transport.auth_interactive(self._host.user, answer)):
                 return True
             dialog.wrong()
             if dialog.questions == asked == 0:

@@ -55,16 +55,8 @@ class Trust:
     files: tuple[Path, ...]
     """The person's known_hosts files; a new key is added to the first."""
     global_files: tuple[Path, ...]
-    command: tuple[str, ...]
-    """KnownHostsCommand as words, its tokens still in the words after the first."""
-    tokens: Mapping[str, str]
-    """The tokens of `command`, apart from those that tell of the key that was shown."""
-    revoked: tuple[Path, ...]
-    """Lists of revoked host keys; one that cannot be read revokes every key."""
     strict: Literal["yes", "ask", "accept-new"]
     hash_names: bool
-    check_address: bool
-    """Whether a key that is known for the host's address must not differ."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +78,9 @@ class HostConfig:
     """How often a password or a passphrase may be asked for."""
     batch: bool
     """Whether no question may be asked."""
-    interactive_devices: str
-    """What keyboard-interactive is to use, as the server is told; empty: its choice."""
     jumps: tuple[str, ...]
     """Hosts to go through, in order: `[user@]host[:port]`."""
     proxy_command: str | None
-    proxy_passes_socket: bool
-    """Whether the command passes a connected socket, and relays nothing."""
     bind_address: str | None
     """Address of this machine to connect from."""
     family: Literal["any", "inet", "inet6"]

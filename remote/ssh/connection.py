@@ -22,9 +22,8 @@ from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, ParamikoLink, SshTransport
 from lumitui.remote.ssh.options.aliases import aliases
-from lumitui.remote.ssh.options.option_table import Table
+from lumitui.remote.ssh.options.openssh import openssh_table
 from lumitui.remote.ssh.options.resolve import resolve, stricter
-from lumitui.remote.ssh.options.sources import has_openssh, openssh_table, paramiko_table
 from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
 from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands
 
@@ -33,10 +32,6 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 _PAUSES = (1.0, 3.0)  # seconds before the tries that follow a refusal of MaxStartups
 _Route = list[tuple[HostConfig, dict[str, str]]]
-_NO_OPENSSH = (
-    "OpenSSH is not installed on this machine: Include and Match in the ssh configuration are "
-    "not read."
-)
 
 
 def decline(_: Question) -> None:
@@ -170,11 +165,8 @@ class Ssh(Requests):
     def _dial(self, host: HostConfig, stopped: Callable[[], bool]) -> tcp.Metered:
         """Return the first hop's socket: to the node reached before, else to any of the name's."""
         self.connections += 1
-        if host.proxy_command and host.proxy_passes_socket:
-            passed = tcp.passed_socket(host.proxy_command, host.connect_timeout)
-            return self._metered(passed, host.hostname)
         if host.proxy_command:
-            return self._metered(tcp.Proxy(host.proxy_command), host.hostname)
+            return self._metered(tcp.Proxy(host.proxy_command))
         origin = tcp.Origin(host.bind_address, host.family)
 
         def reach(place: str, seconds: float) -> tcp.Metered:
@@ -187,21 +179,21 @@ class Ssh(Requests):
                 origin=origin,
             )
             self._peer = str(sock.getpeername()[0])
-            return self._metered(sock, self._peer)
+            return self._metered(sock)
 
         if self._peer is not None:
             with suppress(LinkError):  # down: any other login node will do
                 return reach(self._peer, min(5.0, host.connect_timeout))
         return reach(host.hostname, host.connect_timeout)
 
-    def _metered(self, sock: tcp.Socket, peer: str) -> tcp.Metered:
+    def _metered(self, sock: tcp.Socket) -> tcp.Metered:
         def up(count: int) -> None:
             self.bytes_up += count
 
         def down(count: int) -> None:
             self.bytes_down += count
 
-        return tcp.Metered(sock, up, down, peer)
+        return tcp.Metered(sock, up, down)
 
     def _through(self, hop: paramiko.Transport, host: HostConfig) -> tcp.Metered:
         """Return a channel of a jump host to the next host."""
@@ -228,26 +220,20 @@ def _host(login: Login) -> HostConfig:
     """
     found = {}
     for name in aliases(login) if login.site else ():
-        table = _table(replace(login, host=name))
+        table = openssh_table(replace(login, host=name))
         if table.one("hostname", name).lower() == login.host.lower():
             found[name] = table
     if not found:
-        return resolve(login, _table(login))
+        return resolve(login, openssh_table(login))
     chosen = login.site if login.site in found else next(iter(found))
     host = resolve(replace(login, host=chosen), found[chosen])
     full = replace(login, port=host.port, user=host.user)
-    strict = stricter(resolve(full, _table(full)).trust, host.trust)
+    strict = stricter(resolve(full, openssh_table(full)).trust, host.trust)
     others = ", ".join(f"`{name}`" for name in found if name != chosen)
     note = f"`Host {chosen}` of the ssh configuration is used, which leads to {login.host}."
     note += f" So do {others}, which are not used." if others else ""
     return replace(host, trust=strict, notes=(note, *host.notes))
 
 
-def _table(login: Login) -> Table:
-    return openssh_table(login) if has_openssh() else paramiko_table(login)
-
-
 def _notes(route: _Route) -> tuple[str, ...]:
-    missing = () if has_openssh() else (_NO_OPENSSH,)
-    found = (note for host, _ in route for note in host.notes)
-    return tuple(dict.fromkeys((*missing, *found)))
+    return tuple(dict.fromkeys(note for host, _ in route for note in host.notes))

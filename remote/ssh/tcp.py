@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -62,10 +62,9 @@ class Metered:
         sock: Socket,
         up: Callable[[int], None] = lambda count: None,
         down: Callable[[int], None] = lambda count: None,
-        peer: str = "",
     ) -> None:
-        """Count what crosses `sock`; `peer` is the address it reached."""
-        self._sock, self._up, self._down, self.peer = sock, up, down, peer
+        """Count what crosses `sock`."""
+        self._sock, self._up, self._down = sock, up, down
         self._head = b""
         self.heard = time.monotonic()
         """When bytes came last."""
@@ -219,26 +218,6 @@ def _keep_alive(sock: socket.socket, seconds: int) -> None:
     for name, value in options.items():
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def passed_socket(command: str, timeout: float) -> socket.socket:
-    """Return the connected socket that a ProxyCommand passes (ProxyUseFdpass).
-
-    Raises:
-        LinkError: it passed none within `timeout` seconds.
-    """
-    proxy = Proxy(command)
-    with closing(proxy):
-        proxy.settimeout(timeout)
-        try:
-            _, (number, *_), _, _ = socket.recv_fds(proxy.sock, 1, 1)
-            return socket.socket(fileno=number)
-        except (OSError, ValueError) as error:
-            why = proxy.complaint() or "it ended, or was silent"
-            raise LinkError(
-                f"The ProxyCommand passed no connection (ProxyUseFdpass): {why}.",
-                f"Try it in a terminal: {command}",
-            ) from error
 
 
 class Proxy:

@@ -1,8 +1,10 @@
 """The keys of one login: files, the agent and certificates, in the order they are offered."""
 
 import base64
+import re
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,7 +16,6 @@ from paramiko.pkey import PublicBlob
 
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.dialog import ANSWERS, Dialog, Kept, Unanswered
-from lumitui.remote.ssh.identities.certificates import read_certificate
 from lumitui.remote.ssh.identities.key_files import Locked, Unusable, load_key
 from lumitui.remote.ssh.link import BROKEN
 from lumitui.remote.ssh.prompts import Question
@@ -101,8 +102,7 @@ class Keyring:
 
         The server decides, and by its own clock.
         """
-        found = read_certificate(blob)
-        if found and (objection := found.objection(self._host.user, time.time())):
+        if objection := certificate_objection(blob, self._host.user):
             self.objections.append(f"the certificate {name} {objection}")
 
     def _load(self, path: Path) -> paramiko.PKey | None:
@@ -179,6 +179,35 @@ def signatures(kind: str, allowed: Sequence[str]) -> list[str]:
         return [name for name in allowed if name == kind]
     end = kind.removeprefix("ssh-rsa")
     return [name for name in allowed if name in (f"rsa-sha2-512{end}", f"rsa-sha2-256{end}")]
+
+
+def certificate_objection(blob: bytes, user: str) -> str:
+    """Return why a server will refuse the certificate in `blob`, as the end of a sentence.
+
+    Empty: no reason is seen, or it is no certificate. `ssh-keygen` reads those of hardware keys,
+    and by authorities on one, too; cryptography 50 does not.
+    """
+    kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")]
+    if b"-cert-" not in kind:
+        return ""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            ["ssh-keygen", "-L", "-f", "-"],
+            input=kind + b" " + base64.b64encode(blob) + b"\n",
+            capture_output=True,
+            timeout=20,
+        )
+        text, now = done.stdout.decode("utf-8", "replace"), time.strftime("%Y-%m-%dT%H:%M:%S")
+        valid = re.search(r"Valid:(?:.*(?:from|after) (\S+))?(?:.*(?:to|before) (\S+))?", text)
+        names = re.search(r"Principals: *\n((?: +\S.*\n)*?) +Critical", text)
+        after, before = valid.groups() if valid else (None, None)
+        if before and now >= before:
+            return f"expired on {before[:16].replace('T', ' ')}"
+        if after and now < after:
+            return f"is valid only from {after[:16].replace('T', ' ')} on"
+        if names and user not in (users := [line.strip() for line in names[1].splitlines()]):
+            return f"is for {', '.join(users)}, not for {user}"
+    return ""
 
 
 def _rsa_bits(blob: bytes) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lumitui.remote.ssh.config import Login
-from lumitui.remote.ssh.options.percent_tokens import home
+from lumitui.remote.ssh.options.openssh import home
 
 _DEEPEST = 4
 """Files that include each other; OpenSSH takes 16."""

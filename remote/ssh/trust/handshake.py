@@ -51,9 +51,7 @@ def shake_hands(
             f"RequiredRSASize ({host.algorithms.rsa_bits}).",
             "Ask the site for a longer key, or lower RequiredRSASize for this host.",
         )
-    sock = transport.sock
-    peer = sock.peer if isinstance(sock, tcp.Metered) and not host.proxy_command else ""
-    check(host, key, published, ask, peer)
+    check(host, key, published, ask)
 
 
 def _configure(

@@ -11,33 +11,20 @@ from collections.abc import Mapping
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig, Trust
 from lumitui.remote.ssh.prompts import Ask, Question
-from lumitui.remote.ssh.trust.command import command_lines
-from lumitui.remote.ssh.trust.known_hosts import (
-    HostKey,
-    KnownKey,
-    keys_in_files,
-    keys_in_lines,
-    remember,
-)
-from lumitui.remote.ssh.trust.revoked import check_revoked
-
-_COMMAND = "KnownHostsCommand"
+from lumitui.remote.ssh.trust.known_hosts import HostKey, KnownKey, keys_in_files, remember
 
 
 def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
     """Return the key types to request first: those known and good, else those published."""
     trust = host.trust
     known = keys_in_files(trust, trust.name)
-    known += keys_in_lines(command_lines(trust, None, "ORDER"), trust.name, _COMMAND)
     revoked = {item.key.blob for item in known if item.marker == "@revoked"}
     good = [item for item in known if not item.marker and item.key.blob not in revoked]
     types = {item.key.type for item in good} or set(published)
     return types | ({"rsa-sha2-512", "rsa-sha2-256"} if "ssh-rsa" in types else set())
 
 
-def check(
-    host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask, peer: str = ""
-) -> None:
+def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
     """Return if `shown` may be trusted; a key that is trusted for the first time is recorded.
 
     Args:
@@ -45,19 +32,14 @@ def check(
         shown: the key that it showed.
         published: key type -> fingerprint, as the site publishes them.
         ask: puts a question to the person.
-        peer: the address that was reached; empty: not known.
 
     Raises:
         LinkError: the key is revoked, differs from the known or the published one, or was not
             accepted by the person.
     """
     trust = host.trust
-    check_revoked(trust.revoked, trust.name, shown.blob, shown.fingerprint)
     known = keys_in_files(trust, trust.name)
-    known += keys_in_lines(command_lines(trust, shown, "HOSTNAME"), trust.name, _COMMAND)
     _refuse_marked(known, trust.name, shown)
-    if trust.check_address and peer and not (peer.startswith("127.") or peer == "::1"):
-        _check_address(host, shown, peer)
     expected = published.get(shown.type, "").rstrip("=")
     plain = [item for item in known if not item.marker]
     if any(item.key.blob == shown.blob for item in plain):
@@ -120,20 +102,6 @@ def _refuse_marked(known: list[KnownKey], name: str, shown: HostKey) -> None:
             )
 
 
-def _check_address(host: HostConfig, shown: HostKey, peer: str) -> None:
-    """Return if no other key is known for the address (CheckHostIP).
-
-    OpenSSH asks the person here when StrictHostKeyChecking is `ask`.
-    """
-    name = peer if host.port == 22 else f"[{peer}]:{host.port}"
-    known = keys_in_files(host.trust, name)
-    known += keys_in_lines(command_lines(host.trust, shown, "ADDRESS"), name, _COMMAND)
-    _refuse_marked(known, name, shown)
-    plain = [item for item in known if not item.marker]
-    if plain and all(item.key.blob != shown.blob for item in plain):
-        raise _changed(name, shown, plain, renewed=False)
-
-
 def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool) -> LinkError:
     """Return the error of a host that shows another key than those that are known of it.
 
@@ -143,11 +111,7 @@ def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool)
     kind = "" if old.key.type == shown.type else f" ({old.key.type})"
     other = "" if not kind else f" ({shown.type})"
     file = old.place.rpartition(":")[0]
-    remedy = (
-        f"correct what {_COMMAND} prints."
-        if file == _COMMAND
-        else f"remove the old one with: ssh-keygen -R {shlex.quote(name)} -f {shlex.quote(file)}"
-    )
+    remedy = f"remove the old one with: ssh-keygen -R {shlex.quote(name)} -f {shlex.quote(file)}"
     return LinkError(
         f"The host key of {name} changed: {old.key.fingerprint}{kind} is known ({old.place}), "
         f"{shown.fingerprint}{other} was shown.",

@@ -1,6 +1,8 @@
 """What known_hosts files say of a host, and how a new key is added to one.
 
-Markers, patterns, hashed names: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
+Markers, patterns, hashed names: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Lines are read as OpenSSH
+reads them (`hostkeys_foreach_file`, `sshkey_read`, `b64_pton`): only a line feed ends one, only
+space and tab are blanks; whatever else Python takes for one belongs to a word.
 """
 
 import base64
@@ -8,6 +10,7 @@ import fnmatch
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import struct
 from collections.abc import Iterator
@@ -15,7 +18,6 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Trust
-from lumitui.remote.ssh.trust.key_lines import decoded, numbered_lines
 
 _SALT = 20
 """Bytes of the salt of a hashed name: those of a SHA-1 digest."""
@@ -64,24 +66,41 @@ def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
                 f"The file of known host keys {path} cannot be read: {error.strerror}.",
                 "Make it readable, or name another with UserKnownHostsFile.",
             ) from error
-        found += keys_in_lines(data, name, str(path))
+        found += _keys_in_lines(data, name, str(path))
     return found
 
 
-def keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
+def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
     """Return the lines of `data` that are about the host `name`; `source` is for a person."""
-    for number, words in numbered_lines(data):
+    for number, line in enumerate(data.split(b"\n"), 1):
+        text = line.partition(b"\0")[0].strip(b" \t")  # in C a string ends at a NUL
+        if not text or text.startswith(b"#"):
+            continue
+        words = re.split(rb"[ \t]+", text)
         marker = words.pop(0).decode("ascii", "replace") if words[0].startswith(b"@") else ""
         if len(words) < 3:
             continue
         try:
-            blob = decoded(words[2])
+            blob = _decoded(words[2])
             (size,) = struct.unpack_from(">I", blob)
             kind = words[1].decode("ascii")
         except (ValueError, struct.error):
             continue  # as OpenSSH: a line without a valid key is about no host
         if blob[4 : 4 + size] == words[1] and _names(words[0], name):
             yield KnownKey(HostKey(kind, blob), marker, f"{source}:{number}")
+
+
+def _decoded(word: bytes) -> bytes:
+    """Return what a word in base64 says; a line end of Windows behind it is no part of it.
+
+    Raises:
+        ValueError: it is not base64, or not as an encoder writes it.
+    """
+    plain = word.translate(None, b" \t\n\v\f\r")
+    found = base64.b64decode(plain, validate=True)
+    if base64.b64encode(found) != plain:
+        raise ValueError("not base64")
+    return found
 
 
 def _names(patterns: bytes, name: str) -> bool:
@@ -103,7 +122,7 @@ def _names_hashed(pattern: bytes, name: str) -> bool:
     """Whether a hashed name is that of `name`, as OpenSSH would write it (`host_hash`)."""
     try:
         empty, version, word, _ = pattern.split(b"|")
-        salt = decoded(word)
+        salt = _decoded(word)
     except ValueError:
         return False
     if empty or version != b"1" or len(salt) != _SALT:

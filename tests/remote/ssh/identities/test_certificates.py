@@ -12,6 +12,7 @@
 """
 
 import base64
+import hashlib
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -19,10 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.identities.certificates import Certificate, read_certificate
+from lumitui.remote.ssh.identities.keyring import certificate_objection
 from tests.support.servers.keys import add, agent, certify
 from tests.support.servers.sshd import (
     Answers,
@@ -172,9 +174,10 @@ def test_the_certificate_of_a_hardware_key_is_read(
     blob = field(name.encode()) + key + field(b"ssh:")
     (tmp_path / "key.pub").write_text(f"{name} {base64.b64encode(blob).decode()} stick\n")
     signed = certify(authority, tmp_path / "key", "-V", "20010101:20010102", name="a,b")
-    found = read_certificate(blob_of(signed))
-    assert found is not None and found.names == ("a", "b")
-    assert found.objection("a", 2e9).startswith("expired on 2001-01-0")
+    assert certificate_objection(blob_of(signed), "a").startswith("expired on 2001-01-0")
+    signed = certify(authority, tmp_path / "key", name="a,b")
+    assert certificate_objection(blob_of(signed), "b") == ""
+    assert certificate_objection(blob_of(signed), "c") == "is for a, b, not for c"
 
 
 def test_a_certificate_of_an_authority_on_a_hardware_key_is_read(
@@ -185,23 +188,28 @@ def test_a_certificate_of_an_authority_on_a_hardware_key_is_read(
     own = field(blob_of(Path(f"{authority}.pub")))
     assert blob.count(own) == 1
     kind = b"sk-ssh-ed25519@openssh.com"
-    hardware = field(b"".join(map(field, (kind, bytes(32), b"ssh:"))))
-    signature = field(field(kind) + field(bytes(64)) + b"\x01" + struct.pack(">I", 5))
-    other = blob[: blob.index(own)] + hardware + signature
-    found = read_certificate(other)
-    assert found is not None and found == read_certificate(blob)
+    # PROTOCOL.u2f: what a stick signs are two hashes, with its flags and its counter in between.
+    stick, tail = Ed25519PrivateKey.generate(), b"\x01" + struct.pack(">I", 5)
+    hardware = field(b"".join(map(field, (kind, stick.public_key().public_bytes_raw(), b"ssh:"))))
+    other = blob[: blob.index(own)] + hardware
+    hashes = (hashlib.sha256(part).digest() for part in (b"ssh:", other))
+    other += field(field(kind) + field(stick.sign(tail.join(hashes))) + tail)
+    for certificate in (blob, other):
+        assert certificate_objection(certificate, "a") == ""
+        assert certificate_objection(certificate, "b") == "is for a, not for b"
 
 
-def test_what_is_no_certificate_is_not_read() -> None:
-    assert read_certificate(b"") is None
-    assert read_certificate(b"\0\0\0\x0bssh-ed25519" + bytes(40)) is None
-    text = b"\0\0\0\x20ssh-ed25519-cert-v01@openssh.com"
-    for size in range(0, 90, 7):
-        assert read_certificate(text + b"\0\0\0\x04" * (size // 4)) is None
-    assert read_certificate(b"\xff" * 200) is None
+def test_what_is_no_certificate_is_not_objected_to() -> None:
+    kind = b"ssh-ed25519-cert-v01@openssh.com"
+    for blob in (b"", b"\xff" * 200, field(b"ssh-ed25519") + bytes(40), field(kind) + bytes(90)):
+        assert certificate_objection(blob, "anybody") == ""
 
 
-def test_a_certificate_without_names_or_end_is_for_all_and_for_ever() -> None:
-    everyone = Certificate((), 0, 2**64 - 1)
-    assert everyone.objection("anybody", 4e9) == ""
-    assert "second" in Certificate((), 0, 2**63).objection("anybody", 1e19)
+def test_a_certificate_without_names_or_end_is_for_all_and_for_ever(
+    authority: Path, tmp_path: Path
+) -> None:
+    key = new_key(tmp_path / "key")
+    command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "all"]
+    for valid, said in (("always:forever", ""), ("20660101:forever", "only from 2066-01-01")):
+        subprocess.run([*command, "-V", valid, f"{key}.pub"], check=True)
+        assert said in certificate_objection(blob_of(Path(f"{key}-cert.pub")), "anybody")

@@ -25,12 +25,7 @@ def configured(server: Sshd, alias: str, more: str = "", everywhere: str = "") -
     return Login("localhost", config=server.config, site="lumi")
 
 
-@pytest.mark.parametrize("openssh", [True, False])
-def test_an_alias_that_leads_to_the_host_is_used_and_named(
-    server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, openssh: bool
-) -> None:
-    if not openssh:
-        monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
+def test_an_alias_that_leads_to_the_host_is_used_and_named(server: Sshd) -> None:
     login = configured(server, "lumi")
     server.trust(f"[localhost]:{server.port}")
     connection = Ssh(login)

@@ -8,9 +8,8 @@ import pytest
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh import tcp
 from lumitui.remote.ssh.config import Login, jump_login
-from lumitui.remote.ssh.connection import Ssh
+from lumitui.remote.ssh.options.openssh import openssh_table
 from lumitui.remote.ssh.options.resolve import resolve
-from lumitui.remote.ssh.options.sources import openssh_table
 from tests.support.program.child import is_gone
 from tests.support.servers.sshd import Sshd, running_sshd, wait_for
 
@@ -71,17 +70,13 @@ def test_settings_come_from_openssh_with_include_and_match(tmp_path: Path) -> No
     assert (jump.host, jump.port, jump.user) == ("::1", 3, "a")
 
 
-def test_without_openssh_the_configuration_is_read_and_that_is_said(
-    server: Sshd, monkeypatch: pytest.MonkeyPatch
+def test_without_openssh_nothing_is_connected_and_that_is_said(
+    server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
-    connection = server.connect()
-    assert connection.run("echo in").text == "in\n"
-    assert "Include and Match" in connection.notes[0]
-    connection.close()
-    with pytest.raises(LinkError, match="is not known") as raised:
-        Ssh(Login("only-in-an-included-file.invalid")).run("true")
-    assert "OpenSSH is not installed" in raised.value.hint
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LinkError, match="OpenSSH is not installed on this machine") as raised:
+        server.connect().run("true")
+    assert "Install it" in raised.value.hint
 
 
 @pytest.mark.parametrize(

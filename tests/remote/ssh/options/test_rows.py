@@ -9,11 +9,11 @@ import pytest
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
-from lumitui.remote.ssh.options import sources
-from lumitui.remote.ssh.options.option_table import Table, judge, rows_by_name
+from lumitui.remote.ssh.options import openssh as module
+from lumitui.remote.ssh.options import resolve as resolve_module
+from lumitui.remote.ssh.options.openssh import openssh_table
 from lumitui.remote.ssh.options.resolve import resolve
-from lumitui.remote.ssh.options.rows import ROWS
-from lumitui.remote.ssh.options.sources import openssh_table
+from lumitui.remote.ssh.options.rows import ROWS, judge
 
 KEYWORDS = [
     line
@@ -36,13 +36,13 @@ def openssh(*words: str) -> list[str]:
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
 def test_every_keyword_of_the_manual_has_a_row(keyword: str) -> None:
-    _, row = rows_by_name()[keyword.lower()]
+    row = ROWS[keyword.lower()]
     assert row.verdict in ("honoured", "harmless", "refused") and row.why
 
 
 def test_every_keyword_that_openssh_prints_has_a_row() -> None:
     printed = {line.split(" ")[0].lower() for line in openssh("-F", "none", "-G", "site")}
-    assert len(printed) > 60 and printed <= set(rows_by_name())
+    assert len(printed) > 60 and printed <= set(ROWS)
 
 
 def test_what_openssh_prints_without_a_configuration_is_used_without_a_note() -> None:
@@ -51,12 +51,16 @@ def test_what_openssh_prints_without_a_configuration_is_used_without_a_note() ->
 
 
 @pytest.mark.parametrize("query", LISTS)
-def test_each_algorithm_of_openssh_alone_is_used_or_refused_by_name(query: str) -> None:
+def test_each_algorithm_of_openssh_alone_is_used_or_refused_by_name(
+    tmp_path: Path, query: str
+) -> None:
     keyword, used = LISTS[query], 0
     for name in openssh("-Q", query):
-        table = Table({keyword.lower(): [name]})
+        config = tmp_path / "config"
+        config.write_text(f"{keyword} {name}\n")
+        login = Login("site", config=config)
         try:
-            found = resolve(Login("site"), table).algorithms
+            found = resolve(login, openssh_table(login)).algorithms
         except LinkError as error:
             assert keyword in error.message and name in error.message and error.hint
             continue
@@ -74,31 +78,31 @@ def test_each_algorithm_of_openssh_alone_is_used_or_refused_by_name(query: str) 
 
 
 @pytest.mark.parametrize(
-    "keyword", [name for name, row in ROWS.items() if row.verdict == "refused"]
+    "keyword", [row.keyword for row in ROWS.values() if row.verdict == "refused"]
 )
 def test_a_refused_option_is_named_with_its_value_and_what_to_do(keyword: str) -> None:
     with pytest.raises(LinkError) as raised:
-        judge("lumi", Table({keyword.lower(): ["strange"]}))
+        judge("lumi", {keyword.lower(): ["strange"]}, {})
     assert f"sets {keyword} to strange for lumi" in raised.value.message
-    assert ROWS[keyword].why in raised.value.message and raised.value.hint
+    assert ROWS[keyword.lower()].why in raised.value.message and raised.value.hint
 
 
-@pytest.mark.parametrize("keyword", [name for name, row in ROWS.items() if row.note])
+@pytest.mark.parametrize("keyword", [row.keyword for row in ROWS.values() if row.note])
 def test_an_option_that_is_read_otherwise_is_said(keyword: str) -> None:
-    (note,) = judge("lumi", Table({keyword.lower(): ["strange"]}))
+    (note,) = judge("lumi", {keyword.lower(): ["strange"]}, {})
     assert note.startswith(f"{keyword} strange: ") and note.endswith(".")
-    for value in ROWS[keyword].unless:
-        assert not judge("lumi", Table({keyword.lower(): [value.replace("*", "0")]}))
+    for value in ROWS[keyword.lower()].unless:
+        assert not judge("lumi", {keyword.lower(): [value.replace("*", "0")]}, {})
 
 
 @pytest.mark.parametrize("default", ["strange", "usual"])
 def test_an_option_of_a_later_openssh_is_refused_unless_it_has_its_default(default: str) -> None:
-    table = Table({"quantumlink": ["strange"]}, defaults=lambda: {"quantumlink": [default]})
+    values, usual = {"quantumlink": ["strange"]}, {"quantumlink": [default]}
     if default == "strange":
-        assert judge("lumi", table) == ()
+        assert judge("lumi", values, usual) == ()
         return
     with pytest.raises(LinkError, match="quantumlink to strange"):
-        judge("lumi", table)
+        judge("lumi", values, usual)
 
 
 def test_a_later_openssh_is_asked_for_its_defaults(
@@ -114,7 +118,7 @@ def test_a_later_openssh_is_asked_for_its_defaults(
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     # Other tests have asked the real one, and its answer is kept.
-    monkeypatch.setattr(sources, "_defaults", sources._defaults.__wrapped__)
+    monkeypatch.setattr(resolve_module, "defaults", module.defaults.__wrapped__)
     assert resolve(Login("usual"), openssh_table(Login("usual"))).hostname == "usual"
     with pytest.raises(LinkError, match="quantumlink"):
         resolve(Login("strange"), openssh_table(Login("strange")))

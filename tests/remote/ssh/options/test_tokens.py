@@ -10,9 +10,8 @@ import pytest
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.options.percent_tokens import check_names, expand
+from lumitui.remote.ssh.options.openssh import check_names, openssh_table
 from lumitui.remote.ssh.options.resolve import resolve
-from lumitui.remote.ssh.options.sources import openssh_table
 
 LETTERS = "CdhikLlnpru%"
 COMMANDS = (
@@ -28,20 +27,12 @@ COMMANDS = (
 )
 
 
-@pytest.fixture(params=[True, False], ids=["with_openssh", "without_openssh"])
-def openssh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    found = bool(request.param)
-    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: found)
-    return found
-
-
 @pytest.mark.parametrize("letter", LETTERS)
 def test_a_token_is_what_openssh_makes_of_it(tmp_path: Path, letter: str) -> None:
     config = tmp_path / "config"
     config.write_text(
         "Host site\nHostName 127.0.0.9\nPort 2200\nUser somebody\nHostKeyAlias alias\n"
         f"ProxyJump jump\nIdentityFile /%{letter}\nCertificateFile /%{letter}\n"
-        f"KnownHostsCommand /bin/echo %{letter}\n"
     )
     command = ["ssh", "-F", str(config), "-o", f"ControlPath=/%{letter}", "-G", "site"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -50,34 +41,44 @@ def test_a_token_is_what_openssh_makes_of_it(tmp_path: Path, letter: str) -> Non
     ours = resolve(login, openssh_table(login))
     expected = theirs.removeprefix("controlpath /")
     assert ours.identities == ours.certificates == (Path("/" + expected),)
-    words = {"%": "%%", **ours.trust.tokens}
-    assert expand("KnownHostsCommand", ours.trust.command[1], words) == expected
 
 
 def test_a_variable_and_the_home_folder_are_filled_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config"
-    config.write_text("IdentityFile ${PLACE}/%%/key\nRevokedHostKeys ~/revoked\n")
+    config.write_text(
+        'IdentityFile ${PLACE}/%%/key\nIdentityFile "~/a \\"b\\" \\\\%%c"\n'
+        "CertificateFile ~root/key\nUserKnownHostsFile ~/known\n"
+    )
     monkeypatch.setenv("PLACE", "/a %h $(b)")
     monkeypatch.setenv("HOME", "/elsewhere")  # which OpenSSH does not ask
     login = Login("site", config=config)
     found = resolve(login, openssh_table(login))
-    assert found.identities == (Path("/a %h $(b)/%/key"),), "filled in once, and not again"
-    (revoked,) = found.trust.revoked
-    assert revoked == Path(pwd.getpwuid(os.getuid()).pw_dir, "revoked")
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    once = Path("/a %h $(b)/%/key")
+    assert found.identities == (once, home / 'a "b" \\%c'), "filled in once, and not again"
+    assert found.certificates == (Path(pwd.getpwnam("root").pw_dir, "key"),)
+    assert found.trust.files == (home / "known",)
 
 
-@pytest.mark.parametrize("text", ["%", "%Z", "%j%", "${}", "${OPEN", "${LUMITUI_NOT_SET}"])
-def test_what_cannot_be_filled_in_is_an_error_that_names_the_option(text: str) -> None:
+@pytest.mark.parametrize("text", ["%", "%Z", "${}", "${OPEN", "${LUMITUI_NOT_SET}"])
+@pytest.mark.parametrize("option", ["IdentityFile /", "CertificateFile /", "ProxyCommand true "])
+def test_what_cannot_be_filled_in_is_an_error(tmp_path: Path, option: str, text: str) -> None:
+    config = tmp_path / "config"
+    config.write_text(f"{option}{text}\n")
+    login = Login("site", config=config)
+    if "Proxy" in option and "$" in text:  # the shell's
+        assert resolve(login, openssh_table(login)).proxy_command == f"true {text}"
+        return
     with pytest.raises(LinkError) as raised:
-        expand("IdentityFile", text, {"h": "site", "j": ""})
-    assert "IdentityFile" in raised.value.message and text in raised.value.message
+        resolve(login, openssh_table(login))
+    assert text in raised.value.message
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("place", ["host", "user", "HostName", "User", "ProxyJump"])
-def test_no_name_reaches_a_shell(tmp_path: Path, command: str, place: str, openssh: bool) -> None:
+def test_no_name_reaches_a_shell(tmp_path: Path, command: str, place: str) -> None:
     made, config = tmp_path / "made", tmp_path / "config"
     name = command.format(made=made)
     line = f"{place} {name}\n" if place[0].isupper() else ""

@@ -183,17 +183,6 @@ def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
     assert login_node.work_root(little, root).status == "warning"
 
 
-def test_a_missing_openssh_is_shown(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
-    assert not connect(site, lambda _: None).notes()
-    monkeypatch.setattr("lumitui.remote.ssh.connection.has_openssh", lambda: False)
-    notes = connect(site, lambda _: None).notes
-    laptop = Sites([BUILT_IN]).load("laptop")
-    checks = examine.examine(Local(), laptop, "", lambda _: "/tmp", notes)
-    (note,) = [check for check in checks if check.name == "configuration"]
-    assert (note.status, note.do) == ("warning", "Install OpenSSH on this machine.")
-    assert "Include and Match in the ssh configuration are not read" in note.found
-
-
 def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("StrictHostKeyChecking no\n")

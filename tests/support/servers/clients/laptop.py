@@ -46,26 +46,6 @@ def _hashed(port: int, size: int) -> str:
     return "|1|" + "|".join(base64.b64encode(part).decode() for part in (salt, digest))
 
 
-def _revocations(folder: Path, key: Path, other: Path) -> None:
-    (folder / "revoked.list").write_text(f"# gone\n\n{public(other)}\n{public(key)} who\n")
-    (folder / "others.list").write_text(public(other) + "\n")
-    (folder / "comment.list").write_text("# nothing\n")
-    (folder / "broken.list").write_text(f"nonsense\n{public(other)}\n")
-    (folder / "empty.list").touch()
-    (folder / "windows.list").write_bytes(b"\r\n" + public(other).encode() + b"\r\n")
-    (folder / "feed.list").write_bytes(b"\f\n")
-    specs = {
-        "sha1": f"sha1: {public(key)}\n", "sha256": f"sha256: {public(key)}\n",
-        "serial": "serial: 5-9\n", "revoked": public(key) + "\n", "others": public(other) + "\n",
-    }  # fmt: skip
-    for name, text in specs.items():
-        (folder / f"{name}.spec").write_text(text)
-        authority = ["-s", f"{other}.pub"] if name == "serial" else []
-        made = [str(folder / f"{name}.krl"), *authority, str(folder / f"{name}.spec")]
-        subprocess.run(["ssh-keygen", "-q", "-k", "-f", *made], check=True)
-    (folder / "cut.krl").write_bytes((folder / "revoked.krl").read_bytes()[:-9])
-
-
 def _private_keys(folder: Path) -> list[Path]:
     """Keys in every form that OpenSSH reads; returns those that the server is to accept."""
     made = [new_key(folder / kind, kind=kind) for kind in ("rsa", "ecdsa")]
@@ -126,7 +106,8 @@ def prepared_laptop(folder: Path) -> Iterator[Laptop]:
         held = new_key(folder / "held")
         add_to_agent(place, held)
         keys = _private_keys(folder)
-        _revocations(folder, server.host_key, other)
+        (folder / "revoked.list").write_text(public(server.host_key) + "\n")
+        (folder / "others.list").write_text(public(other) + "\n")
         _named_by_tokens(laptop, folder / "rsa")
         server.allow(server.identity, held, *keys)
         limited = f'from="127.0.0.5" {public(new_key(folder / "from"))}\n'
@@ -136,7 +117,6 @@ def prepared_laptop(folder: Path) -> Iterator[Laptop]:
         (folder / "global").write_text(line)
         (folder / "known-site").write_text(line)
         wrong = f"[127.0.0.1]:{server.port} {laptop.names['other']}\n"
-        (folder / "odd").write_text(f"elsewhere {laptop.names['other']} \x85{line}")
         (folder / "global-other").write_text(wrong)
         (folder / "dial.py").write_text(DIAL)
         yield laptop
