@@ -41,8 +41,8 @@ def candidates(
     if value is None:
         return [] if found is None else [_without(text, parent, parent.value.index(found))]
     if found is None:
-        index = _place_of_new(parent, at[0], top=parent is root)
-        return [_added(text, parent, index, [_line((at[0],), value)])]
+        behind = _place_of_new(parent, at[0], top=parent is root)
+        return [_added(text, parent, behind, [_line((at[0],), value)])]
     return [*_items(text, found, value), _replaced(text, found, value)]
 
 
