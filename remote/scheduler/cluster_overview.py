@@ -7,19 +7,17 @@ SLURM_TIME_FORMAT=%s.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from lumitui.remote.site.answer_fields import count, lines, moment
-from lumitui.remote.site.shell_text import fill, quote
-from lumitui.remote.transport.records import new_marker
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transport.questions import MOST_PART, Question, Said, ask, read_answers
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.request_parts import MOST_PART, part_functions, read_parts
 from lumitui.remote.transport.transport import Transport
 
 MOST_ROWS = 2_000
 """Most partitions, jobs or reservations that are read of a part."""
 MOST_BUDGET_LINES = 60
-_COMMANDS = {"nodes": "sinfo", "queue": "squeue", "reservations": "scontrol"}
-"""The command of each part; that of the budget is in the profile."""
 SECONDS = 60.0
 """The time limit of the request."""
 _LONGEST = 200
@@ -104,51 +102,34 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> Overview:
     Raises:
         LinkError: the site could not be asked.
     """
-    marker = new_marker()
-    result = transport.run(overview_script(marker, clean, budget), timeout=SECONDS)
-    return parse_overview(result.out, marker, budget)
-
-
-def overview_script(marker: str, clean: str, budget: str) -> str:
-    """Return the one request: a record for each part, with its command's status."""
-    return fill(
-        _SCRIPT,
-        clean=clean,
-        parts=part_functions(marker),
-        budget=f"part budget sh -c {quote(budget)}" if budget else ":",
-    )
-
-
-_SCRIPT = r"""
-{clean}
-unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')
-{parts}
-part nodes sinfo -h -o '%R|%a|%l|%s|%T|%D'
-part queue squeue --me -a -h -o '%i|%T|%P|%D|%M|%l|%S|%r|%j'
-part reservations scontrol show reservation -o
-{budget}
-exit 0
-"""
+    unset = r"unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')"
+    said = ask(transport, f"{clean}\n{unset}", _questions(budget), timeout=SECONDS)
+    return _overview(said)
 
 
 def parse_overview(output: bytes, marker: str, budget: str) -> Overview:
-    """Return the answer of `overview_script` for the command `budget`; no bytes make it raise."""
-    commands = _COMMANDS | ({"budget": budget} if budget else {})
-    texts, faults = read_parts(output, marker, commands, {"budget": "commands: balance:"})
+    """Return what a request's output says; no bytes make it raise."""
+    return _overview(read_answers(output, marker, _questions(budget)))
+
+
+def _questions(budget: str) -> tuple[Question[object], ...]:
+    more = Question("budget", f"sh -c {quote(budget)}", _budget, budget, "commands: balance:")
+    return (_NODES, _QUEUE, _RESERVATIONS, *((more,) if budget else ()))
+
+
+def _overview(said: Said) -> Overview:
     return Overview(
-        partitions=_partitions(texts.get("nodes", "")),
-        queue=tuple(_queue(texts.get("queue", ""))),
-        reservations=tuple(_reservations(texts.get("reservations", ""))),
-        budget=tuple(_budget(texts.get("budget", ""))),
-        faults=faults,
+        partitions=said.of(_NODES),
+        queue=said.of(_QUEUE),
+        reservations=said.of(_RESERVATIONS),
+        budget=_budget(said.texts.get("budget", "")),
+        faults=said.faults,
     )
 
 
 def _rows(text: str, fields: int) -> Iterator[list[str]]:
     """Yield the rows with as many fields; what sinfo and squeue say of themselves is none."""
-    for number, line in enumerate(lines(text[:MOST_PART])):
-        if number >= MOST_ROWS:
-            return
+    for line in islice(lines(text[:MOST_PART]), MOST_ROWS):
         row = [word.strip()[:_LONGEST] for word in line.split("|", fields - 1)]
         if len(row) == fields:
             yield row
@@ -195,33 +176,40 @@ def node_kind(state: str) -> str:
     return next((kind for words, kind in kinds if word in words), "down")
 
 
-def _queue(text: str) -> Iterator[QueuedJob]:
-    for job_id, state, partition, nodes, elapsed, limit, start, reason, name in _rows(text, 9):
-        if job_id[:1].isdigit():
-            yield QueuedJob(
-                job_id, state, partition, count(nodes) or 0, elapsed, limit, moment(start), reason,
-                name,
-            )  # fmt: skip
+def _queue(text: str) -> tuple[QueuedJob, ...]:
+    return tuple(
+        QueuedJob(job_id, state, partition, count(nodes) or 0, elapsed, limit, moment(start), why,
+                  name)
+        for job_id, state, partition, nodes, elapsed, limit, start, why, name in _rows(text, 9)
+        if job_id[:1].isdigit()
+    )  # fmt: skip
 
 
-def _reservations(text: str) -> Iterator[Reservation]:
-    for number, line in enumerate(lines(text[:MOST_PART])):
-        if number >= MOST_ROWS:
-            return
+def _reservations(text: str) -> tuple[Reservation, ...]:
+    found: list[Reservation] = []
+    for line in islice(lines(text[:MOST_PART]), MOST_ROWS):
         record = dict(re.findall(r"(?:^|\s)([A-Za-z]\w*)=(\S*)", line))
         if name := record.get("ReservationName", "")[:_LONGEST]:
-            yield Reservation(
-                name,
-                record.get("State", "")[:_LONGEST],
-                moment(record.get("StartTime", "")),
-                moment(record.get("EndTime", "")),
-                count(record.get("NodeCnt", "")) or 0,
-                record.get("PartitionName", "")[:_LONGEST],
+            found.append(
+                Reservation(
+                    name,
+                    record.get("State", "")[:_LONGEST],
+                    moment(record.get("StartTime", "")),
+                    moment(record.get("EndTime", "")),
+                    count(record.get("NodeCnt", "")) or 0,
+                    record.get("PartitionName", "")[:_LONGEST],
+                )
             )
+    return tuple(found)
 
 
-def _budget(text: str) -> Iterator[str]:
+def _budget(text: str) -> tuple[str, ...]:
     kept = [line.rstrip()[:_LONGEST] for line in lines(text[:MOST_PART])]
     while kept and not kept[-1]:
         kept.pop()
-    yield from kept[:MOST_BUDGET_LINES]
+    return tuple(kept[:MOST_BUDGET_LINES])
+
+
+_NODES = Question("nodes", "sinfo -h -o '%R|%a|%l|%s|%T|%D'", _partitions, "sinfo")
+_QUEUE = Question("queue", "squeue --me -a -h -o '%i|%T|%P|%D|%M|%l|%S|%r|%j'", _queue, "squeue")
+_RESERVATIONS = Question("reservations", "scontrol show reservation -o", _reservations, "scontrol")

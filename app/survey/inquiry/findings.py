@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lumitui.app.explain.words import clock
 from lumitui.app.knowledge.rule import Finding
-from lumitui.app.survey.inquiry.inquiry_parts import Wanted, finding
+from lumitui.app.survey.inquiry.job_paths import Wanted
 from lumitui.app.survey.inquiry.path_findings import path_findings, quota_findings
 from lumitui.app.survey.inquiry.slurm_findings import (
     account_findings,
@@ -12,7 +12,8 @@ from lumitui.app.survey.inquiry.slurm_findings import (
     job_findings,
     partition_findings,
 )
-from lumitui.remote.survey.inquiry.answers import Answers
+from lumitui.app.survey.inquiry.topics import finding
+from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 
 _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 """What explains a refusal of sbatch better than its own words do."""

@@ -12,14 +12,13 @@ from lumitui.app.knowledge.rule import Finding
 from lumitui.app.launch.rules import finding as advice
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
-from lumitui.app.survey.inquiry.inquiry_parts import Wanted, finding
+from lumitui.app.survey.inquiry.job_paths import Wanted
 from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
+from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.ssh.prompts import attendance
-from lumitui.remote.survey.inquiry.answers import Answers
-from lumitui.remote.survey.inquiry.ask_inquiry import inquire
-from lumitui.remote.survey.inquiry.inquiry_request import MOST_PATHS, Asked
+from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, Asked, inquire
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
 
 if TYPE_CHECKING:

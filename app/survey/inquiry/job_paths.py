@@ -1,4 +1,4 @@
-"""The paths on a site that a job names: its image, what it binds, where it writes. Pure."""
+"""What a job wants of a cluster, and the paths there that it names. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -22,6 +22,27 @@ class Place:
     path: str
     role: Role
     at: Position = NOWHERE
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job wants of the cluster, for the comparison with what it has."""
+
+    places: tuple[Place, ...] = ()
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    seconds: int | None = None
+    nodes: int | None = None
+    price: float | None = None
+    """What it is billed at its time limit, in the site's unit."""
+    unit: str = "hours"
+    field_of: tuple[tuple[str, Position], ...] = ()
+    """Where the job says its `account`, `partition`, `time` and `nodes`."""
+
+    def at(self, name: str) -> Position:
+        """Return where the job says `name`."""
+        return dict(self.field_of).get(name, NOWHERE)
 
 
 def of_job(job: Job, site: Site) -> tuple[Place, ...]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Finding
-from lumitui.app.survey.inquiry.inquiry_parts import Wanted, finding
-from lumitui.app.survey.inquiry.job_paths import Place
-from lumitui.remote.survey.inquiry.answers import Answers, PathState
+from lumitui.app.survey.inquiry.job_paths import Place, Wanted
+from lumitui.app.survey.inquiry.topics import finding
+from lumitui.remote.survey.inquiry.answers import PathState
+from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 
 ALMOST = 0.95
 """From this part on a quota is called almost used up: a checkpoint of 7 billion parameters has

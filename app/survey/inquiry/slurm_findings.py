@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from lumitui.app.explain.words import count
 from lumitui.app.knowledge.rule import Finding
-from lumitui.app.survey.inquiry.inquiry_parts import Wanted, finding
+from lumitui.app.survey.inquiry.job_paths import Wanted
+from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
-from lumitui.remote.survey.inquiry.answers import Answers, Association
+from lumitui.remote.survey.inquiry.ask_inquiry import Answers
+from lumitui.remote.survey.slurm_records import Association
 
 
 def _own(wanted: Wanted, found: Answers) -> list[Association]:

@@ -15,7 +15,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.survey.profile.node.node_facts import Measured
+from lumitui.remote.survey.profile.node_facts import Measured
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.site.states import State
+from lumitui.remote.survey.profile import node_report
 from lumitui.remote.survey.profile.ask_cluster import ask, unprofiled
-from lumitui.remote.survey.profile.node import node_report
-from lumitui.remote.survey.profile.node.node_facts import compare
+from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.profile_text import text_of
 from lumitui.remote.survey.profile.proposal import Host, propose
 from lumitui.remote.survey.profile.shape_choice import choose
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.preview import Preview
     from lumitui.remote.connect import Connections
     from lumitui.remote.site.sites import Sites
-    from lumitui.remote.survey.profile.node.node_facts import Measured
+    from lumitui.remote.survey.profile.node_facts import Measured
     from lumitui.remote.transport.transport import Transport
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")

@@ -1,25 +1,24 @@
-"""The two requests of `lumitui doctor`, and the checks of their answers in order."""
+"""The two requests of `lumitui doctor`: each question with the checks of its answer, in order."""
 
 import re
 import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.survey.doctor import login_node, slurm_checks
 from lumitui.remote.survey.doctor.check_result import Check
-from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.questions import Question, ask
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")
 """What a site's login node needs for code and files."""
 SLURM_TOOLS = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
-MOST_PART = 1 << 20
-"""Most bytes of one record that are looked at: 1,000 partitions in a line of 1,000 bytes each."""
+_Row = tuple[str, str, Callable[..., Iterable[Check]]]
 MOST_FOUND = 2_000
 """Most characters of what a check shows, like the names of all accounts."""
 
@@ -41,26 +40,14 @@ def examine(
     Raises:
         LinkError: the site cannot be reached.
     """
-    marker = new_marker()
-    result = transport.run(script(site, marker), timeout=120.0)
-    parts = answers(result.out, marker)
-    said = last_words(result.err, result.out, default=f"exit status {result.code}")
+    asked = questions(site, account)
+    said = ask(transport, "LC_ALL=C; export LC_ALL", (_HOST, *asked), timeout=120.0, each=20)
     checks = [
-        login_node.connection(parts.get("host", ""), said),
+        login_node.connection(said.of(_HOST), said.words),
         *map(login_node.configuration, notes()),
-        login_node.tools(parts.get("tools", "")),
+        *(check for question in asked for check in said.of(question)),
     ]
-    accounts: Sequence[str] = ()
-    if site.scheduler == "slurm":
-        accounts = slurm_checks.account_names(parts.get("accounts", ""))
-        checks.append(slurm_checks.version(parts.get("slurm", ""), site))
-        checks += slurm_checks.partitions(parts.get("partitions", ""), site)
-        checks += slurm_checks.node(parts.get("node", ""), site)
-        checks += login_node.images(parts.get("images", ""), site)
-        checks += login_node.module_command(parts.get("module", ""), site)
-        checks.append(slurm_checks.accounts(accounts, account, site))
-    else:
-        checks.append(login_node.python(parts.get("python", ""), site))
+    accounts = slurm_checks.account_names(said.texts.get("accounts", ""))
     chosen = account or next((a for a in accounts if re.match(site.account.pattern, a)), "")
     if chosen or not site.account.required:
         answer = transport.run(work_script(root_of(chosen)), timeout=60.0)
@@ -76,49 +63,52 @@ def _shortened(text: str) -> str:
     return text if len(text) <= MOST_FOUND else f"{text[:MOST_FOUND]} ..."
 
 
-def script(site: Site, marker: str) -> str:
-    """Return the first request: everything but the work root, one record per question."""
+_HOST = Question("host", "id -un; uname -n", str)
+
+
+def questions(site: Site, account: str = "") -> tuple[Question[Iterable[Check]], ...]:
+    """Return what is asked but for the host and the work root, each with what checks the answer."""
+    slurm = site.scheduler == "slurm"
+    # A Mac has no sha256sum.
+    wanted = (*TOOLS, *SLURM_TOOLS) if slurm else (*TOOLS[:2], *TOOLS[3:])
+    tools = f"""for tool in {" ".join(wanted)}; do
+  command -v "$tool" >/dev/null 2>&1 || echo "$tool"; done"""
+    return tuple(
+        Question(name, sh, partial(check, site=site))
+        for name, sh, check in (
+            ("tools", tools, login_node.tools),
+            *(_of_slurm(site, account) if slurm else _of_processes(site)),
+        )
+    )
+
+
+def _of_processes(site: Site) -> Iterator[_Row]:
+    interpreter = site.python if re.match(r"^[\w./${}:-]+$", site.python) else "python3"
+    # As the site's supervisor does: without it, the python that runs this program.
+    sh = (
+        f': "${{LUMITUI_PYTHON:={sys.executable}}}"\n"{interpreter}" -c "import sys, '
+        "importlib.util as i; print(sys.executable, bool(i.find_spec('torch')))\" 2>&1"
+    )
+    yield "python", sh, login_node.python
+
+
+def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
+    yield "slurm", "$t sbatch --version 2>&1", slurm_checks.version
+    yield "partitions", "$t scontrol show partition -o 2>&1", slurm_checks.partitions
     # An entry may be a QOS: Slurm knows the nodes by its own name of the partition.
     first = quote(next(item.slurm_partition or name for name, item in site.partitions.items()))
-    wanted = (*TOOLS, *SLURM_TOOLS) if site.scheduler == "slurm" else (*TOOLS[:2], *TOOLS[3:])
-    lines = [
-        "LC_ALL=C; export LC_ALL",
-        # A controller that does not answer must not hold the whole request.
-        "t=; if command -v timeout >/dev/null 2>&1; then t='timeout 20'; fi",
-        record_functions(marker),
-        "begin host; id -un; uname -n; finish",
-        f"begin tools; for tool in {' '.join(wanted)}; do",
-        '  command -v "$tool" >/dev/null 2>&1 || echo "$tool"; done; finish',
-    ]
-    if site.scheduler == "process":
-        interpreter = site.python if re.match(r"^[\w./${}:-]+$", site.python) else "python3"
-        lines += [
-            # As the site's supervisor does: without it, the python that runs this program.
-            f': "${{LUMITUI_PYTHON:={sys.executable}}}"',
-            "begin python",
-            f'"{interpreter}" -c "import sys, importlib.util as i; '
-            "print(sys.executable, bool(i.find_spec('torch')))\" 2>&1; finish",
-        ]
-        return "\n".join(lines)
-    images = [container.image for container in site.containers.values()]
-    lines += [
-        "begin slurm; $t sbatch --version 2>&1; finish",
-        "begin partitions; $t scontrol show partition -o 2>&1; finish",
-        "begin node",
-        f"nodes=$($t scontrol show partition -o {first} 2>/dev/null |",
-        "  sed -n 's/.* Nodes=\\([^ ]*\\).*/\\1/p')",
-        'one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)',
-        '[ -z "$one" ] || $t scontrol show node -o "$one" 2>&1; finish',
-        "begin accounts",
-        '$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null; finish',
-        "begin images",
-        *(f"[ -r {quote(path)} ] || printf '%s\\n' {quote(path)}" for path in images),
-        "finish",
-        "begin module",
-        "bash -lc 'type module' >/dev/null 2>&1 && echo yes; finish",
-        "exit 0",
-    ]
-    return "\n".join(lines)
+    node = rf"""nodes=$($t scontrol show partition -o {first} 2>/dev/null |
+  sed -n 's/.* Nodes=\([^ ]*\).*/\1/p')
+one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)
+[ -z "$one" ] || $t scontrol show node -o "$one" 2>&1"""
+    yield "node", node, slurm_checks.node
+    paths = [quote(container.image) for container in site.containers.values()]
+    images = "\n".join(f"[ -r {path} ] || printf '%s\\n' {path}" for path in paths)
+    yield "images", images, login_node.images
+    module = "bash -lc 'type module' >/dev/null 2>&1 && echo yes"
+    yield "module", module, login_node.module_command
+    own = '$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null'
+    yield "accounts", own, partial(slurm_checks.accounts, account=account)
 
 
 def work_script(root: str) -> str:
@@ -133,12 +123,3 @@ if mkdir -m 700 "$try" 2>/dev/null; then rmdir "$try"; echo writable; else echo 
 df -Pk "$at" 2>/dev/null | tail -n 1
 exit 0
 """
-
-
-def answers(output: bytes, marker: str) -> dict[str, str]:
-    """Return the records of the first request's answer by name, each no longer than MOST_PART."""
-    found = parse_records(output, marker)
-    return {
-        " ".join(record.words): record.content[:MOST_PART].decode("utf-8", "replace")
-        for record in found
-    }

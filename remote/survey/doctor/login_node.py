@@ -24,27 +24,25 @@ def configuration(note: str) -> Check:
     return Check("configuration", "warning", note, "", "Change the option if you need to.")
 
 
-def tools(text: str) -> Check:
+def tools(text: str, site: Site) -> Iterator[Check]:
     """Check that no command is missing (the answer lists those that are)."""
     missing = text.split()
     if missing:
         do = "Ask the site's support, or add them to the PATH of non-interactive shells."
-        return Check("tools", "failed", f"missing: {', '.join(missing)}", "", do)
-    return Check("tools", "ok", "all found")
+        yield Check("tools", "failed", f"missing: {', '.join(missing)}", "", do)
+    else:
+        yield Check("tools", "ok", "all found")
 
 
-def python(text: str, site: Site) -> Check:
+def python(text: str, site: Site) -> Iterator[Check]:
     """Check that the site's python can import torch (a site of plain processes)."""
     path, _, has_torch = text.strip().rpartition(" ")
     if has_torch == "True":
-        return Check("python", "ok", f"{path} has torch")
-    return Check(
-        "python",
-        "warning",
-        f"{path} has no torch" if has_torch == "False" else text.strip()[-200:] or "no answer",
-        site.python,
-        "Set LUMITUI_PYTHON to a python that has torch: bundled trainers need it.",
-    )
+        yield Check("python", "ok", f"{path} has torch")
+        return
+    found = f"{path} has no torch" if has_torch == "False" else text.strip()[-200:] or "no answer"
+    do = "Set LUMITUI_PYTHON to a python that has torch: bundled trainers need it."
+    yield Check("python", "warning", found, site.python, do)
 
 
 def images(text: str, site: Site) -> Iterator[Check]:

@@ -1,28 +1,29 @@
 """What Slurm reports, compared with the profile: version, partitions, a node, accounts. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.answer_fields import count
 from lumitui.remote.site.core_sets import format_cores, parse_cores
 from lumitui.remote.site.profile import Site
 from lumitui.remote.survey.doctor.check_result import Check, Status
-from lumitui.remote.survey.profile.slurm_records import gives_whole_nodes, records
+from lumitui.remote.survey.slurm_records import gives_whole_nodes, records, reserved
 
 _LONGEST_NAME = 200
 """Of an account: the profile's pattern is searched in no longer text."""
 
 
-def version(text: str, site: Site) -> Check:
+def version(text: str, site: Site) -> Iterator[Check]:
     """Check Slurm's version against the profile's: another release may behave differently."""
     found = text.split()[-1] if text.split() else ""
     if not re.match(r"\d+\.\d+", found):
-        return Check("Slurm", "failed", text.strip()[-200:] or "no answer", site.slurm_version)
-    if site.slurm_version and found.split(".")[:2] != site.slurm_version.split(".")[:2]:
+        yield Check("Slurm", "failed", text.strip()[-200:] or "no answer", site.slurm_version)
+    elif site.slurm_version and found.split(".")[:2] != site.slurm_version.split(".")[:2]:
         do = f"Set `slurm_version: {found}`, and check whether the site announced changes."
-        return Check("Slurm", "warning", found, site.slurm_version, do)
-    return Check("Slurm", "ok", found)
+        yield Check("Slurm", "warning", found, site.slurm_version, do)
+    else:
+        yield Check("Slurm", "ok", found)
 
 
 def partitions(text: str, site: Site) -> Iterator[Check]:
@@ -83,15 +84,9 @@ def node(text: str, site: Site) -> Iterator[Check]:
         ("threads_per_core", str(threads), str(shape.threads_per_core)),
         ("memory_gib", f"{memory:g}", f"{shape.memory_gib:g}"),
     ]
-    if reserved := _cores(record.get("CPUSpecList", "")):
-        # Slurm numbers the threads of a core in a row; some versions number the first threads
-        # of all cores, then the second ones.
-        numberings = {format_cores(c // threads for c in reserved)}
-        numberings.add(format_cores(c for c in reserved if c < shape.cores))
+    if kept := reserved(record.get("CPUSpecList", ""), shape.cores, threads):
         planned = format_cores(parse_cores(shape.reserved_cores))
-        rows.append(
-            ("reserved_cores", planned if planned in numberings else min(numberings), planned)
-        )
+        rows.append(("reserved_cores", format_cores(kept), planned))
     name = f"node {record['NodeName']}"
     wrong = [row for row in rows if row[1] != row[2]]
     if not wrong:
@@ -110,26 +105,20 @@ def account_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if 0 < len(name) <= _LONGEST_NAME))
 
 
-def accounts(found: Sequence[str], account: str, site: Site) -> Check:
+def accounts(text: str, site: Site, account: str = "") -> Iterator[Check]:
     """Check that the person may use `account`, or has one that fits the profile's pattern."""
+    found = account_names(text)
     listed = ", ".join(found)
     if not found:
         do = "The site may not allow this query; a submission shows whether the account works."
-        return Check("account", "warning", "sacctmgr lists none", account, do)
-    if account and account not in found:
-        return Check("account", "failed", listed, account, "Use one of those that are listed.")
-    if not any(re.match(site.account.pattern, name) for name in found):
+        yield Check("account", "warning", "sacctmgr lists none", account, do)
+    elif account and account not in found:
+        yield Check("account", "failed", listed, account, "Use one of those that are listed.")
+    elif not any(re.match(site.account.pattern, name) for name in found):
         do = "Correct `account.pattern` in your own profile."
-        return Check("account", "warning", listed, site.account.pattern, do)
-    return Check("account", "ok", listed)
-
-
-def _cores(text: str) -> set[int]:
-    """Return the cores that Slurm lists; none where the text is no list of cores."""
-    try:
-        return set(parse_cores(text))
-    except ValueError:
-        return set()
+        yield Check("account", "warning", listed, site.account.pattern, do)
+    else:
+        yield Check("account", "ok", listed)
 
 
 def _limit(text: str) -> str:

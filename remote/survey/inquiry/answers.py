@@ -1,20 +1,16 @@
 """What a site answered to an inquiry, read within limits; no bytes make it raise.
 
-Formats: sacctmgr(1) with -n -P, squeue(1), `scontrol show partition -o`, df(1) with -P, and
-`sbatch --test-only`, whose times are epoch seconds by SLURM_TIME_FORMAT=%s.
+Formats: squeue(1), df(1) with -P, and `sbatch --test-only`, whose times are epoch seconds by
+SLURM_TIME_FORMAT=%s.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.remote.site import walltime
 from lumitui.remote.site.answer_fields import MOST_WORDS, count, lines, moment
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
+from lumitui.remote.survey.slurm_records import PartitionRecord, partitions, rows
 
-MOST_ROWS = 2_000
-"""Most jobs, associations or QOS that are read."""
 _LONGEST = 200
 
 
@@ -54,39 +50,6 @@ class OwnJob:
 
 
 @dataclass(frozen=True)
-class Association:
-    """What the person may do with one account; None: without a limit."""
-
-    account: str
-    partition: str
-    """"" on all of them."""
-    qos: tuple[str, ...]
-    max_jobs: int | None
-    max_submit: int | None
-
-
-@dataclass(frozen=True)
-class Qos:
-    """A quality of service, and how many jobs one person may have in it; None: any number."""
-
-    name: str
-    max_jobs: int | None
-    max_submit: int | None
-
-
-@dataclass(frozen=True)
-class PartitionNow:
-    """A partition as Slurm has it; None: without a limit."""
-
-    name: str
-    state: str
-    seconds: int | None
-    """The longest time limit."""
-    nodes: int | None
-    """The most nodes of a job."""
-
-
-@dataclass(frozen=True)
 class Trial:
     """What `sbatch --test-only` said of the script."""
 
@@ -95,22 +58,6 @@ class Trial:
     """When it would start by now, in epoch seconds."""
     words: str
     """Why it was refused, in Slurm's words."""
-
-
-@dataclass(frozen=True)
-class Answers:
-    """All that a site said; what is in `faults` is empty."""
-
-    paths: tuple[PathState, ...] = ()
-    jobs: tuple[OwnJob, ...] = ()
-    associations: tuple[Association, ...] = ()
-    qos: tuple[Qos, ...] = ()
-    partition: PartitionNow | None = None
-    trial: Trial | None = None
-    quotas: tuple[QuotaRow, ...] = ()
-    budgets: tuple[BudgetRow, ...] = ()
-    faults: Mapping[str, str] = field(default_factory=dict)
-    """Why a part could not be had, in a sentence."""
 
 
 def path_state(path: str, text: str) -> PathState | None:
@@ -142,51 +89,16 @@ def _fill_of(line: str) -> tuple[float | None, str] | None:
     return (used / (used + free) if used + free else None), row[5][:_LONGEST]
 
 
-def _rows(text: str, fields: int) -> Iterator[list[str]]:
-    for number, line in enumerate(lines(text)):
-        if number >= MOST_ROWS:
-            return
-        row = [word.strip()[:_LONGEST] for word in line.split("|")]
-        if len(row) == fields:
-            yield row
-
-
 def own_jobs(text: str) -> tuple[OwnJob, ...]:
     """Return the person's jobs, by squeue."""
-    return tuple(OwnJob(*row) for row in _rows(text, 4) if row[0].isupper())
-
-
-def associations(text: str) -> tuple[Association, ...]:
-    """Return what the person may do with each account, by sacctmgr."""
     return tuple(
-        Association(
-            account, partition, tuple(filter(None, qos.split(","))), count(jobs), count(submit)
-        )
-        for account, partition, qos, jobs, submit in _rows(text, 5)
-        if account
+        OwnJob(**row) for row in rows(text, "state,partition,qos,account") if row["state"].isupper()
     )
 
 
-def qualities(text: str) -> tuple[Qos, ...]:
-    """Return the QOS and their limits for one person, by sacctmgr."""
-    return tuple(
-        Qos(name, count(jobs), count(submit)) for name, jobs, submit in _rows(text, 3) if name
-    )
-
-
-def partition_now(text: str) -> PartitionNow | None:
+def first_partition(text: str) -> PartitionRecord | None:
     """Return a partition by `scontrol show partition -o`; None: it says nothing of one."""
-    record = dict(re.findall(r"(?:^|\s)([A-Za-z]\w*)=(\S*)", text[:20_000]))
-    name, state = record.get("PartitionName", ""), record.get("State", "")
-    if not name or not state:
-        return None
-    try:
-        seconds: int | None = walltime.seconds_of(record.get("MaxTime", ""))
-    except ValueError:
-        seconds = None  # UNLIMITED, or nothing
-    return PartitionNow(
-        name[:_LONGEST], state[:_LONGEST], seconds, count(record.get("MaxNodes", ""))
-    )
+    return next(iter(partitions(text)), None)
 
 
 _START = re.compile(r"[Jj]ob \d+ to start at (\S+)")

@@ -1,24 +1,85 @@
-"""Ask a site everything about one job in one request."""
+"""Ask a site everything about one job in one request: each part fails on its own."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from lumitui.remote.scheduler.slurm import CLEAN
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.survey.inquiry import answers as read
-from lumitui.remote.survey.inquiry.answers import Answers
-from lumitui.remote.survey.inquiry.inquiry_request import (
-    MOST_PATHS,
-    SECONDS,
-    Asked,
-    commands_of,
-    inquiry_script,
-    path_part,
+from lumitui.remote.survey.inquiry.answers import OwnJob, PathState, Trial
+from lumitui.remote.survey.inquiry.meter_rows import (
+    BudgetRow,
+    QuotaRow,
+    budget_rows,
+    quota_rows,
 )
-from lumitui.remote.survey.inquiry.meter_rows import budget_rows, quota_rows
-from lumitui.remote.transport.records import new_marker
+from lumitui.remote.survey.slurm_records import (
+    Association,
+    PartitionRecord,
+    Qos,
+    associations,
+    qualities,
+)
+from lumitui.remote.transport.questions import Question, Said, ask, read_answers
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.request_parts import read_parts
 from lumitui.remote.transport.transport import Transport
 
-_KEYS = {"quota": "quota: command:", "balance": "commands: balance:"}
+SECONDS = 90.0
+"""The time limit of the whole request."""
+MOST_PATHS = 40
+"""Most paths of a job that are looked at; a job with more names its data one by one."""
+
+# What a path is, whether it can be read and written, the nearest folder above it that is there,
+# whether that can be written, and how full its file system is: 1 kB blocks, then inodes.
+_LOOK = r"""case $1 in "~"/*) set -- "$HOME/${1#"~/"}" ;; esac
+k=none; [ -L "$1" ] && k=link; [ -e "$1" ] && k=other
+[ -f "$1" ] && k=file; [ -d "$1" ] && k=folder
+r=-; [ -r "$1" ] && r=r; w=-; [ -w "$1" ] && w=w
+at=$1; while [ ! -d "$at" ] && [ "$at" != / ] && [ "$at" != . ]; do at=$(dirname "$at"); done
+a=-; [ -w "$at" ] && [ -x "$at" ] && a=w
+printf '%s|%s|%s|%s|%s\n' "$k" "$r" "$w" "$a" "$at"
+df -Pk "$at" 2>/dev/null | tail -n 1; df -Pi "$at" 2>/dev/null | tail -n 1; exit 0"""
+
+_PATH = "path-"
+_ASSOCIATIONS = "account,partition,qos,maxjobs,maxsubmit"
+_QOS = "name,maxjobspu,maxsubmitpu"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one request asks. Two equal ones have the same answer, as long as it is fresh."""
+
+    paths: tuple[str, ...] = ()
+    """Whole paths, or from `~/`."""
+    slurm: bool = True
+    """Whether the site has a Slurm to ask."""
+    partition: str = ""
+    """Slurm's name of it."""
+    quota: str = ""
+    """The site's command for quotas; "": none is known."""
+    balance: str = ""
+    """Its command for budgets."""
+    script: str = ""
+    """What sbatch would get, for `--test-only`; "": it is not tried."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that a site said; what is in `faults` is empty."""
+
+    paths: tuple[PathState, ...] = ()
+    jobs: tuple[OwnJob, ...] = ()
+    associations: tuple[Association, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    partition: PartitionRecord | None = None
+    trial: Trial | None = None
+    quotas: tuple[QuotaRow, ...] = ()
+    budgets: tuple[BudgetRow, ...] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why a part could not be had, in a sentence."""
 
 
 @purpose("inquiry")
@@ -28,29 +89,59 @@ def inquire(transport: Transport, site: Site, asked: Asked) -> Answers:
     Raises:
         LinkError: it could not be asked, or its answer is no answer.
     """
-    marker = new_marker()
-    result = transport.run(inquiry_script(marker, CLEAN, asked), timeout=SECONDS)
-    return parse_answers(result.out, marker, site, asked)
+    head = f"{CLEAN}\nlook={quote(_LOOK)}"
+    every = questions(asked, site)
+    return _answers(ask(transport, head, every, timeout=SECONDS), every)
 
 
 def parse_answers(output: bytes, marker: str, site: Site, asked: Asked) -> Answers:
     """Return the answers in a request's output; no bytes make it raise but AnswerUnusable."""
-    texts, faults = read_parts(output, marker, commands_of(asked), _KEYS)
-    looked = [
-        read.path_state(path, texts.get(path_part(number), ""))
-        for number, path in enumerate(asked.paths[:MOST_PATHS])
-    ]
-    trial = read.trial(texts.get("trial", ""))
-    if "trial" in texts and trial is None:
+    every = questions(asked, site)
+    return _answers(read_answers(output, marker, every), every)
+
+
+def _answers(said: Said, every: Sequence[Question[Any]]) -> Answers:
+    faults = dict(said.faults)
+    if "trial" in said.texts and read.trial(said.texts["trial"]) is None:
         faults["trial"] = "`sbatch --test-only` said nothing that can be read."
-    return Answers(
-        paths=tuple(state for state in looked if state),
-        jobs=read.own_jobs(texts.get("jobs", "")),
-        associations=read.associations(texts.get("associations", "")),
-        qos=read.qualities(texts.get("qos", "")),
-        partition=read.partition_now(texts.get("partition", "")),
-        trial=trial,
-        quotas=quota_rows(texts.get("quota", ""), site.quota) if site.quota else (),
-        budgets=budget_rows(texts.get("balance", ""), site.budget) if site.budget else (),
-        faults=faults,
-    )
+    looks = [said.of(one) for one in every if one.name.startswith(_PATH)]
+    rest = {one.name: said.of(one) for one in every if not one.name.startswith(_PATH)}
+    return Answers(tuple(filter(None, looks)), **rest, faults=faults)
+
+
+def questions(asked: Asked, site: Site) -> tuple[Question[Any], ...]:
+    """Return what one request asks: paths, and the fields of `Answers` by their names."""
+    paths = enumerate(asked.paths[:MOST_PATHS])
+    return (
+        *(Question(f"{_PATH}{number}", f'sh -c "$look" - {quote(path)}',
+                   partial(read.path_state, path), "ls") for number, path in paths),
+        *(_of_slurm(asked) if asked.slurm else ()),
+        *_of_site(asked, site),
+    )  # fmt: skip
+
+
+def _of_slurm(asked: Asked) -> Iterator[Question[Any]]:
+    jobs = "squeue --me -a -h -t pending,running,suspended -o '%T|%P|%q|%a'"
+    yield Question("jobs", jobs, read.own_jobs, "squeue")
+    own = "sh -c " + quote(f'sacctmgr -n -P show assoc user="$(id -un)" format={_ASSOCIATIONS}')
+    yield Question("associations", own, partial(associations, _ASSOCIATIONS), "sacctmgr")
+    qos = f"sacctmgr -n -P show qos format={_QOS}"
+    yield Question("qos", qos, partial(qualities, _QOS), "sacctmgr")
+    if asked.partition:
+        show = f"scontrol show partition -o {quote(asked.partition)}"
+        yield Question("partition", show, read.first_partition, "scontrol show partition")
+    if asked.script:
+        test = "sh -c " + quote('sbatch --test-only; echo "status=$?"')  # it may refuse
+        yield Question("trial", test, read.trial, "sbatch --test-only", given=asked.script)
+
+
+def _of_site(asked: Asked, site: Site) -> Iterator[Question[Any]]:
+    """Yield the questions whose commands and patterns the profile has."""
+    if asked.quota and site.quota:
+        rows = partial(quota_rows, quota=site.quota)
+        sh = f"sh -c {quote(asked.quota)}"
+        yield Question("quotas", sh, rows, asked.quota, "quota: command:")
+    if asked.balance and site.budget:
+        left = partial(budget_rows, budget=site.budget)
+        sh = f"sh -c {quote(asked.balance)}"
+        yield Question("budgets", sh, left, asked.balance, "commands: balance:")

@@ -1,18 +1,77 @@
-"""Asking a cluster what it is like: one request over one connection."""
+"""Asking a cluster that has no profile what it is like: one request over one connection."""
+
+from functools import partial
+from typing import Any
 
 from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Hosts, Site
-from lumitui.remote.survey.profile import survey_request
-from lumitui.remote.survey.profile.cluster_records import Cluster, read
+from lumitui.remote.survey import slurm_records as slurm
+from lumitui.remote.survey.profile import cluster_records as read
+from lumitui.remote.survey.profile.cluster_records import Cluster
 from lumitui.remote.survey.profile.proposal import Host
-from lumitui.remote.transport.records import new_marker, parse_records
+from lumitui.remote.transport import questions
+from lumitui.remote.transport.questions import Question
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
-MOST_PART = 4 << 20
-"""Most bytes of one record that are read: thousands of partitions and kinds of nodes."""
+MOST_GROUPS = 4_000
+"""Most lines of sinfo that are read: a site has some hundred kinds of nodes by partition."""
+SAMPLES = 8
+"""Most nodes that are asked for what sinfo does not show: the reserved cores of each kind."""
+CONTAINERS = ("singularity", "apptainer", "enroot", "podman-hpc", "podman", "sarus", "shifter")
+"""Commands that run containers, as sites have them."""
+_VARIABLES = "SCRATCH PSCRATCH WORK WORKDIR WORKSPACE PROJECT PROJECTDIR FLASH STORE"
+"""Variables in which sites tell where large files belong."""
+_FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /project /projects"
+"""Folders below which sites keep a folder for each project or person."""
+_ASSOCIATIONS = "cluster,account,partition,qos,defaultqos"
+_QOS = "name,maxwall,maxtres,maxjobspu,mintres"
+
+_LARGE = rf'''show() {{ [ -d "$2" ] && [ -w "$2" ] && printf "%s|%s|%s\n" "$1" "$2" "$(
+  df -Pk "$2" 2>/dev/null | awk 'END {{print $4}}')"; }}
+for name in {_VARIABLES}; do
+  value=$(bash -lc 'printf %s "${{!1-}}"' - "$name" 2>/dev/null | tail -n 1)
+  case $value in /*) show "\$$name" "$value" ;; esac; done
+mine=$(id -un)
+accounts=$($t sacctmgr -n -P show assoc user="$mine" format=account 2>/dev/null |
+  sort -u | head -n 50)
+for folder in {_FOLDERS}; do for name in $accounts $(id -Gn) $mine; do
+  case $name in */* | .*) ;; *) show found "$folder/$name" ;; esac; done; done
+show home "$HOME"'''
+"""Prints folders where the person may keep large files. What a login shell sets is not in the
+environment of a command."""
+_KINDS = rf'''groups=$($t sinfo -h -e --local -o '%R|%D|%c|%X|%Y|%Z|%m|%G|%N' 2>&1 |
+  head -n {MOST_GROUPS})
+printf "%s\n" "$groups"'''
+_OF_EACH = rf"""printf '%s\n' "$groups" |
+  awk -F'|' '$8 ~ /gpu/ && !seen[$8,$3,$7]++ {{print $9}}' |
+  head -n {SAMPLES} | while IFS= read -r list; do
+    one=$($t scontrol show hostnames "$list" 2>/dev/null | head -n 1)
+    [ -z "$one" ] || $t scontrol show node -o "$one" 2>&1; done"""
+"""Of each kind of node the first one, after the groups."""
+_TOOLS = rf"""for one in module {" ".join(CONTAINERS)}; do
+  [ "$one" = module ] || ! command -v "$one" >/dev/null 2>&1 || echo "$one"; done
+bash -lc 'type module' >/dev/null 2>&1 && echo module"""
+_OWN = f'$t sacctmgr -n -P show assoc user="$(id -un)" format={_ASSOCIATIONS} 2>/dev/null'
+_DEFAULT = '$t sacctmgr -n -P show user "$(id -un)" format=defaultaccount 2>/dev/null'
+_LIMITS = f"$t sacctmgr -n -P show qos format={_QOS} 2>/dev/null"
+
+QUESTIONS: tuple[Question[Any], ...] = (
+    Question("login", 'id -un; uname -n; uname -m; printf "%s\\n" "$HOME"; id -Gn', read.login),
+    Question("version", "$t sbatch --version 2>&1", read.version),
+    Question("config", "$t scontrol show config 2>&1 | head -n 1000", slurm.settings),
+    Question("partitions", "$t scontrol show partition -o 2>&1", slurm.partitions),
+    Question("groups", _KINDS, read.groups),
+    Question("nodes", _OF_EACH, partial(slurm.named, key="NodeName")),
+    Question("associations", _OWN, partial(slurm.associations, _ASSOCIATIONS)),
+    Question("default", _DEFAULT, lambda text: text.strip().partition("\n")[0]),
+    Question("qos", _LIMITS, partial(slurm.qualities, _QOS)),
+    Question("commands", _TOOLS, lambda text: frozenset(text.split())),
+    Question("places", _LARGE, read.places),
+)
+"""Each but the login's has the name of a field of `Cluster`."""
 
 
 def unprofiled(name: str, host: Host) -> Site:
@@ -31,23 +90,18 @@ def ask(transport: Transport) -> Cluster:
         LinkError: it cannot be reached, or the answer cannot be used.
         LumiError: there is no Slurm, or the host answers nothing that was asked.
     """
-    marker = new_marker()
-    result = transport.run(survey_request.script(marker), timeout=300.0)
-    records = parse_records(result.out, marker)
-    parts = {
-        " ".join(record.words): record.content[:MOST_PART].decode("utf-8", "replace")
-        for record in records
-    }
-    if "login" not in parts:
-        said = last_words(result.err, result.out, default=f"exit status {result.code}")
+    head = "LC_ALL=C; export LC_ALL; unset SLURM_CLUSTERS"
+    said = questions.ask(transport, head, QUESTIONS, timeout=300.0, each=20)
+    if "login" not in said.texts:
         raise LumiError(
-            f"The host answered nothing that was asked: {said}.", "Log in by hand and look."
+            f"The host answered nothing that was asked: {said.words}.", "Log in by hand and look."
         )
-    found = read(parts)
+    fields = {one.name: said.of(one) for one in QUESTIONS}
+    found = Cluster(*fields.pop("login"), **fields)
     if not found.version and not found.partitions:
-        said = last_words(parts.get("version", ""), default="no answer")
+        words = last_words(said.texts.get("version", ""), default="no answer")
         raise LumiError(
-            f"There is no Slurm on {found.host or 'the host'}: sbatch says {said!r}.",
+            f"There is no Slurm on {found.host or 'the host'}: sbatch says {words!r}.",
             "Name a login node of the cluster, where sbatch works without `module load`.",
         )
     return found

@@ -1,11 +1,17 @@
 """What Slurm said of a cluster, typed: nodes, partitions, accounts, QOS. Pure; never raises."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import count, lines
-from lumitui.remote.survey.profile import slurm_records as slurm
-from lumitui.remote.survey.profile.gres import Gpus, gpus_of
+from lumitui.remote.survey import slurm_records as slurm
+from lumitui.remote.survey.slurm_records import (
+    Association,
+    Gpus,
+    PartitionRecord,
+    Qos,
+    gpus_of,
+)
 
 
 @dataclass(frozen=True)
@@ -20,52 +26,6 @@ class Group:
     gpus: tuple[Gpus, ...]
     names: str
     """Slurm's list of their names."""
-
-
-@dataclass(frozen=True)
-class PartitionRecord:
-    """A partition as scontrol shows it."""
-
-    name: str
-    seconds: int | None
-    """The longest job; None: no limit."""
-    nodes: int | None
-    """The most nodes of a job; None: no limit but the partition's size."""
-    exclusive: bool
-    up: bool
-    is_default: bool
-    accounts: frozenset[str]
-    """The only accounts that may use it; empty: all."""
-    refused_accounts: frozenset[str]
-    qos: frozenset[str]
-    """The only QOS that may be used; empty: all."""
-    own_qos: str
-    """The QOS whose limits hold for all its jobs; "": none."""
-    groups: frozenset[str]
-    """The only Unix groups that may use it; empty: all."""
-    weights: tuple[tuple[str, str], ...]
-    """What is billed for each of its resources."""
-
-
-@dataclass(frozen=True)
-class Qos:
-    """A quality of service and its limits; None: there is none."""
-
-    name: str
-    seconds: int | None
-    nodes: int | None
-    gpus: int | None
-    least_gpus: int | None
-    jobs: int | None
-
-
-@dataclass(frozen=True)
-class Association:
-    """An account that the person may use, and with which QOS."""
-
-    account: str
-    qos: tuple[str, ...]
-    default_qos: str
 
 
 @dataclass(frozen=True)
@@ -91,11 +51,12 @@ class Cluster:
     config: Mapping[str, str]
     partitions: tuple[PartitionRecord, ...]
     groups: tuple[Group, ...]
-    nodes: tuple[Mapping[str, str], ...]
+    nodes: Sequence[Mapping[str, str]]
     """One node of each kind that has GPUs, as scontrol shows it."""
     associations: tuple[Association, ...]
-    default_account: str
-    qos: Mapping[str, Qos]
+    default: str
+    """The account without another word."""
+    qos: tuple[Qos, ...]
     commands: frozenset[str]
     places: tuple[Place, ...]
 
@@ -106,45 +67,44 @@ class Cluster:
         return name if slurm.is_name(name) else ""
 
     @property
+    def own(self) -> list[Association]:
+        """The associations of this cluster, without those of a federation's others."""
+        here = ("", self.config.get("ClusterName", "").lower())
+        return [one for one in self.associations if not here[1] or one.cluster.lower() in here]
+
+    @property
     def accounts(self) -> tuple[str, ...]:
         """The accounts that the person may use, the default one first."""
-        names = [one.account for one in self.associations]
-        first = [self.default_account] if self.default_account in names else []
+        names = [one.account for one in self.own]
+        first = [self.default] if self.default in names else []
         return tuple(dict.fromkeys([*first, *names]))
 
 
-def read(parts: Mapping[str, str]) -> Cluster:
-    """Return what the records of the request say, by name."""
-    said = [line if line.isprintable() else "" for line in lines(parts.get("login", ""), most=100)]
+def login(text: str) -> tuple[str, str, str, str, frozenset[str]]:
+    """Return the person's name there, the host, its architecture, the home, and the groups."""
+    said = [line.strip() if line.isprintable() else "" for line in lines(text, most=100)]
     user, host, arch, home, groups, *_ = [*said, *[""] * 5]
-    config = slurm.settings(parts.get("config", ""))
-    words = parts.get("version", "").split()
-    version = words[-1] if words and words[-1][:1].isdigit() else ""
-    return Cluster(
-        user=user.strip(),
-        host=host.strip(),
-        arch=arch.strip(),
-        home=home.strip() if home.startswith("/") else "",
-        unix_groups=frozenset(groups.split()),
-        version=version if slurm.is_name(version) else "",
-        config=config,
-        partitions=tuple(map(_partition, _named(parts.get("partitions", ""), "PartitionName"))),
-        groups=tuple(filter(None, map(_group, lines(parts.get("groups", ""))))),
-        nodes=tuple(_named(parts.get("nodes", ""), "NodeName")),
-        associations=_associations(parts.get("associations", ""), config.get("ClusterName", "")),
-        default_account=parts.get("default", "").strip().partition("\n")[0],
-        qos={one.name: one for one in map(_qos, lines(parts.get("qos", ""))) if one.name},
-        commands=frozenset(parts.get("commands", "").split()),
-        places=tuple(filter(None, map(_place, lines(parts.get("places", ""))))),
-    )
+    return user, host, arch, home if home.startswith("/") else "", frozenset(groups.split())
 
 
-def _named(text: str, key: str) -> list[dict[str, str]]:
-    return [one for one in slurm.records(text) if slurm.is_name(one.get(key, ""))]
+def version(text: str) -> str:
+    """Return Slurm's version as sbatch prints it; "": it prints none."""
+    words = text.split()
+    last = words[-1] if words and words[-1][:1].isdigit() else ""
+    return last if slurm.is_name(last) else ""
+
+
+def groups(text: str) -> tuple[Group, ...]:
+    """Return the lines of sinfo, but for those that are none, like an error message."""
+    return tuple(filter(None, map(_group, lines(text))))
+
+
+def places(text: str) -> tuple[Place, ...]:
+    """Return the folders that were found."""
+    return tuple(filter(None, map(_place, lines(text))))
 
 
 def _group(line: str) -> Group | None:
-    """Return a line of sinfo; None where it is none, like an error message."""
     fields = line.split("|")
     if len(fields) != 9 or not slurm.is_name(fields[0]):
         return None
@@ -169,66 +129,6 @@ def _cores(cpus: int, cores: int, threads: int) -> tuple[int, int]:
     if cores * threads == cpus:
         return cores, threads
     return (cores, 1) if cores == cpus else (cpus, 1)
-
-
-def _partition(record: Mapping[str, str]) -> PartitionRecord:
-    most = count(record.get("MaxNodes", "")) or None
-    return PartitionRecord(
-        name=record["PartitionName"],
-        seconds=slurm.seconds(record.get("MaxTime", "")),
-        nodes=most,
-        exclusive=slurm.gives_whole_nodes(record),
-        up=record.get("State", "UP") == "UP",
-        is_default=record.get("Default") == "YES",
-        accounts=_names(record.get("AllowAccounts", "ALL")),
-        refused_accounts=_names(record.get("DenyAccounts", "")),
-        qos=_names(record.get("AllowQos", record.get("AllowQOS", "ALL"))),
-        own_qos="" if record.get("QoS", "") in slurm.ENDLESS else record["QoS"],
-        groups=_names(record.get("AllowGroups", "ALL")),
-        weights=tuple(slurm.tres(record.get("TRESBillingWeights", "")).items()),
-    )
-
-
-def _names(text: str) -> frozenset[str]:
-    """Return the names of a list; none where it names all."""
-    names = frozenset(filter(slurm.is_name, text.split(",")))
-    return names if not names & {"ALL", "(null)", "N/A"} else frozenset()
-
-
-def _associations(text: str, cluster: str) -> tuple[Association, ...]:
-    """Return the accounts that hold on this cluster; a federation's others are left out."""
-    found: dict[str, Association] = {}
-    for line in lines(text):
-        fields = line.split("|")
-        if len(fields) < 5 or not slurm.is_name(fields[1]):
-            continue
-        if cluster and fields[0] and fields[0].lower() != cluster.lower():
-            continue
-        qos = tuple(filter(slurm.is_name, fields[3].split(",")))
-        before = found.get(fields[1])
-        if before:
-            qos = tuple(dict.fromkeys((*before.qos, *qos)))
-        default = fields[4] or (before.default_qos if before else "")
-        found[fields[1]] = Association(fields[1], qos, default)
-    return tuple(found.values())
-
-
-def _qos(line: str) -> Qos:
-    name, wall, most, jobs, least, *_ = [*line.split("|"), *[""] * 5]
-    limits, lowest = slurm.tres(most), slurm.tres(least)
-    return Qos(
-        name=name if slurm.is_name(name) else "",
-        seconds=slurm.seconds(wall),
-        nodes=count(limits.get("node", "")) or None,
-        gpus=_gpus(limits),
-        least_gpus=_gpus(lowest),
-        jobs=count(jobs) or None,
-    )
-
-
-def _gpus(limits: Mapping[str, str]) -> int | None:
-    found = [count(value) or 0 for key, value in limits.items() if key.startswith("gres/gpu")]
-    return max(found, default=0) or None
 
 
 def _place(line: str) -> Place | None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
-from lumitui.remote.survey.profile import slurm_records as slurm
+from lumitui.remote.survey import slurm_records as slurm
 from lumitui.remote.survey.profile.billing import billing_of, weighed
-from lumitui.remote.survey.profile.cluster_records import Cluster, Place, Qos
+from lumitui.remote.survey.profile.cluster_records import Cluster, Place
 from lumitui.remote.survey.profile.entry import Entry, Missing, Proposal
 from lumitui.remote.survey.profile.gpu_types import gpu_type
 from lumitui.remote.survey.profile.shape_choice import Choice, Queue
+from lumitui.remote.survey.slurm_records import Qos
 
 UNMEASURED = (
     "nobody has measured which cores are nearest to each GPU; `lumitui doctor {} --probe` does"
@@ -63,7 +64,7 @@ def _head(name: str, host: Host, cluster: Cluster) -> Iterator[Entry | Missing]:
     if accounts := cluster.accounts:
         listed = ", ".join(accounts[:20]) + (", ..." if len(accounts) > 20 else "")
         yield Entry(("account", "required"), True, f"sacctmgr show assoc: {listed}")
-        only = len(accounts) == 1 or cluster.default_account in accounts
+        only = len(accounts) == 1 or cluster.default in accounts
         why = (
             "sacctmgr show user: the default account, or the only one"
             if only
@@ -188,7 +189,7 @@ def _partition(queue: Queue, cluster: Cluster, choice: Choice) -> Iterator[Entry
         yield Entry((*at, "min_gpus"), least, f"{said}: MinTRES")
     if most := _least(*(one.gpus for one in qos)):
         yield Entry((*at, "max_gpus"), most, f"{said}: MaxTRES")
-    if jobs := _least(*(one.jobs for one in qos)):
+    if jobs := _least(*(one.max_jobs for one in qos)):
         yield Entry((*at, "max_jobs"), jobs, f"{said}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
     yield Entry((*at, "allocation"), allocation, f"{shown}: OverSubscribe, Exclusive")
@@ -202,8 +203,9 @@ def _partition(queue: Queue, cluster: Cluster, choice: Choice) -> Iterator[Entry
 
 def _qos(queue: Queue, cluster: Cluster) -> list[Qos]:
     """Return the QOS whose limits hold: the one that a job names, and the partition's own."""
+    known = {one.name: one for one in cluster.qos}
     names = dict.fromkeys((queue.qos, queue.record.own_qos))
-    return [cluster.qos[name] for name in names if name in cluster.qos]
+    return [known[name] for name in names if name in known]
 
 
 def _least(*limits: int | None) -> int | None:
@@ -274,6 +276,6 @@ def _notes(cluster: Cluster) -> tuple[str, ...]:
     if len(cluster.accounts) > 1:
         notes.append(f"Your accounts: {', '.join(cluster.accounts[:20])}.")
     if "qos" in cluster.config.get("AccountingStorageEnforce", "").lower() and cluster.qos:
-        own = sorted({name for one in cluster.associations for name in one.qos})
+        own = sorted({name for one in cluster.own for name in one.qos})
         notes.append(f"QOS that you may name: {', '.join(own[:20]) or 'none'}.")
     return tuple(notes)

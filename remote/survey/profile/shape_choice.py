@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.survey.profile.cluster_records import Cluster, Group, PartitionRecord
-from lumitui.remote.survey.profile.gres import Gpus
+from lumitui.remote.survey.profile.cluster_records import Cluster, Group
+from lumitui.remote.survey.slurm_records import Gpus, PartitionRecord
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _usable(
 def _refusal(record: PartitionRecord, cluster: Cluster) -> str:
     """Return why the person cannot use a partition now; "": nothing says so."""
     own = frozenset(cluster.accounts)
-    if not record.up:
+    if record.state != "UP":
         return "it is not up"
     if own and record.accounts and not own & record.accounts:
         return "it is for other accounts"
@@ -146,7 +146,7 @@ def _refusal(record: PartitionRecord, cluster: Cluster) -> str:
         return "it refuses your accounts"
     if cluster.unix_groups and record.groups and not cluster.unix_groups & record.groups:
         return "it is for other groups"
-    qos = {name for one in cluster.associations for name in one.qos}
+    qos = {name for one in cluster.own for name in one.qos}
     if qos and record.qos and not qos & record.qos:
         return "it is for a QOS that you do not have"
     return ""
@@ -180,8 +180,8 @@ def _left(shapes: dict[Gpus, int], best: Gpus) -> list[str]:
 
 def _queues(record: PartitionRecord, groups: tuple[Group, ...], cluster: Cluster) -> list[Queue]:
     """Return the profile's partitions for one of Slurm's: one for each QOS that must be named."""
-    own = tuple(dict.fromkeys(name for one in cluster.associations for name in one.qos))
-    default = next((one.default_qos for one in cluster.associations if one.default_qos), "")
+    own = tuple(dict.fromkeys(name for one in cluster.own for name in one.qos))
+    default = next((one.default_qos for one in cluster.own if one.default_qos), "")
     enforced = "qos" in cluster.config.get("AccountingStorageEnforce", "").lower()
     fitting = [name for name in own if not record.qos or name in record.qos]
     # Slurm takes `normal` where there is no default.

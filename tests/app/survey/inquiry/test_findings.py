@@ -9,21 +9,13 @@ from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.rule import Finding
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
-from lumitui.app.survey.inquiry.inquiry_parts import Wanted
-from lumitui.app.survey.inquiry.job_paths import Place, Role
+from lumitui.app.survey.inquiry.job_paths import Place, Role, Wanted
 from lumitui.app.survey.inquiry.topics import TOPICS
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.inquiry.answers import (
-    Answers,
-    Association,
-    OwnJob,
-    PartitionNow,
-    PathState,
-    Qos,
-    Space,
-    Trial,
-)
+from lumitui.remote.survey.inquiry.answers import OwnJob, PathState, Space, Trial
+from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
+from lumitui.remote.survey.slurm_records import Association, PartitionRecord, Qos
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 NOW = 1_795_397_771.0
@@ -39,7 +31,7 @@ ANSWERS = Answers(
     (OwnJob("RUNNING", "dev-g", "normal", "project_1"),),
     (Association("project_1", "", ("normal",), 10, 20),),
     (Qos("normal", None, 30),),
-    PartitionNow("dev-g", "UP", 10_800, 32),
+    PartitionRecord("dev-g", "UP", 10_800, 32),
     Trial(True, NOW + 7200, ""),
     (QuotaRow("/scratch/project_1", 10.0, 100.0, 5.0, 100.0),),
     (BudgetRow("project_1", 812.0, 1000.0),),
@@ -69,11 +61,11 @@ def test_a_job_that_the_cluster_has_nothing_against_is_told_when_it_would_start(
          "error", "may not use the partition"),
         ({"associations": (Association("project_1", "", ("debug",), None, None),)}, "account",
          "error", "may not use the QOS normal"),
-        ({"partition": PartitionNow("dev-g", "DOWN", None, None)}, "partition", "warning", "wait"),
-        ({"partition": PartitionNow("dev-g", "INACTIVE", None, None)}, "partition", "error",
+        ({"partition": PartitionRecord("dev-g", "DOWN")}, "partition", "warning", "wait"),
+        ({"partition": PartitionRecord("dev-g", "INACTIVE")}, "partition", "error",
          "refuses"),
-        ({"partition": PartitionNow("dev-g", "UP", 1800, None)}, "partition", "error", "00:30:00"),
-        ({"partition": PartitionNow("dev-g", "UP", None, 1)}, "partition", "error", "2 nodes"),
+        ({"partition": PartitionRecord("dev-g", "UP", 1800)}, "partition", "error", "00:30:00"),
+        ({"partition": PartitionRecord("dev-g", "UP", None, 1)}, "partition", "error", "2 nodes"),
         ({"associations": (Association("project_1", "", (), None, 1),)}, "jobs", "error",
          "allows 1: sbatch refuses"),
         ({"qos": (Qos("normal", 1, None),)}, "jobs", "note", "you run 1 job"),

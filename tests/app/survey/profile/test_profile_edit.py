@@ -7,8 +7,8 @@ import pytest
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.profile.node.node_facts import Change, Measured, compare
-from lumitui.remote.survey.profile.node.node_report import read
+from lumitui.remote.survey.profile.node_facts import Change, Measured, compare
+from lumitui.remote.survey.profile.node_report import read
 from tests.support.replies.surveyed import NODE, SURVEY, text_from
 
 

@@ -1,6 +1,7 @@
 """doctor: parsers on real answers with one thing changed, and the mini cluster examined."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def site() -> Site:
     return Sites([BUILT_IN]).load("lumi")
 
 
-def states(checks: list[Check]) -> set[str]:
+def states(checks: Iterable[Check]) -> set[str]:
     return {check.status for check in checks}
 
 
@@ -141,13 +142,18 @@ def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -
     mn5 = Sites([BUILT_IN]).load("mn5")
     name, first = next(iter(mn5.partitions.items()))
     assert first.slurm_partition and first.slurm_partition != name
-    asked = [row for row in examine.script(mn5, "m").splitlines() if "partition -o" in row]
+    asked = [
+        row
+        for question in examine.questions(mn5)
+        for row in question.sh.splitlines()
+        if "partition -o" in row
+    ]
     assert f"show partition -o {first.slurm_partition} " in asked[-1]
 
 
 def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
-    assert login_node.tools("").status == "ok"
-    assert login_node.tools("sacct\n").found == "missing: sacct"
+    assert states(login_node.tools("", site)) == {"ok"}
+    assert [check.found for check in login_node.tools("sacct\n", site)] == ["missing: sacct"]
     legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
     found = {c.name: c.status for c in login_node.images(f"{legacy}\n", site)}
     assert found == {"image laif": "ok", "image legacy": "warning"}
@@ -157,18 +163,18 @@ def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
 
 
 def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site) -> None:
-    names = slurm_checks.account_names("project_462000001|\nproject_462000001|\nother|\n")
-    assert names == ("project_462000001", "other")
-    assert slurm_checks.accounts(names, "", site).status == "ok"
-    assert slurm_checks.accounts(names, "project_465000001", site).status == "failed"
-    assert slurm_checks.accounts(("other",), "", site).status == "warning"
-    assert slurm_checks.accounts((), "", site).status == "warning"
+    text = "project_462000001|\nproject_462000001|\nother|\n"
+    assert slurm_checks.account_names(text) == ("project_462000001", "other")
+    assert states(slurm_checks.accounts(text, site)) == {"ok"}
+    assert states(slurm_checks.accounts(text, site, "project_465000001")) == {"failed"}
+    assert states(slurm_checks.accounts("other\n", site)) == {"warning"}
+    assert states(slurm_checks.accounts("", site)) == {"warning"}
 
 
 def test_a_newer_slurm_is_a_warning(site: Site) -> None:
-    assert slurm_checks.version("slurm 25.05.9\n", site).status == "ok"
-    assert slurm_checks.version("slurm 25.11.1\n", site).status == "warning"
-    assert slurm_checks.version("sbatch: not found\n", site).status == "failed"
+    assert states(slurm_checks.version("slurm 25.05.9\n", site)) == {"ok"}
+    assert states(slurm_checks.version("slurm 25.11.1\n", site)) == {"warning"}
+    assert states(slurm_checks.version("sbatch: not found\n", site)) == {"failed"}
 
 
 def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:

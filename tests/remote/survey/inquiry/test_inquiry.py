@@ -8,11 +8,17 @@ from hypothesis import strategies as st
 
 from lumitui.app.runs import Runs
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.inquiry.answers import Answers, trial
-from lumitui.remote.survey.inquiry.ask_inquiry import inquire, parse_answers
-from lumitui.remote.survey.inquiry.inquiry_request import Asked, commands_of
+from lumitui.remote.survey.inquiry.answers import trial
+from lumitui.remote.survey.inquiry.ask_inquiry import (
+    Answers,
+    Asked,
+    inquire,
+    parse_answers,
+    questions,
+)
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, amount, budget_rows, quota_rows
 from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.questions import Question
 from tests.support.servers.cluster import Cluster
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -98,9 +104,16 @@ def test_each_part_fails_on_its_own(tools: Path, tmp_path: Path) -> None:
     found = inquire(Local(), LUMI, asked(str(tmp_path)))
     assert found.faults["jobs"] == "`squeue` failed: slurm_load_jobs error: timed out."
     assert found.faults["associations"] == "`sacctmgr` prints more than is read here."
-    assert "`commands: balance:`" in found.faults["balance"]
+    assert "`commands: balance:`" in found.faults["budgets"]
     assert found.trial is not None and (found.trial.accepted, found.trial.words) == (False, "no")
     assert found.paths[0].writable and found.partition is not None
+
+
+def test_an_account_may_have_more_qos_than_fit_200_characters() -> None:
+    names = tuple(f"a_long_name_of_a_qos_{number}" for number in range(40))
+    text = f"m associations\nproject_1||{','.join(names)}|10|200\nm-status=0\nm end\n"
+    (found,) = parse_answers(text.encode(), "m", LUMI, asked()).associations
+    assert found.qos == names
 
 
 def test_a_refusal_is_told_in_slurms_words() -> None:
@@ -116,7 +129,7 @@ def test_a_refusal_is_told_in_slurms_words() -> None:
 
 def test_a_site_without_slurm_is_asked_about_paths_alone(tmp_path: Path) -> None:
     question = Asked((str(tmp_path),), slurm=False)
-    assert list(commands_of(question)) == ["path-0"]
+    assert [one.name for one in questions(question, LUMI)] == ["path-0"]
     found = inquire(Local(), LUMI, question)
     assert not found.faults and found.paths[0].kind == "folder"
 
@@ -129,12 +142,12 @@ def test_numbers_as_sites_print_them(text: str, number: float | None) -> None:
     assert amount(text, 1024) == number
 
 
-@given(st.binary(max_size=300), st.sampled_from(list(commands_of(asked("/x")))))
-def test_no_bytes_make_it_raise(content: bytes, kind: str) -> None:
+@given(st.binary(max_size=300), st.sampled_from(questions(asked("/x"), LUMI)))
+def test_no_bytes_make_it_raise(content: bytes, part: Question[object]) -> None:
     question = asked("/x")
     for end in (b"\nm-status=0\n", b"status=1\nm-status=0\n", b"m-status=1", b""):
         found = parse_answers(
-            f"m {kind}\n".encode() + content + end + b"\nm end\n", "m", LUMI, question
+            f"m {part.name}\n".encode() + content + end + b"\nm end\n", "m", LUMI, question
         )
         assert isinstance(found, Answers) and found.faults
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.profile.node.node_facts import Measured, compare, shares
-from lumitui.remote.survey.profile.node.node_report import read
+from lumitui.remote.survey.profile.node_facts import Measured, compare, shares
+from lumitui.remote.survey.profile.node_report import read
 from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.replies.surveyed import NODE, SURVEY, site_of, text_from
 

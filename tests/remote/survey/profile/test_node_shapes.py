@@ -9,9 +9,9 @@ import pytest
 
 from lumitui.remote.site.core_sets import parse_cores
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.profile.node import node_report
-from lumitui.remote.survey.profile.node.node_facts import Measured, compare
-from lumitui.remote.survey.profile.node.node_report import NodeReport
+from lumitui.remote.survey.profile import node_report
+from lumitui.remote.survey.profile.node_facts import Measured, compare
+from lumitui.remote.survey.profile.node_report import NodeReport
 from tests.support.places import CLUSTER, ROOT
 
 NEEDS_ROOT = pytest.mark.skipif(

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.core_sets import format_cores, parse_cores
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.profile import slurm_records as slurm
+from lumitui.remote.survey import slurm_records as slurm
 from lumitui.remote.survey.profile.gpu_types import gpu_type
-from lumitui.remote.survey.profile.node.node_report import Disk, NodeReport
+from lumitui.remote.survey.profile.node_report import Disk, NodeReport
 
 _ROUTES = {"yes": "there is one", "proxy": "through a proxy", "no": "none"}
 Fact = str | tuple[str, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import count, lines
 from lumitui.remote.site.core_sets import parse_cores
-from lumitui.remote.survey.profile import slurm_records as slurm
+from lumitui.remote.survey import slurm_records as slurm
 
 _ADDRESS = re.compile(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])$", re.IGNORECASE)
 _MOST = 20_000

@@ -1,1 +1,0 @@
-"""What one compute node says of itself, and what follows for its site's profile."""

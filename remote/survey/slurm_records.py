@@ -1,0 +1,259 @@
+"""What Slurm says of partitions, QOS and accounts, typed, and its own forms of text. Pure.
+
+Formats: `scontrol … -o`, sacctmgr(1) with -n -P. What cannot be read is left out; nothing raises.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from lumitui.remote.site import walltime
+from lumitui.remote.site.answer_fields import count, lines
+from lumitui.remote.site.core_sets import parse_cores
+
+_RECORD = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=(\S*)")
+_LONGEST = 200
+"""Most characters of a name that is taken over."""
+_GRES = re.compile(r"gpu(?::(?P<kind>[A-Za-z][\w.+-]*))?(?::no_consume)?:(?P<number>\d{1,4})$")
+# `1g.5gb`, `a100_1g.5gb`, `nvidia_a100_3g.20gb`: a part of a GPU (MIG)
+_SLICE = re.compile(r"(^|[_.-])\d+g\.\d+gb", re.IGNORECASE)
+MOST_ROWS = 20_000
+"""Most associations or QOS that are read; a large site has some thousands of QOS."""
+ENDLESS = frozenset({"UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", "", "0"})
+"""What Slurm prints where there is no limit."""
+
+
+@dataclass(frozen=True)
+class PartitionRecord:
+    """A partition as scontrol shows it; None: without a limit."""
+
+    name: str
+    state: str = "UP"
+    seconds: int | None = None
+    """The longest time limit."""
+    nodes: int | None = None
+    """The most nodes of a job; None: no limit but the partition's size."""
+    exclusive: bool = False
+    is_default: bool = False
+    accounts: frozenset[str] = frozenset()
+    """The only accounts that may use it; empty: all."""
+    refused_accounts: frozenset[str] = frozenset()
+    qos: frozenset[str] = frozenset()
+    """The only QOS that may be used; empty: all."""
+    own_qos: str = ""
+    """The QOS whose limits hold for all its jobs; "": none."""
+    groups: frozenset[str] = frozenset()
+    """The only Unix groups that may use it; empty: all."""
+    weights: tuple[tuple[str, str], ...] = ()
+    """What is billed for each of its resources."""
+
+
+@dataclass(frozen=True)
+class Association:
+    """What the person may do with one account; None: without a limit."""
+
+    account: str
+    partition: str = ""
+    """"" on all of them."""
+    qos: tuple[str, ...] = ()
+    max_jobs: int | None = None
+    max_submit: int | None = None
+    default_qos: str = ""
+    cluster: str = ""
+
+
+@dataclass(frozen=True)
+class Qos:
+    """A quality of service and its limits; None: there is none."""
+
+    name: str
+    max_jobs: int | None = None
+    """Of one person, at a time."""
+    max_submit: int | None = None
+    seconds: int | None = None
+    nodes: int | None = None
+    gpus: int | None = None
+    least_gpus: int | None = None
+
+
+def partitions(text: str) -> tuple[PartitionRecord, ...]:
+    """Return the partitions of `scontrol show partition -o`."""
+    return tuple(map(_partition, named(text, "PartitionName")))
+
+
+def _partition(record: Mapping[str, str]) -> PartitionRecord:
+    return PartitionRecord(
+        name=record["PartitionName"],
+        state=record.get("State", "UP")[:_LONGEST],
+        seconds=seconds(record.get("MaxTime", "")),
+        nodes=count(record.get("MaxNodes", "")),
+        exclusive=gives_whole_nodes(record),
+        is_default=record.get("Default") == "YES",
+        accounts=_names(record.get("AllowAccounts", "ALL")),
+        refused_accounts=_names(record.get("DenyAccounts", "")),
+        qos=_names(record.get("AllowQos", record.get("AllowQOS", "ALL"))),
+        own_qos="" if record.get("QoS", "") in ENDLESS else record["QoS"],
+        groups=_names(record.get("AllowGroups", "ALL")),
+        weights=tuple(tres(record.get("TRESBillingWeights", "")).items()),
+    )
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the names of a list; none where it names all."""
+    names = frozenset(filter(is_name, text.split(",")))
+    return names if not names & {"ALL", "(null)", "N/A"} else frozenset()
+
+
+def rows(text: str, columns: str) -> Iterator[dict[str, str]]:
+    """Yield the rows that have all columns, which `|` divides, by the columns' names."""
+    names = columns.split(",")
+    for line in islice(lines(text), MOST_ROWS):
+        row = [word.strip() for word in line.split("|")]
+        if len(row) == len(names):
+            yield dict(zip(names, row, strict=True))
+
+
+def associations(columns: str, text: str) -> tuple[Association, ...]:
+    """Return what the person may do with each account, by sacctmgr with `format=` and `columns`."""
+    return tuple(
+        Association(
+            row["account"],
+            row["partition"],
+            tuple(filter(is_name, row["qos"].split(","))),
+            count(row.get("maxjobs", "")),
+            count(row.get("maxsubmit", "")),
+            row.get("defaultqos", ""),
+            row.get("cluster", ""),
+        )
+        for row in rows(text, columns)
+        if is_name(row["account"])
+    )
+
+
+def qualities(columns: str, text: str) -> tuple[Qos, ...]:
+    """Return the QOS and their limits, by sacctmgr with `format=` and `columns`."""
+    return tuple(_qos(row) for row in rows(text, columns) if is_name(row["name"]))
+
+
+def _qos(row: Mapping[str, str]) -> Qos:
+    limits, lowest = tres(row.get("maxtres", "")), tres(row.get("mintres", ""))
+    return Qos(
+        name=row["name"],
+        max_jobs=count(row.get("maxjobspu", "")),
+        max_submit=count(row.get("maxsubmitpu", "")),
+        seconds=seconds(row.get("maxwall", "")),
+        nodes=count(limits.get("node", "")) or None,
+        gpus=_gpus(limits),
+        least_gpus=_gpus(lowest),
+    )
+
+
+def _gpus(limits: Mapping[str, str]) -> int | None:
+    found = [count(value) or 0 for key, value in limits.items() if key.startswith("gres/gpu")]
+    return max(found, default=0) or None
+
+
+def named(text: str, key: str) -> list[dict[str, str]]:
+    """Return the records that have a name by `key`."""
+    return [one for one in records(text) if is_name(one.get(key, ""))]
+
+
+def records(text: str) -> list[dict[str, str]]:
+    """Return the `Key=value` records of `scontrol … -o`, a line each."""
+    return [dict(_RECORD.findall(line)) for line in lines(text) if "=" in line]
+
+
+def settings(text: str) -> dict[str, str]:
+    """Return what `scontrol show config` prints: a `Key = value` a line."""
+    found = {}
+    for line in lines(text):
+        key, sign, value = line.partition("=")
+        if sign and re.fullmatch(r"[\w/]+", key.strip()):
+            found[key.strip()] = value.strip()
+    return found
+
+
+def seconds(text: str) -> int | None:
+    """Return a time limit in seconds; None: Slurm names none, or it cannot be read."""
+    if text in ENDLESS:
+        return None
+    try:
+        return walltime.seconds_of(text) or None
+    except ValueError:
+        return None
+
+
+def tres(text: str) -> dict[str, str]:
+    """Return `cpu=8,gres/gpu:a100=4` as pairs in small letters."""
+    pairs = (part.partition("=") for part in text.split(","))
+    return {key.strip().lower(): value.strip() for key, sign, value in pairs if sign}
+
+
+def reserved(listed: str, cores: int, threads: int) -> frozenset[int]:
+    """Return the cores that `CPUSpecList` keeps from jobs; none where it is no list of CPUs.
+
+    Slurm numbers the threads of a core in a row. Where the list does not have whole cores in that
+    numbering, it is the kernel's: the first threads of all cores, then the second ones.
+    """
+    try:
+        cpus = frozenset(parse_cores(listed))
+    except ValueError:
+        return frozenset()
+    in_a_row = frozenset(cpu // threads for cpu in cpus)
+    whole = all(core * threads + thread in cpus for core in in_a_row for thread in range(threads))
+    return _existing(in_a_row if whole else (cpu for cpu in cpus if cpu < cores), cores)
+
+
+def _existing(cores: Iterable[int], count: int) -> frozenset[int]:
+    return frozenset(core for core in cores if core < count)
+
+
+def gives_whole_nodes(partition: Mapping[str, str]) -> bool:
+    """Return whether a job of a partition gets whole nodes, as scontrol shows the partition.
+
+    Slurm 26.05 writes `Exclusive=NODE`, earlier ones `OverSubscribe=EXCLUSIVE`.
+    """
+    old = partition.get("OverSubscribe", "").startswith("EXCLUSIVE")
+    return old or partition.get("Exclusive") == "NODE"
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be the name of a partition, an account or a folder."""
+    return 0 < len(text) <= _LONGEST and text.isprintable()
+
+
+def whole(text: str) -> int:
+    """Return a number that Slurm prints; 0 where it is none."""
+    return count(text) or 0
+
+
+# -- GPUs among a node's generic resources
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """Some GPUs of one type in a node."""
+
+    kind: str
+    """Slurm's type; "": it has none."""
+    number: int
+
+    @property
+    def sliced(self) -> bool:
+        """Whether each is a part of a GPU (MIG)."""
+        return bool(_SLICE.search(self.kind))
+
+
+def gpus_of(text: str) -> tuple[Gpus, ...]:
+    """Return the GPUs of `gpu:a100:4(S:0-1),nvme:3600`, a row for each type; (): there are none."""
+    found: dict[str, int] = {}
+    # What is in brackets lists sockets or indexes, with commas of its own.
+    for part in re.sub(r"\([^)]*\)?", "", text).split(","):
+        if match := _GRES.match(part.strip().replace(":no_consume", "")):
+            if int(match["number"]):
+                kind = match["kind"] or ""
+                found[kind] = found.get(kind, 0) + int(match["number"])
+        elif part.strip() == "gpu":
+            found[""] = found.get("", 0) + 1
+    return tuple(Gpus(kind, number) for kind, number in found.items())

@@ -1,0 +1,156 @@
+"""Questions to a site in one request: each has a name, the sh that answers it, and its reader.
+
+A question whose command may fail or hang is a part: it has a time and a size of its own, and says
+why it has no answer. Any other is what its sh prints.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from lumitui.remote.site.answer_fields import last_words
+from lumitui.remote.site.shell_text import fill, quote
+from lumitui.remote.transport.records import new_marker, parse_records, record_functions
+from lumitui.remote.transport.transport import Transport
+
+MOST_PART = 256 << 10
+"""Most bytes of a part. 2,000 jobs of one person have some 200 kB."""
+MOST_RECORD = 4 << 20
+"""Most bytes of another answer that are read: thousands of partitions and kinds of nodes."""
+PART_SECONDS = 12
+"""The time limit of a part, where the site has `timeout`."""
+_NOT_FOUND = re.compile(r"([^\s:]+): (?:command )?not found")
+_FUNCTIONS = r"""{records}
+t=; if command -v timeout >/dev/null 2>&1; then t='timeout {seconds}'; fi
+fed() {
+  kind=$1; shift
+  begin "$kind"
+  { $t "$@" 2>&1; echo "{status}=$?"; } | head -c {most}; echo
+  finish
+}
+part() { fed "$@" </dev/null; }"""
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class Question(Generic[T_co]):
+    """One thing that a site is asked."""
+
+    name: str
+    sh: str
+    """What prints the answer; of a part one command with its words. `$t` before a command ends it
+    in time."""
+    read: Callable[[str], T_co]
+    """What the answer means; of "": what no answer means."""
+    command: str = ""
+    """The command as a person knows it; "": this is no part."""
+    key: str = ""
+    """The key of the profile that names the command."""
+    given: str = ""
+    """What the command reads."""
+
+    @property
+    def framed(self) -> str:
+        """The sh that prints its record."""
+        if not self.command:
+            return f"begin {self.name}\n{self.sh}\nfinish"
+        if self.given:
+            return f"printf %s {quote(self.given)} | fed {self.name} {self.sh}"
+        return f"part {self.name} {self.sh}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a site answered, by the names of the questions."""
+
+    texts: Mapping[str, str]
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no answer, in a sentence."""
+    words: str = ""
+    """The last that the site said, for a message where it answered nothing."""
+
+    def of(self, question: Question[T_co]) -> T_co:
+        """Return what the answer to a question means."""
+        return question.read(self.texts.get(question.name, ""))
+
+
+def ask(
+    transport: Transport,
+    head: str,
+    questions: Sequence[Question[object]],
+    *,
+    timeout: float,
+    each: int = PART_SECONDS,
+) -> Said:
+    """Ask all questions in one request of at most `timeout` seconds, and `each` for a command.
+
+    `head` is sh that comes first, like what unsets variables that would change the answers.
+
+    Raises:
+        LinkError: the site could not be asked, or its answer cannot be used.
+    """
+    marker = new_marker()
+    result = transport.run(request(marker, head, questions, each), timeout=timeout)
+    found = read_answers(result.out, marker, questions)
+    words = last_words(result.err, result.out, default=f"exit status {result.code}")
+    return Said(found.texts, found.faults, words)
+
+
+def request(
+    marker: str, head: str, questions: Sequence[Question[object]], each: int = PART_SECONDS
+) -> str:
+    """Return the request: POSIX sh, a record for each question."""
+    functions = fill(
+        _FUNCTIONS,
+        records=record_functions(marker),
+        status=f"{marker}-status",
+        seconds=each,
+        most=MOST_PART,
+    )
+    return "\n".join([head, functions, *(one.framed for one in questions), "exit 0"])
+
+
+def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> Said:
+    """Return what each question was answered, and why not; no bytes make it raise.
+
+    Raises:
+        AnswerUnusable: there are too many records.
+    """
+    known = {one.name: one for one in questions}
+    texts: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    end = re.compile(rf"{re.escape(marker)}-status=(\d+)\n*\Z")
+    for words, content in parse_records(output, marker):
+        name = " ".join(words)
+        if (asked := known.get(name)) is None:
+            continue
+        most = MOST_PART + 200 if asked.command else MOST_RECORD
+        text = content[:most].decode("utf-8", "replace")
+        found = end.search(text) if asked.command else None
+        said = text[: found.start()] if found else text
+        if not asked.command or (found and found[1] == "0"):
+            texts[name] = said
+        else:
+            faults[name] = _fault(asked, found[1] if found else "", said)
+    for name in known:
+        if name not in texts:
+            faults.setdefault(name, "The site's answer ends before it.")
+    return Said(texts, faults)
+
+
+def _fault(asked: Question[object], status: str, said: str) -> str:
+    """Return why a part has no answer."""
+    if not status:
+        return f"`{asked.command}` prints more than is read here."
+    if status == "124":
+        return f"`{asked.command}` did not answer within {PART_SECONDS} s."
+    if status != "127":
+        why = last_words(said, default=f"status {status}").rstrip(".")
+        return f"`{asked.command}` failed: {why}."
+    found = _NOT_FOUND.search(said)  # the shell's own line
+    missing = f"The site has no command `{found[1] if found else asked.command.split()[0]}`."
+    if asked.key:
+        return f"{missing} Name the right one in its profile (`{asked.key}`)."
+    return f"{missing} Ask `lumitui doctor` whether Slurm can be used there."
