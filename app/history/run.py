@@ -120,6 +120,8 @@ class Run:
     """Bytes of attempts.jsonl already here."""
     cause: str = ""
     """Why it failed, in a few words, once its log was read for that; empty before."""
+    missed: float | None = None
+    """When its folder was first out of sight, by the site's clock, while its job is not known."""
 
     @property
     def brief(self) -> Brief:
@@ -240,6 +242,7 @@ class Changes(TypedDict, total=False):
     resumed_from: str | None
     expected_start: float | None
     expected_end: float | None
+    missed: float | None
 
 
 UNFINISHED = tuple(state.value for state in State if not state.is_final)

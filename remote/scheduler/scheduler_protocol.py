@@ -41,7 +41,7 @@ class Answer:
     message: str = ""
     """The scheduler's own words, at most MOST_WORDS characters."""
     hidden_at: float | None = None
-    """The site's clock, epoch seconds, where the run's folder was out of sight."""
+    """When the run's folder was out of sight, by the site's clock in epoch seconds."""
 
 
 @dataclass(frozen=True)

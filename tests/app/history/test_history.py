@@ -53,7 +53,7 @@ def test_every_change_arrives_and_touches_one_run_only(history: History) -> None
         "updated": 4.0, "nodes_used": "n", "log_sizes": {3: 30}, "binding": "[1]",
         "metrics_offset": 5, "exits": 2, "snapshot": "s", "note": "note", "folder": "/f",
         "resumed_from": "p", "attempts": (AttemptRecord(1, "8", "n", 2.0, 3.0, 85, 9, "requeue"),),
-        "attempts_read": 12, "cause": "rank 5 train.py:88: KeyError",
+        "attempts_read": 12, "cause": "rank 5 train.py:88: KeyError", "missed": 7.0,
     }  # fmt: skip
     assert set(changes) == set(Changes.__annotations__)
     assert get_type_hints(Changes).items() <= get_type_hints(Run).items()

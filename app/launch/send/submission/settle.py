@@ -1,8 +1,6 @@
 """What became of a submission: the evidence for it is read, and history gets the outcome."""
 
-import calendar
 import hashlib
-import re
 import time
 from collections.abc import Sequence
 
@@ -44,27 +42,18 @@ def settle(run: Run, scheduler: Scheduler) -> Answer:
     return answer if answer.hidden_at is None else _hidden(run, answer.hidden_at)
 
 
-_HIDDEN = "the run's folder is not there; it was first missed at {} UTC by the site's clock"
-_CLOCK = "%Y-%m-%d %H:%M:%S"
-
-
 def _hidden(run: Run, clock: float) -> Answer:
     """Judge a folder that is out of sight at `clock` and whose job nobody knows.
 
-    A disk may be away for a moment. When it was first missed is kept in the run's reason, because
-    the next look may be another process's.
+    A disk may be away for a moment. When it was first missed is kept with the run, because the next
+    poll may be another process's.
     """
-    found = re.search(re.escape(_HIDDEN).replace(re.escape("{}"), "([0-9: -]{19})"), run.reason)
-    if found:
-        try:
-            since = float(calendar.timegm(time.strptime(found[1], _CLOCK)))
-        except ValueError:
-            since = clock
-        if since <= clock < since + GRACE_SECONDS:
-            return Answer(State.UNKNOWN, None, run.reason)
-        if clock >= since + GRACE_SECONDS:
-            return Answer(State.NOT_SENT, None, "neither the run's folder nor a job is there")
-    return Answer(State.UNKNOWN, None, _HIDDEN.format(time.strftime(_CLOCK, time.gmtime(clock))))
+    first = run.missed if run.missed is not None and run.missed <= clock else clock
+    if clock >= first + GRACE_SECONDS:
+        return Answer(State.NOT_SENT, None, "neither the run's folder nor a job is there")
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(first))
+    words = f"the run's folder is not there; it was first missed at {when} UTC by the site's clock"
+    return Answer(State.UNKNOWN, None, words, hidden_at=first)
 
 
 def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:
@@ -93,6 +82,8 @@ def record(run: Run, answer: Answer, history: History) -> Run:
     """
     now = time.time()
     changes: Changes = {"state": answer.state, "reason": answer.message, "updated": now}
+    if answer.hidden_at != run.missed:
+        changes["missed"] = answer.hidden_at
     if answer.job_id is not None:
         changes |= {"job_id": answer.job_id, "submitted": now, "reason": ""}
     history.update(run.id, **changes)
