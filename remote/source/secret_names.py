@@ -21,25 +21,22 @@ class NameRule:
     what: str
     """What such a file is, as the end of a sentence."""
     source: str
-    patterns: tuple[str, ...]
+    patterns: str
     """Shell patterns, in small letters, for the name, or with a slash for the end of the path.
-    The `*` after a folder stands for everything in it."""
-    holds: Callable[[bytes], bool] | None = None
+    The `*` after a folder stands for everything in it. Blanks separate them."""
+    holds: Callable[[bytes], object] | None = None
     """Decides by the beginning of the contents; None: the name is enough."""
 
 
 _BLOCKS = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
 _PUBLIC_BLOCKS = re.compile(rb"CERTIFICATE|PUBLIC KEY|X509 CRL|DH PARAMETERS|EC PARAMETERS")
-_LOGIN_IN_ADDRESS = re.compile(rb"://[^\s/:@'\"]+:[^\s/@'\"$]+@")
-_NPM_TOKEN = re.compile(rb"_auth(?:Token)?\b|_password|npmAuth(?:Token|Ident)")
-
-
+_LOGIN_IN_ADDRESS = rb"://[^\s/:@'\"]+:[^\s/@'\"$]+@"
 _GIT_TOKEN = re.compile(
-    rb"^\s*(?:oauth-?)?(?:token|password)\s*=\s*\S|://[^\s/:@'\"$]{16,}@|authorization:",
+    rb"^\s*(?:oauth-?)?(?:token|password)\s*=\s*\S|://[^\s/:@'\"$]{16,}@|authorization:|"
+    + _LOGIN_IN_ADDRESS,
     re.IGNORECASE | re.MULTILINE,
 )
 _ASSIGNS = re.compile(rb"^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*=\S", re.MULTILINE)
-_WANDB_KEY = re.compile(rb"\s*(?:local-)?[0-9a-f]{40}\s*")
 
 
 def _not_only_public(head: bytes) -> bool:
@@ -48,180 +45,98 @@ def _not_only_public(head: bytes) -> bool:
     return not blocks or not all(_PUBLIC_BLOCKS.search(block) for block in blocks)
 
 
-def _has_login(head: bytes) -> bool:
-    return _LOGIN_IN_ADDRESS.search(head) is not None
-
-
-def _has_npm_token(head: bytes) -> bool:
-    return _NPM_TOKEN.search(head) is not None
-
-
-def _has_git_token(head: bytes) -> bool:
-    return _has_login(head) or _GIT_TOKEN.search(head) is not None
-
-
-def _assigns(head: bytes) -> bool:
-    return _ASSIGNS.search(head) is not None
-
-
-def _is_wandb_key(head: bytes) -> bool:
-    return _WANDB_KEY.fullmatch(head) is not None
-
-
 _TEMPLATES = "github.com/github/gitignore"
 _GITROB = "michenriksen/gitrob, core/signatures.go"
 
 NAMES: tuple[NameRule, ...] = (
-    NameRule(
-        "environment variables with keys",
-        f"{_TEMPLATES}, Node.gitignore and Python.gitignore; direnv(1)",
-        (".env", ".env[._-]*", "*.env", ".envrc", ".envrc.*"),
-    ),
-    NameRule(
-        "environment variables with keys",
-        f"{_TEMPLATES}, Python.gitignore: `env` and `ENV`, there as folders",
-        ("env",),
-        _assigns,
-    ),
-    NameRule(
-        "passwords of a machine's users",
-        "shadow(5), gshadow(5), pam_unix(8): the files and the copies that passwd(1) keeps",
-        ("etc/shadow*", "etc/gshadow*", "etc/security/opasswd*", "etc/master.passwd"),
-    ),
-    NameRule(
-        "a private SSH key",
-        f"ssh-keygen(1); {_GITROB}",
-        ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*", "*_rsa", "*_dsa",
-         "*_ed25519", "*_ecdsa", "ssh_host_*_key", "*.ppk", ".ssh/*"),
-    ),
-    NameRule(
-        "a private key or a store of keys",
-        f"{_GITROB}; gitleaks, config/gitleaks.toml, pkcs12-file; keytool(1); kinit(1)",
-        ("*.key", "*.keypair", "*.pvk", "wallet.dat", "*.p12", "*.pkcs12", "*.pfx", "*.p8",
-         "*.jks", "*.jceks", "*.bks", "*.keystore", "*.keytab", ".gnupg/*", "secring.*",
-         "krb5cc_*", "*.snk"),
-    ),
-    NameRule(
-        "a PEM file that is not only public certificates",
-        f"RFC 7468; {_GITROB}",
-        ("*.pem",),
-        _not_only_public,
-    ),
-    NameRule(
-        "a store of passwords",
-        f"{_GITROB}; keepass.info, File Formats",
-        ("*.kdb", "*.kdbx", "*.psafe3", "*.agilekeychain", "*.opvault", ".password-store/*",
-         "*.keychain", "*.keychain-db", "*.kwallet", "*.1pif", "*.1pux", "logins.json", "key4.db"),
-    ),
-    NameRule(
-        "logins and passwords for servers",
-        f"netrc(5); git-credential-store(1); htpasswd(1); {_GITROB}",
-        (".netrc", "*.netrc", ".netrc.*", "_netrc", ".authinfo", ".authinfo.gpg",
-         ".git-credentials", "git/credentials", ".htpasswd", ".htpasswds", ".smbcredentials",
-         ".cifs-credentials", ".vncpasswd", "*.ovpn", "*.rdp", "sftp-config.json",
-         ".vscode/sftp.json", ".ftpconfig", "filezilla.xml", "recentservers.xml",
-         "sitemanager.xml", "gh/hosts.yml", "hub/config", ".config/hub", "glab-cli/config.yml"),
-    ),
-    NameRule(
-        "credentials of a cloud",
-        f"AWS CLI, Google Cloud CLI, Azure CLI, s3cmd and rclone manuals; {_GITROB}",
-        (".aws/*", "aws/credentials", ".config/gcloud/*", "gcloud/legacy_credentials/*",
-         "gcloud/*.db", ".azure/*", ".oci/*", ".s3cfg", ".s3cfg-*", "s3cfg", ".boto", "rclone.conf",
-         ".rclone.conf", ".passwd-s3fs", "*credentials", "*credentials.json", "*credentials.csv",
-         "*credentials.y*ml", "*credentials.toml", "*credentials.ini", "*credentials.txt",
-         "*credentials.xml", "*credentials.cfg", ".credentials/*", "client_secret*.json",
-         "gha-creds-*.json", "*firebase-adminsdk*.json", "local.settings.json",
-         "*service-account*.json", "*service_account*.json", "*serviceaccount*.json",
-         "*accesskeys.csv", "*.publishsettings", "openrc.sh", "*-openrc.sh", "clouds.yaml",
-         ".databrickscfg", ".snowsql/config", ".bluemix/*", "doctl/config.yaml"),
-    ),
-    NameRule(
-        "credentials of a cluster or a registry of images",
-        "kubectl and docker-login manuals; containers-auth.json(5)",
-        (".kube/*", "kubeconfig", "kubeconfig.*", "*.kubeconfig", ".docker/config.json",
-         ".dockercfg", ".dockerconfigjson", "containers/auth.json",
-         ".singularity/docker-config.json", ".apptainer/docker-config.json",
-         ".singularity/remote.yaml", ".apptainer/remote.yaml"),
-    ),
-    NameRule(
-        "a token of a machine learning service",
-        "manuals of huggingface_hub, wandb, Kaggle, Comet, ClearML, MLflow, Modal, Streamlit, "
-        "cdsapi",
-        (".huggingface/*", "huggingface/token", "huggingface/stored_tokens", "hf_token*",
-         ".hf_token*", "wandb/settings", "kaggle.json", ".kaggle/*", ".comet.config",
-         ".comet_config", "clearml.conf", ".mlflow/credentials", ".modal.toml",
-         ".streamlit/secrets.toml", ".cdsapirc", ".renviron", ".sentryclirc",
-         "jupyter_server_config.json", "jupyter_notebook_config.json", ".ecmwfapirc",
-         ".openai", ".openai/*"),
-    ),
-    NameRule(
-        "a token for a registry of packages",
-        "packaging.python.org, The .pypirc file; cargo, RubyGems, Composer and Maven manuals",
-        (".pypirc", "pypoetry/auth.toml", ".cargo/credentials*", ".gem/credentials",
-         "composer/auth.json", ".m2/settings.xml", ".m2/settings-security.xml", "anaconda_token"),
-    ),
-    NameRule(
-        "a token for a registry of packages",
-        "docs.npmjs.com, npmrc; yarnpkg.com, yarnrc",
-        (".npmrc", ".yarnrc", ".yarnrc.yml"),
-        _has_npm_token,
-    ),
-    NameRule(
-        "a password in an address",
-        "pip, conda and git manuals; Yelp/detect-secrets, plugins/basic_auth.py",
-        ("pip.conf", "pip.ini", ".condarc", "condarc", ".gitmodules"),
-        _has_login,
-    ),
-    NameRule(
-        "a token in git's configuration",
-        "git-config(1), url and http.extraHeader; hub(1)",
-        (".gitconfig", ".config/git/config"),
-        _has_git_token,
-    ),
-    NameRule(
-        "an API key of Weights & Biases",
-        "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
-        ("*wandb*",),
-        _is_wandb_key,
-    ),
-    NameRule(
-        "the state or the variables of Terraform",
-        f"{_TEMPLATES}, Terraform.gitignore; Terraform manual, Sensitive data in state",
-        ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".terraformrc", "terraform.rc",
-         ".terraform.d/*", ".terraform/*"),
-    ),
-    NameRule(
-        "passwords of a database",
-        f"PostgreSQL and MySQL manuals; {_GITROB}",
-        (".pgpass", "config/database.yml", "pgpass.conf", "pgpass", ".my.cnf", ".mylogin.cnf",
-         ".pg_service.conf", ".mongorc.js", ".dbshell", ".redisclirc", ".rediscli_history",
-         ".clickhouse-client/*", "robomongo.json", "dbeaver-data-sources.xml"),
-    ),
-    NameRule(
-        "a key of a secret manager",
-        "manuals of Vault, Ansible, age, SOPS, Doppler and Rails",
-        (".vault-token", ".vault_pass*", "vault_pass*.txt", ".vault-pass*", "vault-password*",
-         ".vault_password*", "sops/age/keys.txt", "*.agekey", ".doppler.yaml", "master.key"),
-    ),
-    NameRule(
-        "a file for secrets by its name",
-        f"{_TEMPLATES}; Yelp/detect-secrets, docs/design.md",
-        ("secret.*", "secrets.*", "*.secret", "*.secrets", ".secret", ".secrets", ".secrets/*",
-         ".secret/*", "secrets/*", "secret/*", "password", "passwords",
-         "*[_-]secret.json", "*[_-]secrets.json", "*[._-]secrets.y*ml", "*[._-]secret.y*ml",
-         "*[_-]secrets.toml", "password.*", "passwords.*", "passwd.txt", "*[_-]password.txt",
-         "*[_-]passwords.txt", "token.txt", "token.json", ".token", "*[_-]token",
-         "*[_-]token.txt", "*[_-]token.json", "auth_token*", ".auth_token*", "creds", "creds.*",
-         ".creds", "*[_-]creds.*", "pass.txt", "*api[_-]key", "*api[_-]key.*", "*api[_-]keys.*",
-         "*apikey", "*apikey.*", "*apikeys.*", "*.apikey", "*.token"),
-    ),
-    NameRule(
-        "a history of commands, which may show passwords",
-        f"{_GITROB}; {_TEMPLATES}, Global",
-        (".bash_history", ".zsh_history", ".sh_history", ".history", ".python_history",
-         ".mysql_history", ".psql_history", ".sqlite_history", ".node_repl_history",
-         ".rdb_history", ".viminfo"),
-    ),
+    NameRule("environment variables with keys",
+             f"{_TEMPLATES}, Node.gitignore and Python.gitignore; direnv(1)",
+             ".env .env[._-]* *.env .envrc .envrc.*"),
+    NameRule("environment variables with keys",
+             f"{_TEMPLATES}, Python.gitignore: `env` and `ENV`, there as folders",
+             "env", _ASSIGNS.search),
+    NameRule("passwords of a machine's users",
+             "shadow(5), gshadow(5), pam_unix(8): the files and the copies that passwd(1) keeps",
+             "etc/shadow* etc/gshadow* etc/security/opasswd* etc/master.passwd"),
+    NameRule("a private SSH key", f"ssh-keygen(1); {_GITROB}",
+             "id_rsa* id_dsa* id_ecdsa* id_ed25519* id_xmss* *_rsa *_dsa *_ed25519 *_ecdsa "
+             "ssh_host_*_key *.ppk .ssh/*"),
+    NameRule("a private key or a store of keys",
+             f"{_GITROB}; gitleaks, config/gitleaks.toml, pkcs12-file; keytool(1); kinit(1)",
+             "*.key *.keypair *.pvk wallet.dat *.p12 *.pkcs12 *.pfx *.p8 *.jks *.jceks *.bks "
+             "*.keystore *.keytab .gnupg/* secring.* krb5cc_* *.snk"),
+    NameRule("a PEM file that is not only public certificates", f"RFC 7468; {_GITROB}",
+             "*.pem", _not_only_public),
+    NameRule("a store of passwords", f"{_GITROB}; keepass.info, File Formats",
+             "*.kdb *.kdbx *.psafe3 *.agilekeychain *.opvault .password-store/* *.keychain "
+             "*.keychain-db *.kwallet *.1pif *.1pux logins.json key4.db"),
+    NameRule("logins and passwords for servers",
+             f"netrc(5); git-credential-store(1); htpasswd(1); {_GITROB}",
+             ".netrc *.netrc .netrc.* _netrc .authinfo .authinfo.gpg .git-credentials "
+             "git/credentials .htpasswd .htpasswds .smbcredentials .cifs-credentials .vncpasswd "
+             "*.ovpn *.rdp sftp-config.json .vscode/sftp.json .ftpconfig filezilla.xml "
+             "recentservers.xml sitemanager.xml gh/hosts.yml hub/config .config/hub "
+             "glab-cli/config.yml"),
+    NameRule("credentials of a cloud",
+             f"AWS CLI, Google Cloud CLI, Azure CLI, s3cmd and rclone manuals; {_GITROB}",
+             ".aws/* aws/credentials .config/gcloud/* gcloud/legacy_credentials/* gcloud/*.db "
+             ".azure/* .oci/* .s3cfg .s3cfg-* s3cfg .boto rclone.conf .rclone.conf .passwd-s3fs "
+             "*credentials *credentials.json *credentials.csv *credentials.y*ml *credentials.toml "
+             "*credentials.ini *credentials.txt *credentials.xml *credentials.cfg .credentials/* "
+             "client_secret*.json gha-creds-*.json *firebase-adminsdk*.json local.settings.json "
+             "*service-account*.json *service_account*.json *serviceaccount*.json *accesskeys.csv "
+             "*.publishsettings openrc.sh *-openrc.sh clouds.yaml .databrickscfg .snowsql/config "
+             ".bluemix/* doctl/config.yaml"),
+    NameRule("credentials of a cluster or a registry of images",
+             "kubectl and docker-login manuals; containers-auth.json(5)",
+             ".kube/* kubeconfig kubeconfig.* *.kubeconfig .docker/config.json .dockercfg "
+             ".dockerconfigjson containers/auth.json .singularity/docker-config.json "
+             ".apptainer/docker-config.json .singularity/remote.yaml .apptainer/remote.yaml"),
+    NameRule("a token of a machine learning service",
+             "manuals of huggingface_hub, wandb, Kaggle, Comet, ClearML, MLflow, Modal, Streamlit, "
+             "cdsapi",
+             ".huggingface/* huggingface/token huggingface/stored_tokens hf_token* .hf_token* "
+             "wandb/settings kaggle.json .kaggle/* .comet.config .comet_config clearml.conf "
+             ".mlflow/credentials .modal.toml .streamlit/secrets.toml .cdsapirc .renviron "
+             ".sentryclirc jupyter_server_config.json jupyter_notebook_config.json .ecmwfapirc "
+             ".openai .openai/*"),
+    NameRule("a token for a registry of packages",
+             "packaging.python.org, The .pypirc file; cargo, RubyGems, Composer and Maven manuals",
+             ".pypirc pypoetry/auth.toml .cargo/credentials* .gem/credentials composer/auth.json "
+             ".m2/settings.xml .m2/settings-security.xml anaconda_token"),
+    NameRule("a token for a registry of packages", "docs.npmjs.com, npmrc; yarnpkg.com, yarnrc",
+             ".npmrc .yarnrc .yarnrc.yml",
+             re.compile(rb"_auth(?:Token)?\b|_password|npmAuth(?:Token|Ident)").search),
+    NameRule("a password in an address",
+             "pip, conda and git manuals; Yelp/detect-secrets, plugins/basic_auth.py",
+             "pip.conf pip.ini .condarc condarc .gitmodules", re.compile(_LOGIN_IN_ADDRESS).search),
+    NameRule("a token in git's configuration", "git-config(1), url and http.extraHeader; hub(1)",
+             ".gitconfig .config/git/config", _GIT_TOKEN.search),
+    NameRule("an API key of Weights & Biases",
+             "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
+             "*wandb*", re.compile(rb"\s*(?:local-)?[0-9a-f]{40}\s*").fullmatch),
+    NameRule("the state or the variables of Terraform",
+             f"{_TEMPLATES}, Terraform.gitignore; Terraform manual, Sensitive data in state",
+             "*.tfstate *.tfstate.* *.tfvars *.tfvars.json .terraformrc terraform.rc "
+             ".terraform.d/* .terraform/*"),
+    NameRule("passwords of a database", f"PostgreSQL and MySQL manuals; {_GITROB}",
+             ".pgpass config/database.yml pgpass.conf pgpass .my.cnf .mylogin.cnf "
+             ".pg_service.conf .mongorc.js .dbshell .redisclirc .rediscli_history "
+             ".clickhouse-client/* robomongo.json dbeaver-data-sources.xml"),
+    NameRule("a key of a secret manager", "manuals of Vault, Ansible, age, SOPS, Doppler and Rails",
+             ".vault-token .vault_pass* vault_pass*.txt .vault-pass* vault-password* "
+             ".vault_password* sops/age/keys.txt *.agekey .doppler.yaml master.key"),
+    NameRule("a file for secrets by its name", f"{_TEMPLATES}; Yelp/detect-secrets, docs/design.md",
+             "secret.* secrets.* *.secret *.secrets .secret .secrets .secrets/* .secret/* "
+             "secrets/* secret/* password passwords *[_-]secret.json *[_-]secrets.json "
+             "*[._-]secrets.y*ml *[._-]secret.y*ml *[_-]secrets.toml password.* passwords.* "
+             "passwd.txt *[_-]password.txt *[_-]passwords.txt token.txt token.json .token "
+             "*[_-]token *[_-]token.txt *[_-]token.json auth_token* .auth_token* creds creds.* "
+             ".creds *[_-]creds.* pass.txt *api[_-]key *api[_-]key.* *api[_-]keys.* *apikey "
+             "*apikey.* *apikeys.* *.apikey *.token"),
+    NameRule("a history of commands, which may show passwords", f"{_GITROB}; {_TEMPLATES}, Global",
+             ".bash_history .zsh_history .sh_history .history .python_history .mysql_history "
+             ".psql_history .sqlite_history .node_repl_history .rdb_history .viminfo"),
 )  # fmt: skip
 """The first rule that fits a path counts."""
 
@@ -292,8 +207,8 @@ def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
 
 _RULES = [
     (
-        _any_of(one for one in rule.patterns if "/" not in one),
-        _any_of(f"*/{one}" for one in rule.patterns if "/" in one),
+        _any_of(one for one in rule.patterns.split() if "/" not in one),
+        _any_of(f"*/{one}" for one in rule.patterns.split() if "/" in one),
         rule,
     )
     for rule in NAMES
@@ -301,14 +216,13 @@ _RULES = [
 
 # A project has thousands of files and few secrets: three quick tests pass most of the names. Each
 # looks for the longest plain part of the patterns that begin with a wildcard, or the beginning.
-_PARTS = [
-    re.split(r"\*|\[[^]]*\]", one) for rule in NAMES for one in rule.patterns if "/" not in one
-]
+_ALL = [one for rule in NAMES for one in rule.patterns.split()]
+_PARTS = [re.split(r"\*|\[[^]]*\]", one) for one in _ALL if "/" not in one]
 _BEGINNINGS = tuple({parts[0] for parts in _PARTS if parts[0]})
 _LONGEST = {(max(parts, key=len), parts[-1]) for parts in _PARTS if not parts[0]}
 _ENDINGS = tuple({part for part, last in _LONGEST if part == last})
 _MIDDLES = tuple({part for part, last in _LONGEST if part != last})
-_TOPS = sorted({one.split("/")[0] for rule in NAMES for one in rule.patterns if "/" in one})
+_TOPS = sorted({one.split("/")[0] for one in _ALL if "/" in one})
 _FOLDERS = re.compile(f"/(?:{'|'.join(map(re.escape, _TOPS))})/")
 
 
