@@ -4,6 +4,7 @@ Screens only draw and ask (messages/). What takes time is a worker (workers/), w
 something on a site is asked first (flows/), and errors are shown in one place (terminal.py).
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,13 +22,21 @@ from lumitui.app.job.settings import Settings, is_first_run
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
 from lumitui.app.tui.flows.first_run import FirstRunApp
-from lumitui.app.tui.loop.gc_pauses import Pauses
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.workers.refreshes import TICK
 
 if TYPE_CHECKING:
     from lumitui.remote.connect import Connect
+
+# With the proof of 8,192 ranks on the screen a full collection takes 40 ms and more, and Python
+# makes one with every 20th key; after gc.freeze() alone, too.
+_ENOUGH = 10
+"""Collections of the middle generation after which Python itself would make a full one."""
+_TOO_MANY = 100
+"""Then the full one comes though keys are typed: what nobody can reach fills the memory."""
+_QUIET = 1.0
+"""Seconds without a key after which nobody is about to type the next one."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,6 @@ class LumiApp(FirstRunApp):
         self.settings = settings
         self.owns_process = False
         """Whether nothing else runs in this process, whose garbage may wait for a quiet moment."""
-        self.pauses = Pauses()
         offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
@@ -149,12 +157,14 @@ class LumiApp(FirstRunApp):
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
         if self.owns_process:
-            self.call_after_refresh(self.pauses.begin)
+            gc.set_threshold(*gc.get_threshold()[:2], _TOO_MANY)
+            self.call_after_refresh(gc.freeze)  # modules and classes stay
             self.set_interval(TICK, self._rest)
 
     def _rest(self) -> None:
         """Collect garbage while nobody types."""
-        self.pauses.rest(time.monotonic() - self.schedule.last_input)
+        if gc.get_count()[2] >= _ENOUGH and time.monotonic() - self.schedule.last_input >= _QUIET:
+            gc.collect()
 
     def _warn(self) -> None:
         """Show what the history has to report about its file."""
@@ -256,5 +266,4 @@ def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) 
             raise app.defect
         return code or app.return_code or 0
     finally:
-        app.pauses.end()
         app.runs.close()

@@ -1,1 +1,1 @@
-"""What the event loop of the TUI does otherwise than Textual: the order of keys, and its pauses."""
+"""What the event loop of the TUI does otherwise than Textual: the order of keys."""

@@ -1,45 +1,21 @@
-"""Full collections come while nobody types; afterwards Python makes its own again."""
+"""Full collections come while nobody types."""
 
 import gc
-from collections.abc import Iterator
+import time
 
 import pytest
 
-from lumitui.app.tui.loop.gc_pauses import ENOUGH, QUIET, TOO_MANY, Pauses
+from lumitui.app.tui.app import LumiApp
+from tests.support.program.home import Home
 
 
-@pytest.fixture
-def pauses() -> Iterator[Pauses]:
-    pauses = Pauses()
-    yield pauses
-    pauses.end()
-    gc.freeze()  # as tests/conftest.py does
-
-
-def _fill(times: int) -> None:
-    """Make as many collections of the middle generation."""
-    for _ in range(times - gc.get_count()[2]):
+@pytest.mark.parametrize(("silent", "left"), [(0.5, 10), (1.5, 0)])
+def test_a_full_collection_waits_for_a_quiet_moment(home: Home, silent: float, left: int) -> None:
+    app = LumiApp(home.settings)
+    gc.collect()
+    for _ in range(10):
         gc.collect(1)
-
-
-def test_a_full_collection_waits_for_a_quiet_moment(pauses: Pauses) -> None:
-    before = gc.get_threshold()
-    pauses.begin()
-    gc.collect()
-    _fill(ENOUGH)
-    pauses.rest(QUIET / 2)
-    assert gc.get_count()[2] >= ENOUGH, "somebody types"
-    pauses.rest(QUIET)
-    assert gc.get_count()[2] == 0
-    _fill(TOO_MANY)
-    pauses.rest(0.0)
-    assert gc.get_count()[2] == 0, "the memory fills"
-    pauses.end()
-    assert gc.get_threshold() == before and gc.get_freeze_count() == 0
-
-
-def test_nothing_is_collected_where_others_share_the_process(pauses: Pauses) -> None:
-    gc.collect()
-    gc.collect(1)
-    pauses.rest(QUIET)
-    assert gc.get_count()[2] >= 1
+    app.schedule.last_input = time.monotonic() - silent
+    app._rest()
+    assert gc.get_count()[2] == left
+    app.runs.close()
