@@ -25,6 +25,16 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Cure:
+    """What of the request ends a finding, whatever the request is written in."""
+
+    option: str
+    """sbatch's name for it, like `time`; or a variable of the environment."""
+    value: str | None
+    """What is right; None: to leave it out."""
+
+
+@dataclass(frozen=True)
 class Hit:
     """One place where a rule found something."""
 
@@ -36,6 +46,7 @@ class Hit:
     edit: Edit | None = None
     severity: Severity | None = None
     """Another severity than the rule's, where the case is milder or worse."""
+    cure: Cure | None = None
 
 
 RULE_FAILED = "rule-failed"
@@ -84,12 +95,18 @@ def rule(
     return lambda check: Rule(name, severity, title, why, source, check)
 
 
-def run(rules: tuple[Rule, ...], job: Job, site: Site) -> list[Finding]:
-    """Return what `rules` find in `job`, in the order of the text, errors first on a line."""
-    return ordered([finding for item in rules for finding in _asked(item, job, site)])
+def run(
+    rules: tuple[Rule, ...], job: Job, site: Site, cures: dict[Finding, Cure] | None = None
+) -> list[Finding]:
+    """Return what `rules` find in `job`, in the order of the text, errors first on a line.
+
+    `cures` gets what ends a finding, for those of which it is known.
+    """
+    known = {} if cures is None else cures
+    return ordered([finding for item in rules for finding in _asked(item, job, site, known)])
 
 
-def _asked(item: Rule, job: Job, site: Site) -> list[Finding]:
+def _asked(item: Rule, job: Job, site: Site, cures: dict[Finding, Cure]) -> list[Finding]:
     """Return what one rule finds; that it failed, where it did."""
     found: list[Finding] = []
     try:
@@ -98,6 +115,8 @@ def _asked(item: Rule, job: Job, site: Site) -> list[Finding]:
                 Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source,
                         hit.at, hit.edit)
             )  # fmt: skip
+            if hit.cure:
+                cures[found[-1]] = hit.cure
     except SiteNotKnownError:
         return found
     except Exception as error:

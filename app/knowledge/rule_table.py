@@ -2,7 +2,7 @@
 
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.report.causes import in_the_script, without_consequences
-from lumitui.app.knowledge.rule import Finding, Rule, ordered, run
+from lumitui.app.knowledge.rule import Cure, Finding, Rule, ordered, run
 from lumitui.app.knowledge.rules import (
     binding,
     environment,
@@ -31,9 +31,12 @@ RULES: tuple[Rule, ...] = (
 """Every rule, by subject."""
 
 
-def findings(job: Job, site: Site) -> list[Finding]:
-    """Return all that these rules and the site's own find in `job`, in the order of its text."""
-    found = run(RULES, job, site)
+def findings(job: Job, site: Site, cures: dict[Finding, Cure] | None = None) -> list[Finding]:
+    """Return all that these rules and the site's own find in `job`, in the order of its text.
+
+    `cures` gets what ends a finding of these rules, for those of which it is known.
+    """
+    found = run(RULES, job, site, cures)
     if encoding := [one for one in found if one.rule == "not-text"]:
         return encoding[:1]  # what stands between the NUL characters was not read
     alone = without_consequences([*found, *site_rules.findings(job, site)])

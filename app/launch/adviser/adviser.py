@@ -6,7 +6,6 @@ the profiles.
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
@@ -21,7 +20,6 @@ from lumitui.app.launch.rules import (
     launcher_rules,
     mistakes,
     offline_rules,
-    partition_rules,
     relaunch_rules,
     slurm_rules,
     venv_rules,
@@ -30,43 +28,6 @@ from lumitui.app.launch.rules.finding import Finding, Fix, Rule
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
 from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES
-
-
-def _account(launch: Launch, place: Placement) -> Iterator[Finding]:
-    site = place.site
-    if objection := site.account.objection(launch.spec.account):
-        like = f", in the form {site.account.example}" if site.account.example else ""
-        yield Finding(
-            "account",
-            "error",
-            f"The job for {site.name} {objection}.",
-            f"Set `account:` to your own project{like}.",
-            "sbatch(1) --account; the site's profile",
-            field="account",
-        )
-
-
-def _retired(launch: Launch, place: Placement) -> Iterator[Finding]:
-    if place.site.is_closed(date.today()):
-        site, other = place.site, place.site.replaced_by
-        yield Finding(
-            "retired",
-            "error",
-            f"{site.name} has run no jobs since {site.retired}.{_readable(site)}",
-            f"Use {other}, which takes its place: `site: {other}`."
-            if other
-            else "Choose another site.",
-            "the site's profile",
-            field="site",
-        )
-
-
-def _readable(site: Site) -> str:
-    """Return until when the files of a retired site can be read."""
-    if site.readable_until is None:
-        return ""
-    over = date.today() > date.fromisoformat(site.readable_until)
-    return f" Its files {'could' if over else 'can'} be read there until {site.readable_until}."
 
 
 def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -80,21 +41,6 @@ def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
             field="launcher",
             fix=Fix(f"use {place.site.launchers[0]}", "launcher", place.site.launchers[0]),
         )
-
-
-def _environment(launch: Launch, place: Placement) -> Iterator[Finding]:
-    container = place.container
-    for name in container.forbidden_environment if container else ():
-        if name in launch.spec.env:
-            yield Finding(
-                "container-variable",
-                "error" if launch.spec.nodes > 1 else "warning",
-                f"{name} breaks this generation of containers on several nodes.",
-                f"Remove {name} from `env:`.",
-                container.note or "the site's profile" if container else "",
-                field=f"env.{name}",
-                fix=Fix(f"remove {name}", f"env.{name}", None),
-            )
 
 
 def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -219,9 +165,6 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    _retired,
-    _account,
-    *partition_rules.RULES,
     *slurm_rules.RULES,
     *chain_rules.RULES,
     *relaunch_rules.RULES,
@@ -230,7 +173,6 @@ RULES: tuple[Rule, ...] = (
     *venv_rules.RULES,
     *mistakes.RULES,
     _launcher,
-    _environment,
     _image,
     *architecture_rules.RULES,
     _strategy_stage,

@@ -1,23 +1,34 @@
 """What the neutral rules find in a launch, said of its job file. Pure."""
 
+import math
+import re
 from collections.abc import Mapping
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.spec import MOST_LIMITS, JobSpec
 from lumitui.app.knowledge import rule_table
-from lumitui.app.knowledge.rule import Edit
+from lumitui.app.knowledge.rule import Cure, Edit
 from lumitui.app.knowledge.rule import Finding as Found
 from lumitui.app.launch.adviser import nested_launcher
 from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.rules.finding import Finding, Fix
+from lumitui.remote.site import walltime
 
-_WRITTEN = {
+_KEYS = {
     "account": "account", "partition": "partition", "nodes": "nodes", "time": "time",
-    "cpus-per-task": "cpus_per_task", "mem": "memory", "gpus-per-node": "gpus_per_node",
-    "job-name": "name",
+    "cpus-per-task": "cpus_per_task", "mem": "memory", "mem-per-gpu": "memory",
+    "gpus-per-node": "gpus_per_node", "job-name": "name", "local-disk": "local_disk",
 }  # fmt: skip
-"""The key of the job file that has the same value as an option of sbatch."""
+"""The key of the job file for what sbatch is asked."""
+_OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_KEYS)})=([^\s,]*[^\s,.])")
+_SHARES = ("cpus_per_task", "memory")
+"""Keys that a job file leaves out to get the share of its GPUs."""
+_FIELDS = {
+    "account": "account", "retired": "site", "few-gpus": "partition",
+    "local-disk-size": "local_disk", "local-disk-missing": "local_disk",
+}  # fmt: skip
+"""The keys of findings that stand at no option, or at one that comes from several keys."""
 
 
 def findings(
@@ -26,32 +37,61 @@ def findings(
     """Return what the rules find; `files` has texts of the project by their paths in it."""
     job = job_of(launch, place, files)
     absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
+    cures: dict[Found, Cure] = {}
     said = [
-        _of_job_file(found, place.spec, found.at.field or absent.get(found.rule, ""))
-        for found in rule_table.findings(job, place.site)
-    ]
+        _of_job_file(found, place.spec, _FIELDS.get(found.rule) or found.at.field
+                     or absent.get(found.rule, ""), cures.get(found))
+        for found in rule_table.findings(job, place.site, cures)
+    ]  # fmt: skip
     return [*said, *nested_launcher.findings(job, place.site)]
 
 
-def _of_job_file(found: Found, spec: JobSpec, field: str) -> Finding:
-    fix = _fix(found.edit, field, spec) if found.edit else None
-    do = f"{_set(fix)}." if fix and found.do.startswith("Write --") else found.do
-    do = _named(do, field)
-    if found.rule == "share-memory" and field == "memory":  # left out, it is the share
-        fix = Fix("take the GPUs' share of the memory", field, None)
-        do = "Leave `memory:` out, or ask for as many GPUs."
+def _of_job_file(found: Found, spec: JobSpec, field: str, cure: Cure | None) -> Finding:
+    fix = _cured(cure, field, spec) if cure else None
+    fix = fix or (_fix(found.edit, field) if found.edit else None)
+    do = _named(found.do, field)
+    if fix and fix.field == "partition":
+        do = f"Use {fix.value}."
+    elif fix and fix.field not in ("gpus_per_node", "sbatch") and "." not in fix.field:
+        do = f"{_set(fix)}.{_in_parts(fix, spec)}"
     where = f"{found.at.file}, line {found.at.line}: " if found.at.file else ""
     return Finding(
         found.rule, found.severity, f"{where}{found.message}", do, found.source, field, fix
     )
 
 
+def _in_parts(fix: Fix, spec: JobSpec) -> str:
+    """Return how a training gets its time in several limits."""
+    if fix.field != "time" or not fix.value:
+        return ""
+    limits = math.ceil(walltime.seconds_of(spec.time) / walltime.seconds_of(str(fix.value)))
+    if not 1 < limits <= MOST_LIMITS:
+        return ""
+    return f" `chain: {limits}` gives a program that saves and continues as much in all."
+
+
+def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
+    """Return the change of the job file that a rule names; None: it has no key of its own."""
+    if field == "sbatch":
+        name = re.compile(rf"--{re.escape(cure.option)}(?:[=\s]|$)")
+        return Fix(f"remove --{cure.option}", field,
+                   tuple(text for text in spec.sbatch if not name.match(text)) or None)  # fmt: skip
+    if field == f"env.{cure.option}":
+        return Fix(f"remove {cure.option}", field, cure.value)
+    key = _KEYS.get(cure.option, "")
+    if key in _SHARES:
+        return Fix("leave it to the site", key, None)
+    return Fix(f"use {cure.value}", key, cure.value) if key else None
+
+
 def _named(do: str, field: str) -> str:
-    """Return what to do with its key: the words of a script say `it` of a line that they show."""
-    rest = do.removeprefix("Remove it")
+    """Return what to do with its key: the words of a script name options and the line they show."""
+    do = _OPTION.sub(lambda found: f"`{_KEYS[found[1]]}: {found[2]}`", do)
+    do = do.replace("--exclusive", "`exclusive: true`")
+    key, _, name = field.partition(".")
+    rest = re.sub(rf"^Remove (?:it|{re.escape(name or 'it')})\b", "", do)
     if rest == do or not field or rest[:1] not in ".;,:":
         return do
-    key, _, name = field.partition(".")
     if name and key in ("env", "links"):
         return f"Remove {name} from `{key}:`{rest}"
     if key in ("args", "sbatch"):
@@ -65,18 +105,12 @@ def _set(fix: Fix) -> str:
     return f"Set `{fix.field}: {fix.value}`"
 
 
-def _fix(edit: Edit, field: str, spec: JobSpec) -> Fix | None:
+def _fix(edit: Edit, field: str) -> Fix | None:
     """Return the change of the job file that an edit of its script stands for; None: none does."""
-    text = edit.text.strip()
-    if field.startswith("env."):
-        name, equals, value = text.removeprefix("export ").partition("=")
-        value = value.strip("'\"")
-        if not text:
-            return Fix(edit.words, field, None)
-        return Fix(edit.words, field, value) if equals and field == f"env.{name}" else None
-    if field == "sbatch":
+    if not field.startswith("env."):
         return None
-    option, equals, value = text.removeprefix("#SBATCH").strip().removeprefix("--").partition("=")
-    if equals and _WRITTEN.get(option) == field and value.strip() and "$" not in value:
-        return Fix(edit.words, field, value.strip())
-    return None
+    text = edit.text.strip()
+    if not text:
+        return Fix(edit.words, field, None)
+    name, equals, value = text.removeprefix("export ").partition("=")
+    return Fix(edit.words, field, value.strip("'\"")) if equals and field == f"env.{name}" else None

@@ -11,16 +11,7 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, layout = launch.spec, launch.layout
     if not place.site.node.gpu_cores or layout.world_size == 1:
         return
-    if not layout.whole_nodes:
-        yield Finding(
-            "shared-cores",
-            "note",
-            f"Nodes of {spec.partition} are shared: Slurm chooses the cores, and no masks are set.",
-            "Use a partition of whole nodes, or `exclusive: true` when all GPUs are used.",
-            "slurm.conf(5), OverSubscribe; srun(1), --cpu-bind",
-            field="partition",
-        )
-    elif not layout.masks and spec.binding == "none":
+    if layout.whole_nodes and not layout.masks and spec.binding == "none":
         yield Finding(
             "no-binding",
             "note",  # somebody has chosen it

@@ -7,19 +7,13 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.program.downloads import STAGE_IT
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.finding import Finding, Rule
 from lumitui.app.launch.script.staged import named_in
 
 _URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
 # Arguments of the Hugging Face examples and of their likes, whose value may be a name of the hub.
 _HUB_ARGUMENT = re.compile(r"--?(?:\w+[_-])?(?:model|dataset|tokenizer|repo)(?:[_-]\w+)*", re.I)
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?")
-_ONLINE = {
-    "WANDB_MODE": ("online", "offline"),
-    "HF_HUB_OFFLINE": ("0", "1"),
-    "TRANSFORMERS_OFFLINE": ("0", "1"),
-    "HF_DATASETS_OFFLINE": ("0", "1"),
-}
 _SOURCE = "the site's profile, internet_on_compute_nodes"
 
 
@@ -35,17 +29,6 @@ def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
             _SOURCE,
             field=key,
         )
-    for name, (online, offline) in _ONLINE.items():
-        if launch.spec.env.get(name) == online:
-            yield Finding(
-                "offline",
-                "warning",
-                f"{name} is {online}, and the nodes of {place.site.name} reach no internet.",
-                f"Set it to {offline}, or leave it out: the profile sets what programs need there.",
-                _SOURCE,
-                field=f"env.{name}",
-                fix=Fix(f"set {name} to {offline}", f"env.{name}", offline),
-            )
 
 
 def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -5,43 +5,10 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
-from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.layout import needed_cores
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.rules.finding import Finding, Fix, Rule
 from lumitui.remote.site import walltime
-
-
-def _cores(launch: Launch, place: Placement) -> Iterator[Finding]:
-    layout, usable = launch.layout, len(place.site.node.usable_cores)
-    asked = layout.tasks_per_node * layout.cpus_per_task
-    if asked > usable and place.site.scheduler == "slurm":
-        yield Finding(
-            "cores",
-            "error",
-            f"{asked} cores per node are more than the {usable} that a job may use.",
-            f"Leave out `cpus_per_task`: {place.site.cores_per_gpu} per GPU fit.",
-            "the site's profile, node.reserved_cores",
-            field="cpus_per_task",
-            fix=Fix("leave it to the site", "cpus_per_task", None),
-        )
-
-
-def _fixed_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
-    layout, each = launch.layout, place.site.cores_per_gpu
-    asked, right = layout.tasks_per_node * layout.cpus_per_task, each * layout.gpus_per_node
-    if place.site.cores_fixed and asked != right:
-        fewer = asked < right
-        yield Finding(
-            "fixed-cores",
-            "error" if fewer else "warning",
-            f"{asked} cores per node are {'fewer' if fewer else 'more'} than {place.site.name} "
-            f"gives for {layout.device.some(layout.gpus_per_node)}: {each} each, {right} in all.",
-            "Leave out `cpus_per_task`.",
-            "the site's profile, cores_fixed",
-            field="cpus_per_task",
-            fix=Fix("leave it to the site", "cpus_per_task", None),
-        )
 
 
 def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -63,20 +30,6 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
-def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
-    asked, most = memory_gib(place, launch.layout), place.site.node.memory_gib
-    if asked > most and place.site.scheduler == "slurm":
-        yield Finding(
-            "memory",
-            "error",
-            f"{asked:g} GiB per node are more than the {most} that a job may use.",
-            "Ask for less, or leave out `memory:`.",
-            "the site's profile, node.memory_gib",
-            field="memory",
-            fix=Fix("leave it to the site", "memory", None),
-        )
-
-
 def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.memory and not place.site.memory_option:
         yield Finding(
@@ -91,8 +44,8 @@ def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
-    asked, disk, site = launch.spec.local_disk, place.site.local_disk, place.site
-    if asked is not None and disk is None:
+    site = place.site
+    if launch.spec.local_disk is not None and site.local_disk is None:
         known = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
         yield Finding(
             "local-disk",
@@ -103,33 +56,6 @@ def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
             field="local_disk",
             fix=Fix("remove it", "local_disk", None),
         )
-    elif asked is not None and disk is not None and asked > disk.max_gib:
-        yield Finding(
-            "local-disk-size",
-            "error",
-            f"{asked} GiB are more than the {disk.max_gib} that a node's local disk has.",
-            "Ask for less.",
-            "the site's profile, local_disk",
-            field="local_disk",
-            fix=Fix(f"ask for {disk.max_gib}", "local_disk", str(disk.max_gib)),
-        )
-    elif asked is None and disk is not None and f"${disk.variable}" in _words(launch):
-        yield Finding(
-            "local-disk-missing",
-            "error",
-            f"The job names ${disk.variable}, but asks for no local disk, so that it is empty.",
-            "Say how many GiB it needs on each node: `local_disk: 200`.",
-            "the site's profile, local_disk",
-            field="local_disk",
-            fix=Fix("ask for 200 GiB", "local_disk", "200"),
-        )
-
-
-def _words(launch: Launch) -> str:
-    """Return the job's own words in which a variable may be named, with no braces."""
-    spec = launch.spec
-    words = (*spec.args, *spec.env.values(), *spec.container.binds, *spec.links.values())
-    return "\n".join(words).replace("${", "$")
 
 
 def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -146,17 +72,6 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {place.site.node.gpus}, or a shared partition.",
             "the site's profile, allocation",
-            field="gpus_per_node",
-            fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
-        )
-    if partition.allocation == "shared" and spec.nodes > 1 and partial:
-        yield Finding(
-            "scattered",
-            "warning",
-            f"The job uses {layout.gpus_per_node} of {place.site.node.gpus} GPUs on each of "
-            f"{spec.nodes} nodes.",
-            "Fill whole nodes before adding nodes: traffic inside a node is faster.",
-            "csc-user-guide, ml-multi.md",
             field="gpus_per_node",
             fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
         )
@@ -186,9 +101,6 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
 
 
 def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
-    per_gpu = re.compile(
-        r"^--(?:cpus-per-gpu|gpus-per-task|n?tasks-per-gpu|gpu-bind)(?:=(?!none)|$)"
-    )
     ours = re.compile(
         r"^--(?:job-name|comment|output|error|chdir|open-mode|nodes|partition|account|time|wrap|"
         r"array|ntasks|ntasks-per-node|cpus-per-task|parsable|signal|exclusive|gres|"
@@ -196,17 +108,7 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
         r"^-[JNpAtnconeDaG]"
     )
     for option in launch.spec.sbatch:
-        if per_gpu.match(option):
-            yield Finding(
-                "gpu-cgroup",
-                "error",
-                f"{option} hides the other GPUs from each rank.",
-                f"Remove {option}: ranks choose their GPU by LOCAL_RANK.",
-                "LUMI-training-materials 2day-20260422/202-Binding",
-                field="sbatch",
-                fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
-            )
-        elif ours.match(option):
+        if ours.match(option):
             yield Finding(
                 "own-option",
                 "error",
@@ -292,10 +194,7 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    _cores,
-    _fixed_cores,
     _too_few_cores,
-    _memory,
     _no_memory,
     _disk,
     _options,

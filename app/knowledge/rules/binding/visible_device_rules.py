@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Option, Variable
 from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node
 from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
@@ -57,6 +57,7 @@ def _cgroup(job: Job, site: Site) -> Iterator[Hit]:
                     option.at,
                     removal(job, option),
                     severity="error" if site.task_gpus_apart else None,
+                    cure=Cure(option.name, None),
                 )
 
 

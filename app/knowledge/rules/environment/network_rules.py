@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Cure, Edit, Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.site_places import generation_of, site_says
 from lumitui.remote.site.profile import Site
 
@@ -40,6 +40,7 @@ def container_variable(job: Job, site: Site) -> Iterator[Hit]:
                 f"Remove {variable.name}.",
                 variable.at,
                 severity=None if job.nodes > 1 else "warning",
+                cure=Cure(variable.name, None),
             )
         return
 
@@ -168,6 +169,7 @@ def offline(job: Job, site: Site) -> Iterator[Hit]:
         ("WANDB_MODE", ("online", "shared"), "offline"),
         ("HF_HUB_OFFLINE", ("0",), "1"),
         ("TRANSFORMERS_OFFLINE", ("0",), "1"),
+        ("HF_DATASETS_OFFLINE", ("0",), "1"),
     ):
         for variable in job.settings(name):
             if variable.value in wrong and not site_says(site, name):

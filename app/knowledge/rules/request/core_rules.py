@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
@@ -59,6 +59,7 @@ def _cores(job: Job, site: Site) -> Iterator[Hit]:
         f"Write {right}." if given else f"Ask for {usable} tasks per node at most.",
         _where(job),
         rewrite(given, right) if given else None,
+        cure=Cure("cpus-per-task", right.partition("=")[2]) if given else None,
     )
 
 
@@ -88,6 +89,7 @@ def _fixed(job: Job, site: Site) -> Iterator[Hit]:
         _where(job),
         rewrite(option, each) if option and right % tasks == 0 else None,
         severity=None if fewer else "warning",
+        cure=Cure("cpus-per-task", str(right // tasks)) if option else None,
     )
 
 

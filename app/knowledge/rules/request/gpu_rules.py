@@ -7,7 +7,7 @@ from lumitui.app.knowledge.bash.request.resource_options import count_of
 from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import one_of, rewrite
 from lumitui.app.knowledge.site_facts.allocation import (
     asks_for_gpus,
@@ -189,6 +189,7 @@ def _big_disk(job: Job, site: Site) -> Iterator[Hit]:
                 f"{disk[1]} GiB are more than the {most} of a node's disk.",
                 f"Write {site.local_disk.request.format(gib=most)} or less in --gres.",
                 option.at,
+                cure=Cure("local-disk", str(most)),
             )
 
 
@@ -213,6 +214,7 @@ def _disk_unasked(job: Job, site: Site) -> Iterator[Hit]:
                 f"The job uses ${disk.variable}, but asks for no disk of the node: it is empty.",
                 f"Add {disk.request.format(gib=200)} to --gres, with the GiB that it needs.",
                 Position(number, found.start() + 1, number, found.end() + 1),
+                cure=Cure("local-disk", "200"),
             )
             return
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE
-from lumitui.app.knowledge.rule import Hit, Rule, Severity, rule
+from lumitui.app.knowledge.rule import Cure, Hit, Rule, Severity, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.site_facts.allocation import Queue, gpu_option, gpus_of_node, queue_of
 from lumitui.remote.site import walltime
@@ -42,7 +42,18 @@ def _time(job: Job, site: Site) -> Iterator[Hit]:
         f"Write --time={most} or less, and continue from a checkpoint in a next job.",
         option.at,  # and no edit: a shorter limit is the person's choice, or another partition
         severity=_severity(site, queue, "max_time"),
+        cure=_room(job, site, queue, asked) or Cure("time", most),
     )
+
+
+def _room(job: Job, site: Site, queue: Queue, seconds: int = 0) -> Cure | None:
+    """Return the partition that the job grows to and fits in; None: there is none."""
+    gpus = (gpus_of_node(job) or 0) * job.nodes
+    for name, partition in site.partitions_from(queue.name):
+        longest = walltime.seconds_of(partition.max_time_for(job.nodes))
+        if longest >= seconds and not partition.too_small(job.nodes, gpus):
+            return Cure("partition", name)
+    return None
 
 
 @rule(
@@ -62,6 +73,7 @@ def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
             f"{queue.name} may end jobs at {safe}: its documents differ.",
             f"Write --time={safe}, or see `scontrol show partition {queue.name}`.",
             option.at,
+            cure=Cure("time", safe),
         )
 
 
@@ -170,6 +182,7 @@ def _nodes(job: Job, site: Site) -> Iterator[Hit]:
         f"Ask for {most} at most{f', or use {other}' if other else ''}.",
         option.at if option else NOWHERE,
         severity=_severity(site, queue, "max_nodes"),
+        cure=_room(job, site, queue) or Cure("nodes", str(most)),
     )
 
 
@@ -191,6 +204,7 @@ def _gpus(job: Job, site: Site) -> Iterator[Hit]:
         f"Ask for {most} per node"
         + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
         option.at if option else NOWHERE,
+        cure=Cure("gpus-per-node", str(most)),
     )
 
 
@@ -207,17 +221,13 @@ def _gpus_of_job(job: Job, site: Site) -> Iterator[Hit]:
         return
     gpus, most = each * job.nodes, queue.partition.max_gpus
     if gpus > most and job.nodes <= queue.partition.max_nodes:
-        names = (
-            name
-            for name, one in site.partitions_from(queue.name)
-            if not one.too_small(job.nodes, gpus)
-        )
-        room = next(names, None)
+        room, fits = _room(job, site, queue), most // job.nodes
         yield Hit(
             f"{some(gpus, 'GPU')} are more than a job may have on {queue.name} ({most}).",
-            f"Use {room}." if room else f"Ask for {most} in all.",
+            f"Use {room.value}." if room else f"Ask for {most} in all.",
             option.at if option else NOWHERE,
             severity=_severity(site, queue, "max_gpus"),
+            cure=room or (Cure("gpus-per-node", str(fits)) if fits else None),
         )
 
 

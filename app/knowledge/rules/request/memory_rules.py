@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, is_exclusive, queue_of
 from lumitui.remote.site.profile import Site
@@ -62,6 +62,7 @@ def _too_much(job: Job, site: Site) -> Iterator[Hit]:
         f"Write {right} or less." if fits else f"Ask for {most} GiB per node at most.",
         option.at,
         rewrite(option, right) if fits else None,
+        cure=Cure(option.name, right.partition("=")[2]),
     )
 
 

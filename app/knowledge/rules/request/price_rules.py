@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
 from lumitui.app.knowledge.model.source_position import NOWHERE
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.rules.request.memory_rules import asked_gib, memory_option
 from lumitui.app.knowledge.site_facts.allocation import (
@@ -94,6 +94,7 @@ def _memory(job: Job, site: Site) -> Iterator[Hit]:
             f"Write {right}, or ask for as many GPUs.",
             option.at,
             rewrite(option, right),
+            cure=Cure(option.name, right.partition("=")[2]),
         )
 
 
@@ -148,6 +149,7 @@ def _scattered(job: Job, site: Site) -> Iterator[Hit]:
         + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
         f"Write --nodes={least} and ask for {total // least if fits else whole} GPUs on each.",
         option.at if option else NOWHERE,
+        cure=Cure("gpus-per-node", str(whole)),
     )
 
 

@@ -34,7 +34,13 @@ def _account(job: Job, site: Site) -> Iterator[Hit]:
         )
         return
     name = option.value or ""
-    if "$" not in name and not re.match(wanted.pattern, name, re.IGNORECASE):
+    if job.origin == "job file" and name == wanted.example:
+        yield Hit(
+            f"{name!r} is only an example of an account at {site.name}.",
+            "Write your own project.",
+            option.at,
+        )
+    elif "$" not in name and not re.match(wanted.pattern, name, re.IGNORECASE):
         yield Hit(
             f"{name!r} is not an account at {site.name}, so sbatch refuses the job.",
             f"Write your own project, like --account={wanted.example}.",
@@ -54,10 +60,18 @@ def _retired(job: Job, site: Site) -> Iterator[Hit]:
         other = site.replaced_by
         option = job.options.get("partition")
         yield Hit(
-            f"{site.name} has run no jobs since {site.retired}.",
+            f"{site.name} has run no jobs since {site.retired}." + _readable(job, site),
             f"Use {other}, which takes its place." if other else "Choose another site.",
             option.at if option else NOWHERE,
         )
+
+
+def _readable(job: Job, site: Site) -> str:
+    """Return until when the files of a retired site can be read, for a job that is sent there."""
+    if job.origin == "script" or site.readable_until is None:
+        return ""
+    over = date.today() > date.fromisoformat(site.readable_until)
+    return f" Its files {'could' if over else 'can'} be read there until {site.readable_until}."
 
 
 @rule(

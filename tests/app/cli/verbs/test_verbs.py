@@ -45,10 +45,10 @@ def test_preview_is_exact_to_the_byte(here: Here, job: Path, runs: Runs) -> None
 
 
 def test_preview_exits_2_when_it_could_not_be_sent(here: Here, job: Path) -> None:
-    job.write_text(HELLO.replace("args: [one]", "sbatch: [--gpu-bind=closest]"))
+    job.write_text(HELLO.replace("args: [one]", "sbatch: [--array=0-3]"))
     done = here("preview", str(job))
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --gpu-bind=closest")
+    assert done.stderr.startswith("error: --array=0-3")
     assert done.stdout
     assert here("submit", str(job), "--yes").returncode == 2
     assert runs_of(here) == []
@@ -75,7 +75,7 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     done = here("init", "--site", "lumi", "--account", "proj_1", "--output", str(other))
     assert (done.returncode, other.exists()) == (0, True), "only `submit` asks about errors"
-    assert "names 'proj_1', which is not an account there." in done.stderr
+    assert "'proj_1' is not an account at lumi" in done.stderr
 
 
 HANGS = """import torch, torch.distributed as dist

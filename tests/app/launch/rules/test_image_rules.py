@@ -100,7 +100,7 @@ def test_a_time_between_what_two_documents_allow_is_a_warning(
 ) -> None:
     spec = job(partition=partition, time=time)
     found = {item.id: item.severity for item in findings(compose(spec, LUMI), LUMI)}
-    expected = {"doubtful-time": "warning", "time-limit": "error"}
+    expected = {"doubtful-time": "warning", "time-limit": "warning"}  # nobody has checked dev-g's
     assert {name: found[name] for name in expected if name in found} == (
         {rule: expected[rule]} if rule else {}
     )

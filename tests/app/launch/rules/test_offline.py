@@ -42,7 +42,7 @@ def said(more: str, site: Site = CLOSED) -> dict[str, tuple[str, str]]:
         ("args: [--model=openai/gpt2]", "args", "openai/gpt2 (--model)"),
         ("args: [--dataset_name, wikitext]", "args", "wikitext (--dataset_name)"),
         ("env: {HF_ENDPOINT: 'https://hub'}", "env.HF_ENDPOINT", "https://hub"),
-        ("env: {WANDB_MODE: online}", "env.WANDB_MODE", "WANDB_MODE is online"),
+        ("env: {TRANSFORMERS_OFFLINE: '0'}", "env.TRANSFORMERS_OFFLINE", "OFFLINE is 0"),
         ("env: {HF_HUB_OFFLINE: '0'}", "env.HF_HUB_OFFLINE", "HF_HUB_OFFLINE is 0"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_script_that_starts_one_program_is_not(text: str, changes: dict[str, o
         (
             {"partition": "small-g", "gpus_per_node": 1, "memory": "480G"},
             "share-memory",
-            "Leave `memory:` out",
+            "Leave out `memory:`",
         ),
         ({"sbatch": ["--cpu-bind=none"]}, "unknown-directive", "Leave it out; `binding:`"),
         ({"sbatch": ["--label"]}, "unknown-directive", "Leave it out."),
