@@ -14,7 +14,7 @@ from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.attempts import trained
-from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 

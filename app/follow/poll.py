@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lumitui.app.explain.words import length
 from lumitui.app.follow import transitions
-from lumitui.app.follow.sites.clocks import clock_words
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Run
 from lumitui.remote.connect import Connection
@@ -17,6 +17,8 @@ from lumitui.remote.site.run_folder import POLL_SECONDS
 MOST_ROUNDS = 16
 """Requests for the rest of the metrics in one poll: 64 MiB. The next poll brings what is left."""
 _GOING = (State.QUEUED, State.RUNNING)
+_TOLERATED = 60.0
+"""Seconds that clocks may differ: what is shown has minutes."""
 
 
 @dataclass(frozen=True)
@@ -121,3 +123,20 @@ def _store(
         if found.more_metrics:
             behind[key] = replace(later, metrics_offset=end, anew=False)
     return behind
+
+
+def clock_words(clock: float | None, began: float, ended: float) -> str:
+    """Return what to say of a site's `clock`, read between two moments of this machine's; or "".
+
+    Epoch seconds; None: the site did not say.
+    """
+    if clock is None:
+        return ""
+    ahead, behind = began - clock, clock - ended
+    if max(ahead, behind) <= _TOLERATED:
+        return ""
+    how = f"{length(ahead)} ahead of" if ahead > behind else f"{length(behind)} behind"
+    return (
+        f"This machine's clock is {how} the site's, so that lengths and ages shown here are wrong. "
+        "Let it follow a time server."
+    )

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from lumitui.app.history.file.file_facts import FileFacts
-from lumitui.app.history.file.sqlite_file import Database
+from lumitui.app.history.file.sqlite_file import Database, FileFacts
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
 from lumitui.app.history.listing.order import NEWEST, Order
@@ -28,7 +27,7 @@ from lumitui.remote.site.states import State
 if TYPE_CHECKING:
     from lumitui.app.history.listing.metrics_preview import Glances
     from lumitui.app.history.listing.series_runs import KnownSeries
-    from lumitui.app.history.metrics.points import RunMetrics
+    from lumitui.app.history.metric_points import RunMetrics
 
 _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
 """What `get` reads, and no list."""
@@ -58,7 +57,7 @@ class History:
     @cached_property
     def metrics(self) -> "RunMetrics":
         """The lines of each run's metrics.jsonl."""
-        from lumitui.app.history.metrics.points import RunMetrics
+        from lumitui.app.history.metric_points import RunMetrics
 
         return RunMetrics(self._file)
 

@@ -12,7 +12,7 @@ from lumitui.remote.site.safe_text import spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.follow.sites.inventory import Removed
-    from lumitui.app.history.file.file_facts import FileFacts
+    from lumitui.app.history.file.sqlite_file import FileFacts
     from lumitui.app.history.run import Run
     from lumitui.app.scale.changes import Change
     from lumitui.remote.scheduler.cluster_overview import Overview

@@ -8,7 +8,7 @@ from typing import Literal
 from lumitui.app.follow.results.job_rows import differing_rows, value_words
 from lumitui.app.follow.results.summary import Curve, curve, summarize
 from lumitui.app.history.history import History
-from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.run_folder import CODE

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from lumitui.app.history.history import History
-from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.remote.site.errors import InputError, LinkError, LumiError, RefusedError
 from lumitui.remote.site.run_folder import EVENTS

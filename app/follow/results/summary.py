@@ -8,8 +8,7 @@ from statistics import median
 from typing import Literal
 
 from lumitui.app.follow.results.throughput import Throughput, throughput_of
-from lumitui.app.history.metrics.points import MetricPoint, slowest_save
-from lumitui.app.history.metrics.speeds import speeds_of
+from lumitui.app.history.metric_points import MetricPoint, slowest_save, speeds_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from statistics import median
 from lumitui.app.follow.results.summary import summarize
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import Series
-from lumitui.app.history.metrics.points import MetricPoint
-from lumitui.app.history.metrics.speeds import WARM_UP_STEPS
+from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 

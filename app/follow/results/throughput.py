@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.history.metrics.points import MetricPoint
-from lumitui.app.history.metrics.speeds import WARM_UP_STEPS
+from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint
 
 WIRE = ("communication_s", "exposed_s")
 """Seconds of a backward pass in which gradients are on their way, and those it waits for them."""

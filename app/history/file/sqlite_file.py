@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from lumitui.app.history.file.damage import Damage, damage_in
-from lumitui.app.history.file.file_facts import FileFacts
 from lumitui.app.history.file.filesystem import (
     NO_FILE,
     can_lock,
@@ -45,6 +45,20 @@ _PAUSE = (0.001, 0.02)
 """Seconds between two tries."""
 
 Done = TypeVar("Done")
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What is known of the file itself."""
+
+    path: Path
+    schema: int
+    size: int
+    """Bytes, with what is not yet written back from the write-ahead log."""
+    damage: str | None
+    """What SQLite's check found, '' when it is sound; None: it was not checked."""
+    lost_texts: int | None
+    """How many texts of runs cannot be read; None: they were not checked."""
 
 
 class Database:

@@ -119,15 +119,8 @@ class RunFinder:
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
         """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
         marks = ", ".join("?" for _ in ids)
-        found = self._found(f"WHERE r.id IN ({marks})", ids, late=True)
+        found = self.runs(f"WHERE r.id IN ({marks})", ids, late=True)
         return {run.id: run for run in found}
-
-    def count(self, wanted: Filter) -> int:
-        """Return how many runs pass."""
-        where, values = self._where(wanted, time.time())
-        # Without conditions SQLite counts the shortest index.
-        index = "INDEXED BY runs_listed" if values else ""
-        return int(self._file.rows(f"SELECT count(*) FROM runs r {index} {where}", values)[0][0])
 
     def newest_in(self, states: Collection[State]) -> str | None:
         """Return the id of the newest run that is in one of `states`; None: none is."""
@@ -142,6 +135,7 @@ class RunFinder:
     def count_states(self, wanted: Filter = EVERYTHING) -> dict[State, int]:
         """Return how many of the runs that pass are in each state that any is in."""
         where, values = self._where(wanted, time.time())
+        # Without conditions SQLite counts the shortest index.
         index = "INDEXED BY runs_listed" if values else ""
         rows = self._file.rows(
             f"SELECT r.state, count(*) FROM runs r {index} {where} GROUP BY r.state", values
@@ -150,19 +144,14 @@ class RunFinder:
         return {State(row[0]): int(row[1]) for row in rows if row[0] in known}
 
     def runs(
-        self, tail: str, values: Sequence[str | float] = (), texts: Sequence[str] = ()
-    ) -> list[Run]:
-        """Return the runs `r` that `tail` selects, in its order, with `texts` and no others."""
-        return self._found(tail, values, texts)
-
-    def _found(
         self,
         tail: str,
-        values: Sequence[str | float],
+        values: Sequence[str | float] = (),
         texts: Sequence[str] = (),
         *,
         late: bool = False,
     ) -> list[Run]:
+        """Return the runs `r` that `tail` selects, in its order, with `texts` and no others."""
         selected = _selected(texts)
         rows = self._file.rows(
             f"SELECT {', '.join(selected.columns)} FROM runs r {selected.joins} {tail}", values

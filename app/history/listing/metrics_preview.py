@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lumitui.app.history.metrics.points import MetricPoint, RunMetrics
+    from lumitui.app.history.metric_points import MetricPoint, RunMetrics
 
 SHAPE = 24
 """Points that the shape of the loss is made of."""
@@ -43,7 +43,7 @@ def glance_of(
     """Return the look at points that are spread over a run, few or many, and at its newest ones."""
     from statistics import median
 
-    from lumitui.app.history.metrics.speeds import speeds_of
+    from lumitui.app.history.metric_points import speeds_of
 
     losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
     steps = [point for point in newest if point.event == "step"]

@@ -8,8 +8,7 @@ from statistics import median
 from lumitui.app.explain import words
 from lumitui.app.follow.results.summary import summarize
 from lumitui.app.follow.results.throughput import WIRE
-from lumitui.app.history.metrics.points import MetricPoint
-from lumitui.app.history.metrics.speeds import WARM_UP_STEPS, speeds_of
+from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, speeds_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.script_args import (
     argument_value,

@@ -22,8 +22,7 @@ from lumitui.app.tui.widgets.styled import fit, labelled, plain
 
 if TYPE_CHECKING:
     from lumitui.app.follow.results.log_patterns import LogFigures
-    from lumitui.app.follow.results.metric_series import Series
-    from lumitui.app.follow.results.run_figures import Figures
+    from lumitui.app.follow.results.run_figures import Figures, Series
 
 SPARKLINE = 24
 """Columns of a curve beside its words, on a screen of 80."""

@@ -12,7 +12,7 @@ from lumitui.app.explain import timeline
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
-from lumitui.app.history.metrics.points import MetricPoint, parse_line
+from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site import walltime
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on

@@ -3,9 +3,9 @@
 import pytest
 
 from lumitui.app.follow.results.summary import summarize
+from lumitui.app.history import metric_points
 from lumitui.app.history.history import History
-from lumitui.app.history.metrics import points as metric_points
-from lumitui.app.history.metrics.points import MetricPoint, parse_line
+from lumitui.app.history.metric_points import MetricPoint, parse_line
 from lumitui.remote.site.errors import LumiError
 from tests.support.jobs.made_runs import a_run
 

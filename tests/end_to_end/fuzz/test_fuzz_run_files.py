@@ -12,7 +12,7 @@ from rich.console import Console
 from lumitui.app.follow.results.run_figures import figures_of
 from lumitui.app.follow.results.summary import curve, summarize
 from lumitui.app.history.history import History
-from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.rows import run_record
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import Ending

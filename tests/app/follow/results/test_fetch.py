@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.endings import send

@@ -1,8 +1,8 @@
 """Every number of metrics.jsonl over its steps."""
 
 from lumitui.app.explain import run_facts
-from lumitui.app.follow.results.metric_series import MOST_SERIES, series_of
-from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.follow.results.run_figures import MOST_SERIES, series_of
+from lumitui.app.history.metric_points import parse_line
 
 LINES = (
     b'{"event": "start", "world_size": 8}',

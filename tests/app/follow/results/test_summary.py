@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain import run_facts
 from lumitui.app.follow.results.summary import Curve, Summary, curve, summarize, thinned
-from lumitui.app.history.metrics.points import MetricPoint, parse_line
+from lumitui.app.history.metric_points import MetricPoint, parse_line
 
 
 def points(*lines: dict[str, object]) -> list[MetricPoint]:

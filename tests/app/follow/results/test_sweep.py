@@ -8,7 +8,7 @@ import pytest
 
 from lumitui.app.follow.results.sweep import Pace, Sweep, pace_of, sweep
 from lumitui.app.history.listing.series_runs import Member, Series
-from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run

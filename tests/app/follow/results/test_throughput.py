@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.follow.results.metric_series import series_of
+from lumitui.app.follow.results.run_figures import series_of
 from lumitui.app.follow.results.summary import summarize
 from lumitui.app.follow.results.throughput import Throughput
-from lumitui.app.history.metrics.points import MetricPoint, parse_line
+from lumitui.app.history.metric_points import MetricPoint, parse_line
 
 START = {
     "event": "start", "world_size": 2, "global_batch": 64,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.follow.sites.backoff import DAY, Backoff
+from lumitui.app.follow.refresh import DAY, Backoff
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 

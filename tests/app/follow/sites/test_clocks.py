@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.sites.clocks import clock_words
+from lumitui.app.follow.poll import clock_words
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 

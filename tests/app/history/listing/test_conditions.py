@@ -128,7 +128,6 @@ def test_a_filter_finds_what_a_look_at_each_run_finds(filled: History, terms: li
     entries = filled.finder.entries(Listing(wanted, now=NOW), 1000, None)
     assert [entry.id for entry in entries] == [run.id for run in expected]
     if not any(word in term.text for term in terms for word in ("since", "until", "age")):
-        assert filled.finder.count(wanted) == len(expected)
         assert filled.finder.count_states(wanted) == Counter(run.state for run in expected)
 
 
@@ -188,7 +187,7 @@ def test_another_file_at_the_path_has_other_sizes(tmp_path: Path) -> None:
     wide = a_run("wide", layout=replace(RUNS[0].layout, nodes=512))
     history.adopt([a_run("small"), wide])
     wanted = Filter(terms=parse("nodes:512"))
-    assert history.finder.count(wanted) == 1
+    assert sum(history.finder.count_states(wanted).values()) == 1
     before = history.finder.version()
     assert history.finder.version() == before
     history.update("wide", note="x")
@@ -196,6 +195,6 @@ def test_another_file_at_the_path_has_other_sizes(tmp_path: Path) -> None:
     for file in tmp_path.glob("history.db*"):
         file.unlink()
     history.adopt([wide, a_run("small")])
-    assert history.finder.count(wanted) == 1
+    assert sum(history.finder.count_states(wanted).values()) == 1
     assert history.finder.count_states() == {State.SENDING: 2}
     history.close()

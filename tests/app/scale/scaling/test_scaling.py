@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.output import as_data
-from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.drawing import drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.metrics.points import parse_line
+from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, training_of

@@ -1,4 +1,4 @@
-"""The points of each run's metrics.jsonl: read from its lines, and kept as they arrive."""
+"""The points of each run's metrics.jsonl: read from its lines, kept, and the speed in them."""
 
 import json
 import math
@@ -13,6 +13,8 @@ MOST_POINTS = 20_000
 """Points of one run that are kept, some 3 MB. Of more, every second step is dropped."""
 _WHOLE_ENDS = 1000
 """Points at either end that are never dropped: a look at the newest ones shows each."""
+WARM_UP_STEPS = 5
+"""Steps of each attempt that say nothing about speed: kernels are compiled, caches fill."""
 _LINE_BYTES = 65536
 _LONGEST_TEXT = 2000
 
@@ -94,6 +96,36 @@ def slowest_save(points: Iterable[MetricPoint]) -> float | None:
     """Return the seconds of the slowest save among the points; None where none was measured."""
     took = [point.extra.get("save_s") for point in points if point.event == "checkpoint"]
     return max((float(one) for one in took if isinstance(one, int | float)), default=None)
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """The samples a second of a run's steps that say how fast it trains."""
+
+    values: tuple[float, ...]
+    warm: bool
+    """Whether they are from after the warm-up; False: the run is too short to have others."""
+
+
+def speeds_of(points: Iterable[MetricPoint]) -> Speeds:
+    """Return the speeds of the last world size, after each attempt's warm-up.
+
+    A run resumed on more nodes is not averaged with its beginning.
+    """
+    attempts: list[list[float]] = [[]]
+    world_size = None
+    for point in points:
+        if point.event == "start":
+            if point.world_size is not None and point.world_size != world_size:
+                attempts = []
+            attempts.append([])
+        world_size = point.world_size if point.world_size is not None else world_size
+        counted = point.event == "step" and point.step is not None
+        if counted and point.samples_per_s is not None and point.samples_per_s > 0:
+            attempts[-1].append(point.samples_per_s)
+    warm = [speed for attempt in attempts for speed in attempt[WARM_UP_STEPS:]]
+    # A run that is too short to warm up: its own speed is better than none.
+    return Speeds(tuple(warm or (speed for each in attempts for speed in each)), bool(warm))
 
 
 class RunMetrics:

@@ -1,1 +1,0 @@
-"""The numbers of a training, as the history keeps them."""
