@@ -36,7 +36,8 @@ _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
 class History:
     """The runs, their metrics and the last snapshot of each project's folder on a site.
 
-    The command line and the TUI share the file, in several processes and threads.
+    The command line and the TUI share the file, in several processes and threads. Whatever reads
+    or writes it raises HistoryError where that is not possible.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,9 +88,6 @@ class History:
         """Return a value that is another one once anything was written, by whichever process.
 
         It is cheap: no row is read (sqlite.org/pragma.html#pragma_data_version).
-
-        Raises:
-            HistoryError: the file cannot be read.
         """
         return self._file.version()
 
@@ -106,9 +104,6 @@ class History:
         """Write those of `runs` that are not known and return them; known ones stay unchanged.
 
         Of a known run only the texts that the disk has lost are written; it is returned too.
-
-        Raises:
-            HistoryError: it could not be written.
         """
         written = []
         with self._file.transaction() as db:
@@ -236,7 +231,7 @@ class History:
         `price` are read, the others are empty here; `get` has them.
         """
         place = (after.created, after.id) if after else None
-        return self.finder.page(limit, place, Filter(site, state, text))
+        return list(self.finder.every(limit, Filter(site, state, text), place=place))
 
     def every(self, limit: int, wanted: Filter, order: Order = NEWEST) -> Iterator[Run]:
         """Yield the runs that pass, sorted, as `page` returns them, at most `limit`.
@@ -277,9 +272,6 @@ class History:
         """Return where the file is, its size and schema; with `check`, what is wrong with it.
 
         A check reads all of the file.
-
-        Raises:
-            HistoryError: it cannot be read.
         """
         return self._file.facts(check=check)
 

@@ -62,7 +62,10 @@ class FileFacts:
 
 
 class Database:
-    """One SQLite file that processes and threads share."""
+    """One SQLite file that processes and threads share.
+
+    What reads or writes it raises HistoryError where that is not possible.
+    """
 
     def __init__(self, path: Path, warnings: PendingWarnings) -> None:
         """Open the file, making folder (0700) and file (0600) when missing.
@@ -89,11 +92,7 @@ class Database:
             self._db.close()
 
     def rows(self, query: str, values: Sequence[str | float] = ()) -> list[sqlite3.Row]:
-        """Return the rows of `query`; a value that is not UTF-8 matches no row.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return the rows of `query`; a value that is not UTF-8 matches no row."""
         sought = [
             # A word of the command line may have bytes that are not UTF-8; SQLite refuses those.
             value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
@@ -103,11 +102,7 @@ class Database:
         return self.read(lambda db: db.execute(query, sought).fetchall())
 
     def read(self, action: Callable[[sqlite3.Connection], Done]) -> Done:
-        """Return what `action` reads of the file.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return what `action` reads of the file."""
 
         def once() -> Done:
             with self._lock:
@@ -127,9 +122,6 @@ class Database:
 
         The one is for other connections' writes (sqlite.org/pragma.html#pragma_data_version), the
         other for this one's. It reads no page.
-
-        Raises:
-            HistoryError: the file cannot be read.
         """
         return self.read(
             lambda db: (
@@ -141,11 +133,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock; at the end all that was done inside is on the disk, or nothing.
-
-        Raises:
-            HistoryError: the file cannot be written.
-        """
+        """Hold the write lock; at the end all that was done inside is on the disk, or nothing."""
         try:
             db = self._retried(self._begin)
             try:
@@ -163,11 +151,7 @@ class Database:
             raise self._fault(error) from error
 
     def facts(self, *, check: bool) -> FileFacts:
-        """Return what is known of the file; for a `check` all of it is read.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return what is known of the file; for a `check` all of it is read."""
         sizes = (size(self.path), size(Path(f"{self.path}-wal")))
         schema = int(self.rows("PRAGMA user_version")[0][0])
         if not check:

@@ -168,22 +168,23 @@ def _term(text: str, begin: int, end: int) -> Term:
         )
     rest, negated = _turned(typed)
     match = _KEY.match(rest)
-    read = _KEYS.get(match[1].casefold()) if match else None
-    if match is None or (read is None and match[2] == "="):
+    known = _KEYS.get(match[1].casefold()) if match else None
+    if match is None or (known is None and match[2] == "="):
         return Term(typed, negated, _bare(rest, begin, end))
     key, sign = match[1], match[2]
-    if read is None:
+    if known is None:
         raise FilterError(
             *_no_filter(key, sign),
             begin,
             begin + len(typed) - len(rest) + match.end(),
         )
+    read, example = known
     # `nodes>=4` is `nodes:>=4`, and `state=failed` is `state:failed`.
     value = rest[match.end() if sign in ":=" else match.end(1) :]
     value, turned = _turned(value)
     values = tuple(part for part in value.replace('"', "").split(",") if part.strip())
     if not values:
-        raise FilterError(f"{key}: needs a value.", f"Type one such as {_SHOWN[key.casefold()]}.",
+        raise FilterError(f"{key}: needs a value.", f"Type one such as {example}.",
                           begin, end)  # fmt: skip
     try:
         return Term(typed, negated != turned, read(key.casefold(), values))
@@ -293,33 +294,20 @@ def _tags(key: str, values: tuple[str, ...]) -> Test:
     return Tag(tuple(value.strip().removeprefix("#") for value in values))
 
 
-_KEYS: dict[str, Callable[[str, tuple[str, ...]], Test]] = {
-    "state": _states,
-    "site": lambda key, values: Sites(values),
-    "nodes": _size,
-    "gpus": _size,
-    "since": _made,
-    "until": _made,
-    "age": _age,
-    "tag": _tags,
-    "name": In,
-    "job": In,
-    "note": In,
+_KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
+    "state": (_states, "state:failed"),
+    "site": (lambda key, values: Sites(values), "site:lumi"),
+    "nodes": (_size, "nodes>=4"),
+    "gpus": (_size, "gpus:8-64"),
+    "since": (_made, "since:2d"),
+    "until": (_made, "until:2026-11-20"),
+    "age": (_age, "age<2d"),
+    "tag": (_tags, "tag:best"),
+    "name": (In, "name:vit"),
+    "job": (In, "job:8123"),
+    "note": (In, "note:baseline"),
 }
-_SHOWN = {
-    "state": "state:failed",
-    "site": "site:lumi",
-    "nodes": "nodes>=4",
-    "gpus": "gpus:8-64",
-    "since": "since:2d",
-    "until": "until:2026-11-20",
-    "age": "age<2d",
-    "tag": "tag:best",
-    "name": "name:vit",
-    "job": "job:8123",
-    "note": "note:baseline",
-}
-"""An example of each key."""
+"""What reads the values of each key, and an example."""
 EXAMPLES = " ".join(
     ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "!vit", "#best")
 )

@@ -92,14 +92,11 @@ class RunFinder:
         """Return something that is another one as soon as anything in the file has changed."""
         return self._file.version()
 
-    def page(self, limit: int, after: Place | None, wanted: Filter) -> list[Run]:
-        """Return at most `limit` runs that follow `after` in the list, newest first."""
-        rows = self._rows(_selected(()), Listing(wanted), limit, after)
-        return [run for row in rows if (run := self._run(row, late=True))]
-
-    def every(self, limit: int, wanted: Filter, order: Order = NEWEST) -> Iterator[Run]:
-        """Yield runs in `order`, at most `limit`; few of them are in memory at once."""
-        listing, place = Listing(wanted, order, time.time()), None
+    def every(
+        self, limit: int, wanted: Filter, order: Order = NEWEST, place: Place | None = None
+    ) -> Iterator[Run]:
+        """Yield at most `limit` runs after `place` in `order`; few are in memory at once."""
+        listing = Listing(wanted, order, time.time())
         while limit > 0:
             size = min(limit, CHUNK)
             rows = self._rows(_selected(()), listing, size, place)

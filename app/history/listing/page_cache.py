@@ -29,7 +29,10 @@ _KEPT = 1000
 
 
 class RunWindow:
-    """A list of runs, filtered, sorted and as trees, as far as someone has scrolled."""
+    """A list of runs, filtered, sorted and as trees, as far as someone has scrolled.
+
+    What reads raises HistoryError where the file cannot be read.
+    """
 
     def __init__(self, finder: RunFinder) -> None:
         """Show all runs, newest first; nothing is read yet."""
@@ -70,21 +73,13 @@ class RunWindow:
         return going_on if going_on in self._places else newest or self.lines[0].id
 
     def show(self, wanted: Filter = EVERYTHING, order: Order = NEWEST) -> None:
-        """List other runs, or in another order, from the beginning.
-
-        Raises:
-            HistoryError: it cannot be read.
-        """
+        """List other runs, or in another order, from the beginning."""
         self.listing = Listing(wanted, order)
         self._entries, self._version = [], ()
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the list again if the history has changed, and return whether it has.
-
-        Raises:
-            HistoryError: it cannot be read.
-        """
+        """Read the list again if the history has changed, and return whether it has."""
         version = self._finder.version()
         if version == self._version:
             return False
@@ -99,11 +94,7 @@ class RunWindow:
         return True
 
     def more(self, limit: int = PAGE) -> bool:
-        """Read on where the list was left, at most `limit` runs; return whether there were any.
-
-        Raises:
-            HistoryError: it cannot be read.
-        """
+        """Read on where the list was left, at most `limit` runs; return whether there were any."""
         if self.complete or not self._entries:
             return False
         entries = self._finder.entries(self.listing, limit, self._entries[-1].place)
@@ -115,20 +106,12 @@ class RunWindow:
         return bool(entries)
 
     def whole(self) -> None:
-        """Read the list to its end.
-
-        Raises:
-            HistoryError: it cannot be read.
-        """
+        """Read the list to its end."""
         while self.more(limit=max(PAGE, self.total)):
             pass
 
     def read(self, begin: int, end: int) -> bool:
-        """Read what the runs of these lines say, where it is missing; return whether it was.
-
-        Raises:
-            HistoryError: it cannot be read.
-        """
+        """Read what the runs of these lines say, where it is missing; return whether it was."""
         if all(line.id in self._runs for line in self.lines[max(0, begin) : end]):
             return False
         if len(self._runs) > _KEPT:

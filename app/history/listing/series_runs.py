@@ -42,7 +42,10 @@ class Series:
 
 
 class KnownSeries:
-    """The series of one history."""
+    """The series of one history.
+
+    What reads or writes them raises HistoryError where that is not possible.
+    """
 
     def __init__(self, file: Database) -> None:
         """Read and write them in `file`."""
@@ -72,11 +75,7 @@ class KnownSeries:
             db.execute("INSERT INTO series_runs VALUES (?, ?, ?)", (run_id, series_id, place))
 
     def tried(self, series_id: str, place: int) -> list[str]:
-        """Return the runs that a member became or was about to become, the first one first.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return the runs that a member became or was about to become, the first one first."""
         rows = self._file.rows(
             "SELECT run FROM series_runs WHERE series = ? AND place = ? ORDER BY rowid",
             (series_id, place),
@@ -84,40 +83,24 @@ class KnownSeries:
         return [str(row[0]) for row in rows]
 
     def close(self, series_id: str) -> None:
-        """Offer the rest of a series no more.
-
-        Raises:
-            HistoryError: it could not be written.
-        """
+        """Offer the rest of a series no more."""
         with self._file.transaction() as db:
             db.execute("UPDATE series SET offered = 0 WHERE id = ?", (series_id,))
 
     def offered(self) -> list[Series]:
-        """Return the series that may have members to send, the newest first.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return the series that may have members to send, the newest first."""
         rows = self._file.rows("SELECT id FROM series WHERE offered ORDER BY created DESC, id")
         return [self.get(str(row[0])) for row in rows]
 
     def newest_of(self, source: str) -> Series | None:
-        """Return the newest series of a job file or of a parent; None: it has none.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return the newest series of a job file or of a parent; None: it has none."""
         rows = self._file.rows(
             "SELECT id FROM series WHERE source = ? ORDER BY created DESC, id LIMIT 1", (source,)
         )
         return self.get(str(rows[0][0])) if rows else None
 
     def of_run(self, run_id: str) -> Series | None:
-        """Return the series that a run was sent with; None: it was sent by itself.
-
-        Raises:
-            HistoryError: the file cannot be read.
-        """
+        """Return the series that a run was sent with; None: it was sent by itself."""
         rows = self._file.rows("SELECT series FROM series_runs WHERE run = ?", (run_id,))
         return self.get(str(rows[0][0])) if rows else None
 
