@@ -7,7 +7,6 @@ from lumitui.app.job.settings import version
 
 VERBS = {
     "Jobs": {
-        "init": "jobs.init",
         "new": "jobs.new_verb",
         "import": "jobs.import_verb",
         "preview": "jobs.submit_verbs",
@@ -25,7 +24,6 @@ VERBS = {
         "diff": "runs.one_run",
         "cancel": "runs.one_run",
         "fetch": "runs.one_run",
-        "board": "runs.board_verb",
     },
     "Other sizes": {
         "resubmit": "scale.resubmit_verb",
@@ -38,19 +36,12 @@ VERBS = {
         "bind": "scripts.bind",
     },
     "Sites": {
-        "sites": "sites.site_verbs",
-        "doctor": "sites.doctor",
-        "cluster": "sites.site_verbs",
-        "containers": "sites.environment_verbs",
-        "envs": "sites.environment_verbs",
-        "stage": "sites.site_verbs",
-        "prune": "sites.site_verbs",
+        "site": "sites.site_group",
     },
     "This program": {
         "demo": "interface_verbs",
         "tui": "interface_verbs",
-        "web": "interface_verbs",
-        "schema": "sites.site_verbs",
+        "schema": "interface_verbs",
         "completion": "interface_verbs",
     },
 }

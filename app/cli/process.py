@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
@@ -74,28 +74,45 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs of the help, each group below its title and all in two columns."""
-        every = self.every()
-        width = max(map(len, every))
+        own = self._own()
+        width = max(map(len, own))
         for title, names in self._groups.items():
             with formatter.section(title):
                 limit = formatter.width - width - 6  # the indent and the gap are 4
                 formatter.write_dl(
-                    [(name.ljust(width), every[name].get_short_help_str(limit)) for name in names]
+                    [(name.ljust(width), own[name].get_short_help_str(limit)) for name in names]
                 )
 
     def every(self) -> dict[str, click.Command]:
-        """Return all verbs by name."""
+        """Return all verbs as they are typed, those of a group in its place: `site show`."""
+        found: dict[str, click.Command] = {}
+        for name, verb in self._own().items():
+            if isinstance(verb, Verbs):
+                found |= {f"{name} {below}": one for below, one in verb.every().items()}
+            else:
+                found[name] = verb
+        return found
+
+    def verb_of(self, arguments: Sequence[str]) -> str:
+        """Return the verb of a command line; of one that begins a group, both words."""
+        words = [word for word in arguments if not word.startswith("-")][:2]
+        verb = self.get_command(None, words[0]) if len(words) > 1 else None
+        if isinstance(verb, Verbs) and words[1] in verb._modules:
+            return " ".join(words)
+        return words[0] if words else ""
+
+    def _own(self) -> dict[str, click.Command]:
         found = {name: self.get_command(None, name) for name in self._modules}
         return {name: verb for name, verb in found.items() if verb is not None}
 
 
-def run_verb(verbs: click.Group, arguments: list[str]) -> int:
+def run_verb(verbs: Verbs, arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors are printed, never raised."""
     reply = Reply(json="--json" in arguments)
-    reply.verb = next((word for word in arguments if not word.startswith("-")), "")
     error: LumiError | None = None
     code = 0
     try:
+        reply.verb = verbs.verb_of(arguments)
         result = verbs.main(arguments, prog_name="lumitui", standalone_mode=False, obj=reply)
         code = result if isinstance(result, int) else 0
     except LumiError as problem:
@@ -119,7 +136,7 @@ def run_verb(verbs: click.Group, arguments: list[str]) -> int:
     return code if reply.lost is None else _without_stdout(reply.lost, code)
 
 
-def run_process(verbs: click.Group) -> None:
+def run_process(verbs: Verbs) -> None:
     """Run the command line of this process."""
     os.umask(0o077)  # every file is the person's alone: results, locks, those of SQLite
     _open_streams()

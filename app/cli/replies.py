@@ -121,16 +121,8 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """`init`."""
-
-    path: str
-    findings: list[Finding]
-
-
-@dataclass(frozen=True)
 class Described:
-    """`init --host`."""
+    """`site add`."""
 
     path: str
     guessed: list[str]
@@ -138,9 +130,11 @@ class Described:
 
 
 @dataclass(frozen=True)
-class BegunFrom(Begun):
+class Begun:
     """`new`."""
 
+    path: str
+    findings: list[Finding]
     files: list[str]
 
 
@@ -302,7 +296,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Probed:
-    """`doctor --probe`."""
+    """`site check --probe`."""
 
     run: str
     host: str
@@ -314,7 +308,7 @@ class Probed:
 
 @dataclass(frozen=True)
 class Images:
-    """`containers`."""
+    """`site images`."""
 
     at: float
     images: list[Image]
@@ -325,8 +319,7 @@ def _replies() -> dict[str, Any]:
     from lumitui.app.cli.views.diff import Difference
 
     return {
-        "init": Begun | Described,
-        "new": BegunFrom | list[Listing],
+        "new": Begun | list[Listing],
         "import": Adopted,
         "preview": PreviewedGrid | Previewed,
         "fix": Fixed,
@@ -346,13 +339,14 @@ def _replies() -> dict[str, Any]:
         "lint": list[Checked],
         "rules": list[Topic] | Rule,
         "bind": list[RankBinding] | Explained,
-        "sites": list[Site] | Site | list[Remark],
-        "doctor": list[Check] | Probed,
-        "cluster": Answered,
-        "containers": Images,
-        "envs": dict[str, list[Venv]] | dict[str, Removed],
-        "stage": list[Stock] | list[Unstaged],
-        "prune": dict[str, Pruned],
+        "site show": list[Site] | Site,
+        "site add": Described,
+        "site check": list[Check] | Probed | list[Remark],
+        "site live": Answered,
+        "site images": Images,
+        "site venvs": dict[str, list[Venv]] | dict[str, Removed],
+        "site data": list[Stock] | list[Unstaged],
+        "site prune": dict[str, Pruned],
     }
 
 

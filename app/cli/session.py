@@ -206,3 +206,18 @@ def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> N
         f"There is no news from {', '.join(failed)}.",
         "Fix what the warning names. The states shown are from the last poll; the jobs go on.",
     )
+
+
+def refuse_options(why: str, *names: str) -> None:
+    """Raise where one of the options `names` was given, which would have no effect: `why`.
+
+    Raises:
+        InputError: one was; the message names it.
+    """
+    from click.core import ParameterSource
+
+    ctx = click.get_current_context()
+    flags = {param.name: param.opts[0] for param in ctx.command.params}
+    for name in names:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"{flags[name]} {why}.", "Leave out one or the other.")

@@ -1,4 +1,4 @@
-"""`lumitui web`: the address of a server that lives until Ctrl-C."""
+"""`lumitui tui --web`: the address of a server that lives until Ctrl-C."""
 
 import asyncio
 import sys

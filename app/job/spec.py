@@ -53,7 +53,7 @@ class JobSpec(Part):
     """The job's name in the queue and in the list of runs, one line of at most 100 characters:
     `name: resnet50`."""
     site: Line
-    """Where the job runs, by the name of a profile (`lumitui sites` lists them): `site:
+    """Where the job runs, by the name of a profile (`lumitui site show` lists them): `site:
     laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
     """The project that pays: `account: project_462000000`. Left out: none, where the site needs

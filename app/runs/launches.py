@@ -65,8 +65,9 @@ class Launches(Core):
         from lumitui.app.job.spec import read_job
 
         if isinstance(job, Path | str):
+            spec = read_job(Path(job))  # first: of a link to itself, `resolve` makes an odd error
             job_file = Path(job).resolve()
-            folder, job = folder or job_file.parent, read_job(Path(job))
+            return self.drafts.previews(spec, folder or job_file.parent, job_file)
         return self.drafts.previews(job, folder or Path.cwd(), job_file)
 
     @cached_property

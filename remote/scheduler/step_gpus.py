@@ -92,7 +92,7 @@ def _unread(text: str) -> RefusedError:
     said = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
     return RefusedError(
         f"The GPUs cannot be read: {said}.",
-        "The command is `gpu_readings:` in the site's profile; `lumitui sites NAME` shows it.",
+        "The command is `gpu_readings:` in the site's profile; `lumitui site show NAME` shows it.",
     )
 
 

@@ -31,7 +31,7 @@ class Container(Facts):
     """A regular expression that matches the path of every image of this generation and of no
     other; None: the names do not show the generation."""
     listing: ImageListing | None = None
-    """How `lumitui containers` finds the generation's images; None: only `image` is shown."""
+    """How `lumitui site images` finds the generation's images; None: only `image` is shown."""
     variants: tuple[ImageVariant, ...] = ()
     """Images that need other options; the first match counts."""
     call: tuple[str, ...]

@@ -255,13 +255,13 @@ class Site(Facts):
     """The date until which files can be read there once it is retired."""
     rules: tuple[SiteRule, ...] = ()
     commands: dict[str, str] = Field(default={})
-    """What to type there: `balance`, `quota`, `shell` …; shown by `lumitui sites NAME`."""
+    """What to type there: `balance`, `quota`, `shell` …; shown by `lumitui site show NAME`."""
     quota: Quota | None = None
     """How the site's own command lists used and allowed bytes and files; None: nobody knows."""
     budget: Budget | None = None
     """How the budget is read from what `commands: balance:` prints; None: it is only shown."""
     notes: tuple[str, ...] = ()
-    """What else a person should know; shown by `lumitui sites NAME`."""
+    """What else a person should know; shown by `lumitui site show NAME`."""
     unverified: tuple[str, ...] = ()
     """Keys of this profile that nobody has checked on the site."""
 

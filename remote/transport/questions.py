@@ -153,4 +153,4 @@ def _fault(asked: Question[object], status: str, said: str) -> str:
     missing = f"The site has no command `{found[1] if found else asked.command.split()[0]}`."
     if asked.key:
         return f"{missing} Name the right one in its profile (`{asked.key}`)."
-    return f"{missing} Ask `lumitui doctor` whether Slurm can be used there."
+    return f"{missing} Ask `lumitui site check` whether Slurm can be used there."

@@ -127,8 +127,8 @@ def planted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         during = files_with_it(cluster.root / "state", cluster.root / "log", cluster.root / "spool")
         cluster.login(f"umask 077; touch {run.folder}/go")
         verbs = (["logs", "-f"], ["status"], ["show"], ["fetch"], ["show", "--json"], ["history"])
-        for verb in (*verbs, ["preview"], ["doctor"]):
-            last = {"status": [], "history": [], "doctor": ["mine"]}
+        for verb in (*verbs, ["preview"], ["site", "check"]):
+            last = {"status": [], "history": [], "site": ["mine"]}
             own = [str(folder / "work" / "job.yaml")] if verb[0] == "preview" else ["last"]
             done = lumitui(home, *verb, *last.get(verb[0], own))
             told += [done.stdout, done.stderr]
@@ -244,7 +244,9 @@ def test_a_passphrase_is_nowhere_when_it_has_opened_the_key(home: Home, tmp_path
         hosts = f"{{login: site, ssh_config: {server.config}, fingerprints: {prints}}}"
         profile = f"extends: lumi\nname: behind\nhosts: {hosts}\n"
         (home.config / "sites" / "behind.yaml").write_text(profile)
-        code, text = on_terminal(home, ["doctor", "behind"], f"{PASSPHRASE}\n", "Passphrase of")
+        code, text = on_terminal(
+            home, ["site", "check", "behind"], f"{PASSPHRASE}\n", "Passphrase of"
+        )
     finally:
         watcher.over.set()
         thread.join()

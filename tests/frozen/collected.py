@@ -115,7 +115,7 @@ def helps(folder: Path, every: int) -> Iterator[Entry]:
 
 def schemas(folder: Path, every: int) -> Iterator[Entry]:
     """Yield the schemas that `lumitui schema` prints."""
-    kinds = [["job"], ["site"], *(["--reply", verb] for verb in REPLIES)]
+    kinds = [["job"], ["site"], *(["--reply", *verb.split()] for verb in REPLIES)]
     for words in kinds[::every]:
         text = _printed("schema", *words)
         yield entry(" ".join(words), text, " ".join(json.loads(text).get("properties", {})))
@@ -131,8 +131,8 @@ def replies(folder: Path, every: int) -> Iterator[Entry]:
         reading = [
             ["history"],
             ["history", "state:failed"],
-            ["sites"],
-            ["sites", "lumi"],
+            ["site", "show"],
+            ["site", "show", "lumi"],
             ["rules"],
         ]
         reading += [["bind", "lumi"], ["new", "--list"], ["grid", chosen], ["scaling", chosen]]

@@ -76,7 +76,7 @@ def test_it_runs_from_a_folder_with_its_own_app_and_remote(wheel: Path, tmp_path
     env = {**os.environ, "PYTHONPATH": ".", "LUMITUI_DATA_DIR": str(tmp_path / "data")}
     code = "import lumitui.app.cli.main as cli; print(cli.__file__); cli.main()"
     made = ["new", "--site", "lumi", "--example", "horovod", "--output", str(tmp_path / "job.yaml")]
-    for words in (["--version"], ["bind", "lumi"], ["sites", "--json"], ["history"], made):
+    for words in (["--version"], ["bind", "lumi"], ["site", "show", "--json"], ["history"], made):
         result = subprocess.run(
             [environment / "bin" / "python", "-c", code, *words],
             cwd=hostile, env=env, capture_output=True, text=True, timeout=60,

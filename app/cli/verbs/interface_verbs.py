@@ -1,5 +1,6 @@
 """The verbs that start something larger: the demo, the terminal interface, the browser's."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli import output
-from lumitui.app.cli.session import GivenPath, core, open_tui, port_option
+from lumitui.app.cli.session import GivenPath, core, open_tui, port_option, refuse_options
+from lumitui.remote.site.errors import InputError
 
 
 @click.command()
@@ -33,23 +35,52 @@ def demo(target: Path) -> int:
 
 @click.command()
 @click.argument("job", required=False, type=GivenPath())
-def tui(job: Path | None) -> int:
-    """Open the terminal interface, with a job file if you give one."""
-    return open_tui(job)
-
-
-@click.command()
-@click.argument("job", required=False, type=GivenPath())
+@click.option("--web", is_flag=True, help="In a browser on this machine.")
 @port_option
-def web(job: Path | None, port: int) -> None:
-    """Show the terminal interface in a browser on this machine.
+def tui(job: Path | None, web: bool, port: int) -> int:
+    """Open the terminal interface, with a job file if you give one.
 
-    It prints the address to open, which has a token. Keep it to yourself: others could act as
-    you with it. The tabs share one connection to each site. Ctrl-C ends it.
+    With --web it prints the address to open, which has a token. Keep it to yourself: others could
+    act as you with it. The tabs share one connection to each site. Ctrl-C ends it.
     """
+    if not web:
+        refuse_options("needs --web", "port")
+        return open_tui(job)
     from lumitui.app.cli.web import serve_web
 
     serve_web(job, port)
+    return 0
+
+
+def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
+    return [kind for kind in ("job", "site") if kind.startswith(text)]
+
+
+@click.command()
+@click.argument("what", metavar="[job|site|VERB]", nargs=-1, shell_complete=_kinds)
+@click.option("--reply", is_flag=True, help="Instead: of what VERB prints with --json.")
+def schema(what: tuple[str, ...], reply: bool) -> None:
+    """Print the JSON Schema of job files, or of site profiles.
+
+    Your editor can use it to complete and check these files.
+    """
+    from lumitui.app.job.json_schema import described_schema
+    from lumitui.app.job.spec import JobSpec
+    from lumitui.remote.site.profile import Site
+
+    name = " ".join(what)
+    if reply:
+        from lumitui.app.cli.replies import REPLIES, reply_schema
+
+        if name not in REPLIES:
+            raise InputError(
+                f"{name or 'No verb'} has no --json.", f"Name one of {', '.join(sorted(REPLIES))}."
+            )
+        output.put(json.dumps(reply_schema(name), indent=1))
+        return
+    if name not in ("", "job", "site"):
+        raise InputError(f"There is no schema of {name!r}.", "Name `job` or `site`.")
+    output.put(json.dumps(described_schema(Site if name == "site" else JobSpec), indent=1))
 
 
 @click.command()

@@ -78,7 +78,7 @@ class Stocks:
             if word not in known:
                 raise InputError(
                     f"Nothing on {site_name} is staged as {word}.",
-                    f"`lumitui stage {site_name}` lists names and ids.",
+                    f"`lumitui site data {site_name}` lists names and ids.",
                 )
         done = []
         for each in stocks:

@@ -1,10 +1,13 @@
 """Writes a new job file and what belongs beside it."""
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from lumitui.remote.site.errors import InputError, LumiError
+
+_NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
 def refuse_there(folder: Path, files: tuple[tuple[str, str], ...]) -> None:
@@ -45,7 +48,7 @@ def write_new(path: Path, text: str) -> None:
     """Write `text` to a new file (0600; a program 0700); never overwrite one.
 
     Raises:
-        InputError: the file exists, or its folder does not.
+        InputError: the file exists, its folder does not, or the path leads nowhere.
         LumiError: it cannot be written.
     """
     mode = 0o700 if text.startswith("#!") else 0o600
@@ -58,4 +61,7 @@ def write_new(path: Path, text: str) -> None:
     except FileNotFoundError as error:
         raise InputError(f"There is no folder {path.parent}.", "Make it first.") from error
     except OSError as error:
+        if error.errno in _NO_PATH:
+            message = f"{path} cannot be written: {error.strerror}."
+            raise InputError(message, "Name another with --output.") from error
         raise LumiError(f"Writing {path}: {error.strerror}.", "Check the disk.") from error

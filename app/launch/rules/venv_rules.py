@@ -105,7 +105,7 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"`venv:` asks for {', '.join(lines)}: what an index has in place of {has} own is not "
             f"built for {place.site.title}'s GPUs and network.",
             f"Leave {', '.join(map(package_of, lines))} out, or choose another image: "
-            f"`lumitui containers {place.site.name}`.",
+            f"`lumitui site images {place.site.name}`.",
             "the site's profile, venv.keeps",
             field="venv",
         )

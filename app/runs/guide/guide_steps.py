@@ -93,7 +93,7 @@ def has_account(progress: Progress, site: Site | None) -> bool:
 
 def _about(site: Site | None) -> str:
     if site is None:
-        return "Choose a cluster. One that is not listed needs a profile: `lumitui sites` says how."
+        return "Choose a cluster. Another one needs a profile: `lumitui site add` writes it."
     return f"{site.title}, at {site.hosts.login}."
 
 

@@ -57,7 +57,7 @@ def _refused(words: str) -> Iterator[Finding]:
         return
     yield finding(
         "cluster-refused", f"sbatch refuses the script: {words}.",
-        "Change what it names; `lumitui sites SITE` shows what the partitions allow.",
+        "Change what it names; `lumitui site show SITE` shows what the partitions allow.",
     )  # fmt: skip
 
 

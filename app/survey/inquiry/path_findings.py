@@ -28,7 +28,7 @@ def _path(place: Place, state: PathState) -> Iterator[Finding]:
     if place.role == "image":
         if not there:
             yield finding("cluster-image", f"The image {place.path} is not there{_link(state)}.",
-                           "Name one that `lumitui containers SITE` lists.", place.at)  # fmt: skip
+                           "Name one that `lumitui site images SITE` lists.", place.at)  # fmt: skip
         elif not state.readable:
             yield finding("cluster-image", f"You may not read the image {place.path}.",
                            "Ask its owner, or name another one.", place.at)  # fmt: skip
@@ -41,7 +41,7 @@ def _path(place: Place, state: PathState) -> Iterator[Finding]:
         yield finding(
             "cluster-path", f"{place.path} is not there{_link(state)}; the nearest folder that is, "
             f"{state.above}, is not yours to write to.",
-            "Check the path; `lumitui stage` puts data there.", place.at,
+            "Check the path; `lumitui site data` puts data there.", place.at,
             "error" if place.role == "config" else None)  # fmt: skip
     elif place.role == "output" and (state.kind != "folder" or not state.writable):
         what = "is not there" if not there else "cannot be written to"

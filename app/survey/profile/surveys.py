@@ -176,7 +176,8 @@ class Surveys:
         """
         if run.name != NAME:
             raise InputError(
-                f"{run.id} is no job of `lumitui doctor --probe`.", f"Name a run called {NAME}-…."
+                f"{run.id} is no job of `lumitui site check --probe`.",
+                f"Name a run called {NAME}-….",
             )
         script = f"cat {quote(run.folder)}/{LOOKS}/rank-* | head -c {_MOST_REPORT}"
         result = self._transport(run).run(script)

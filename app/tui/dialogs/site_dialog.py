@@ -17,7 +17,7 @@ from lumitui.remote.site.profile import Site
 
 
 class SitePageDialog(ModalScreen[None]):
-    """What the profile of a site says, as `lumitui sites NAME` prints it."""
+    """What the profile of a site says, as `lumitui site show NAME` prints it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,p,q,enter", "close", "Close", id="site.close", tooltip="Close the page"),

@@ -111,7 +111,7 @@ class SitesScreen(FullScreen):
         line = Text(no_wrap=True, overflow="ellipsis").append(row.name, "bold")
         site = self._known[row.name]
         if site is None:
-            hint = f"  run `lumitui sites {row.name}`: its profile cannot be read"
+            hint = f"  run `lumitui site show {row.name}`: its profile cannot be read"
             return line.append(hint, "yellow")
         if site.retired and _is_closed(site):
             instead = f"; {site.replaced_by} takes its place" if site.replaced_by else ""

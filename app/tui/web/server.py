@@ -53,7 +53,7 @@ PAGE = """<!DOCTYPE html>
 <div id="terminal" class="textual-terminal" data-session-websocket-url="ws://{host}/ws"
  data-font-size="16"></div>
 <p id="closed">This tab's lumitui has ended. Reload the page to go on.</p>
-<p id="stranger">Open the address that `lumitui web` printed last: each address works once.</p>
+<p id="stranger">Open the address that `lumitui tui --web` printed last: each works once.</p>
 </body>
 </html>
 """

@@ -1,1 +1,1 @@
-"""A site's profile checked against the live cluster: `lumitui doctor`."""
+"""A site's profile checked against the live cluster: `lumitui site check`."""

@@ -1,4 +1,4 @@
-"""The two requests of `lumitui doctor`: each question with the checks of its answer, in order."""
+"""The two requests of `lumitui site check`: each question with the checks of its answer."""
 
 import re
 import secrets

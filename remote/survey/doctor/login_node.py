@@ -81,5 +81,6 @@ def work_root(text: str, root: str) -> Check:
         do = "Check the account and your quota, or set `work_root` in your own profile."
         return Check("work root", "failed", f"{place} cannot be written{free}", root, do)
     if kib is not None and kib < 2**20:
-        return Check("work root", "warning", f"{place}{free}", root, "Make room: `lumitui prune`.")
+        do = "Make room: `lumitui site prune`."
+        return Check("work root", "warning", f"{place}{free}", root, do)
     return Check("work root", "ok", f"{place} is writable{free}")

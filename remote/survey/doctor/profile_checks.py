@@ -123,7 +123,7 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
             ("node", "gpu_cores"),
             (
                 "missing, so that no rank is bound and nothing is proved; "
-                f"`lumitui doctor {site.name} --probe` measures them"
+                f"`lumitui site check {site.name} --probe` measures them"
             ),
         )
         return

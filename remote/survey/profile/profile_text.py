@@ -27,7 +27,7 @@ def text_of(proposal: Proposal, host: str, today: date) -> str:
             level = below
         level[line.place[-1]] = line
     head = [
-        f"A profile that `lumitui init --site {proposal.name} --host {host}` wrote on {today}.",
+        f"A profile that `lumitui site add {proposal.name} --host {host}` wrote on {today}.",
         "`source:` says where a value comes from. `guess:` is what nobody said: each of these keys"
         " is listed under `unverified` at the end. `missing:` is what a person must look up.",
         *(f"Left out: {_shown(one)}." for one in proposal.left_out[:20]),

@@ -14,7 +14,7 @@ from lumitui.remote.survey.profile.shape_choice import Choice, Queue
 from lumitui.remote.survey.slurm_records import Qos
 
 UNMEASURED = (
-    "nobody has measured which cores are nearest to each GPU; `lumitui doctor {} --probe` does"
+    "nobody has measured which cores are nearest to each GPU; `lumitui site check {} --probe` does"
 )
 _ENDLESS = 365 * 86_400
 """What stands for no time limit."""
@@ -138,7 +138,7 @@ def _node(name: str, cluster: Cluster, choice: Choice) -> Iterator[Entry | Missi
     else:
         yield Entry(("node", "gpu_memory_gib"), 16, "Slurm does not say it", guess=True)
     yield Entry(("node", "no_gpu_cores"), UNMEASURED.format(name))
-    yield Missing(("node", "gpu_cores"), f"`lumitui doctor {name} --probe` measures them")
+    yield Missing(("node", "gpu_cores"), f"`lumitui site check {name} --probe` measures them")
 
 
 def sample_of(cluster: Cluster, choice: Choice) -> dict[str, str]:
@@ -255,12 +255,12 @@ def _rest(cluster: Cluster, choice: Choice) -> Iterator[Entry | Missing]:
     amd = bool(kind and kind.maker == "amd")
     if amd:
         yield Entry(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "AMD's runtime")
-    yield Entry(("node_folder",), "/tmp", "`doctor --probe` looks at the nodes", guess=True)
+    yield Entry(("node_folder",), "/tmp", "`site check --probe` looks at the nodes", guess=True)
     yield Entry(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield Entry(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
     yield Entry(
-        ("internet_on_compute_nodes",), False, "nobody said; `doctor --probe` tries", guess=True
+        ("internet_on_compute_nodes",), False, "nobody said; `site check --probe` tries", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
     yield Entry(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")

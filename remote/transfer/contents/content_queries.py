@@ -71,8 +71,8 @@ def check(result: Result, name: str, folder: str, site: str) -> None:
     if result.code:
         raise RefusedError(
             f"The site could not store {name} in {folder}: {reason(result)}.",
-            f"Check quota and permissions there; `lumitui stage {site} --prune` removes what no "
-            "run uses. Then send again.",
+            f"Check quota and permissions there; `lumitui site data {site} --prune` removes what "
+            "no run uses. Then send again.",
         )
 
 

@@ -104,7 +104,7 @@ def find_images(transport: Transport, site: Site, known: Collection[str]) -> lis
     if result.code:
         raise RefusedError(
             f"The images could not be listed: {last_words(result.err, default='no reason given')}.",
-            "Check with `lumitui doctor` that a login shell works there.",
+            "Check with `lumitui site check` that a login shell works there.",
         )
     images: dict[str, Image] = {}
     answers: dict[str, Contents] = {}

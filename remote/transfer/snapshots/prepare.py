@@ -101,8 +101,8 @@ def prepare(transport: Transport, plan: Plan) -> bool:
         words = last_words(result.err, result.out, default=f"exit status {result.code}")
         raise RefusedError(
             f"The run's folder could not be made on the site: {words}.",
-            "Check the disk there: `lumitui doctor` shows space and quota, "
-            "`lumitui prune` removes old code.",
+            "Check the disk there: `lumitui site check` shows space and quota, "
+            "`lumitui site prune` removes old code.",
         )
     return "continues" in result.text.split()
 

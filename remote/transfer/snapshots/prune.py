@@ -98,8 +98,8 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
         if match is None or more is None or size is None:
             raise AnswerUnusable(
                 f"The site does not say what was removed in {folder}; it says: {last_words(line)}.",
-                "`lumitui prune SITE --dry-run` shows what is left. Look at what your login files "
-                "print.",
+                "`lumitui site prune SITE --dry-run` shows what is left. Look at what your login "
+                "files print.",
             )
         if match[1] != "-":
             names.append(match[1].removesuffix(".tar.gz"))

@@ -239,5 +239,5 @@ def answer(result: Result, folder: str) -> str:
         return result.text.strip()
     raise RefusedError(
         f"The site could not store the code in {folder}: {reason(result)}.",
-        "Check quota and permissions there; `lumitui prune` removes old snapshots.",
+        "Check quota and permissions there; `lumitui site prune` removes old snapshots.",
     )

@@ -61,8 +61,8 @@ def test_every_verb_works_at_any_width(
     lines: list[list[str]], here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     codes: dict[str, set[int]] = {}
-    helps = [[verb, "--help"] for verb in VERBS]
-    tables = [["history"], ["sites"], ["show", NAME], ["history", "--help"]]
+    helps = [[*verb.split(), "--help"] for verb in VERBS]
+    tables = [["history"], ["site", "show"], ["show", NAME], ["history", "--help"]]
     for width in (*WIDTHS, *ODD):
         monkeypatch.setenv("COLUMNS", width)
         for path in (tmp_path / "new").glob("*.*"):  # what the verbs wrote at another width

@@ -38,4 +38,6 @@ def test_the_verbs_stand_in_groups_each_once(home: Home) -> None:
         for lines in (part.splitlines() for part in listed.strip().split("\n\n"))
     }
     assert groups["Other sizes"] == ["resubmit", "scaling", "grid"] and len(groups) == 6
-    assert [verb for verbs in groups.values() for verb in verbs] == list(lumitui.every())
+    assert [verb for verbs in groups.values() for verb in verbs] == lumitui.list_commands(
+        click.Context(lumitui)
+    )

@@ -129,7 +129,7 @@ def test_a_link_that_fails_is_two_sentences_and_exit_code_3(
     site: Sshd, here: Here, tmp_path: Path, fail: Callable[[Sshd, Path], None], said: str
 ) -> None:
     fail(site, tmp_path)
-    told(here("doctor", "minilumi"), 3, said)
+    told(here("site", "check", "minilumi"), 3, said)
 
 
 def test_a_crowded_site_is_two_sentences_and_exit_code_3(
@@ -138,18 +138,18 @@ def test_a_crowded_site_is_two_sentences_and_exit_code_3(
     be_site(home, busy)
     monkeypatch.setattr(connection, "_PAUSES", (0.1, 0.1))
     with half_open(busy.port):
-        told(here("doctor", "minilumi"), 3, "Exceeded MaxStartups", "in a minute")
+        told(here("site", "check", "minilumi"), 3, "Exceeded MaxStartups", "in a minute")
 
 
 def test_a_silent_site_is_two_sentences_and_exit_code_3(site: Sshd, here: Here) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         configure(site, f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
-        told(here("doctor", "minilumi"), 3, "nothing came within 1 s")
+        told(here("site", "check", "minilumi"), 3, "nothing came within 1 s")
 
 
 def test_a_site_that_works_is_the_measure(site: Sshd, here: Here) -> None:
     """Without a failure the same verb comes further: to the site's commands, which are missing."""
-    done = here("doctor", "minilumi")
+    done = here("site", "check", "minilumi")
     assert done.returncode == 1 and "connection" in done.stdout, done.stderr
 
 
@@ -160,7 +160,7 @@ def test_ctrl_c_at_a_question_gives_the_terminal_back(home: Home, tmp_path: Path
         be_site(home, asking.sshd)
         process, screen = pty.fork()
         if process == 0:
-            program = " ".join([*PROGRAM, "doctor", "minilumi"])
+            program = " ".join([*PROGRAM, "site", "check", "minilumi"])
             script = f"trap : INT; {program}; echo rc=$?; stty -a | grep -o ' -*echo '; echo over"
             os.execve("/bin/sh", ["sh", "-c", script], environ(home))
         shown, deadline, next_press = b"", time.monotonic() + 90, 0.0

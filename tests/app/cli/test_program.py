@@ -91,7 +91,7 @@ def test_a_reader_that_leaves_ends_it_quietly(home: Home, here: Here, job: Path)
     # More than a pipe holds (64 KiB), so that the writer meets the closed end.
     (job.parent / "hello.py").write_text("print('line\\n' * 100_000)\n")
     assert here("submit", str(job), "--yes", "--wait").returncode == 0
-    for words in ("logs last --last 500000", "sites lumi", "history --json"):
+    for words in ("logs last --last 500000", "site show lumi", "history --json"):
         command = f"set -o pipefail; {' '.join(PROGRAM)} {words} | head -n 1"
         done = subprocess.run(
             ["bash", "-c", command], capture_output=True, text=True, env=environ(home), timeout=60

@@ -35,7 +35,7 @@ def holds(here: Here, *words: str) -> bool:
     if not done.stdout:
         assert done.returncode, (words, done.stderr)
         return False
-    found, schema = json.loads(done.stdout), reply_schema(words[0])
+    found, schema = json.loads(done.stdout), reply_schema(lumitui.verb_of(words))
     assert list(mistakes(found, schema, schema)) == [], words
     # A rule may quote a call: `SLURMEnvironment(auto_requeue=False)`.
     reprs = re.findall(r'"[A-Z]\w+\(\w+=[^"]*|<\w+ object at|<\w+\.\w+: ', done.stdout)
@@ -46,7 +46,7 @@ def holds(here: Here, *words: str) -> bool:
 def test_every_verb_with_json_has_a_schema(here: Here) -> None:
     assert {name for name, verb in lumitui.every().items() if with_json(verb)} == set(REPLIES)
     for verb in REPLIES:
-        assert json.loads(here("schema", "--reply", verb).stdout) == reply_schema(verb)
+        assert json.loads(here("schema", "--reply", *verb.split()).stdout) == reply_schema(verb)
     assert here("schema", "--reply", "logs").returncode == 2
 
 
@@ -73,23 +73,25 @@ def test_what_each_verb_prints_is_what_its_schema_says(
         ["status"], ["history", "--limit", "5"], ["history", "--check"],
         ["history", "--recover", "laptop"], ["show", "last"],
         ["fetch", run["id"], "--to", str(tmp_path / "got")],
-        ["init", "--site", "laptop", "--trainer", "ddp", "--output", str(tmp_path / "1.yaml")],
+        ["new", "--site", "laptop", "--trainer", "ddp", "--output", str(tmp_path / "1.yaml")],
         ["submit", str(slow), "--yes"], ["cancel", "last", "--yes"],
         ["note", "last", "x", "--tag", "best"],
         ["lint", str(script), "--site", "lumi"], ["lint", str(script), "--format", "json"],
         ["import", str(script), "--site", "lumi", "-o", str(tmp_path / "adopted.yaml")],
         ["export", str(tmp_path / "adopted.yaml"), str(tmp_path / "exported")],
         ["why", "--log", str(script)], ["rules"], ["rules", "cluster-image"],
-        ["sites"], ["sites", "lumi"], ["sites", "--check", str(profile)], ["sites", "nosuch"],
-        ["bind", "lumi"], ["new", "--list"], ["envs", "laptop", "--prune"], ["prune", "laptop"],
-        ["stage", "laptop", "--prune"], ["diff", run["id"], run["id"]],
+        ["site", "show"], ["site", "show", "lumi"], ["site", "show", "nosuch"],
+        ["site", "check", "--file", str(profile)], ["site", "venvs", "laptop", "--prune"],
+        ["site", "prune", "laptop"], ["site", "data", "laptop", "--prune"],
+        ["bind", "lumi"], ["new", "--list"], ["diff", run["id"], run["id"]],
     ]  # fmt: skip
     (tmp_path / "train.py").write_text("")
     for words in lines:
-        if words[0] in REPLIES and "sarif" not in words and holds(here, *words):
-            told.add(words[0])
+        verb = lumitui.verb_of(words)
+        if verb in REPLIES and not {"sarif", "--tensorboard"} & {*words} and holds(here, *words):
+            told.add(verb)
     # The site laptop has no images and measures no training.
-    assert set(REPLIES) - told <= {"containers", "scaling"}
+    assert set(REPLIES) - told <= {"site add", "site images", "scaling"}
 
 
 def test_a_series_is_objects_as_one_run_is(here: Here, job: Path) -> None:
@@ -111,8 +113,8 @@ def test_what_only_a_cluster_prints_is_what_its_schema_says(
     job = write(tmp_path / "job.yaml", CLUSTER)
     assert holds(here, "preview", str(job), "--cluster")
     paid = ["--account", "project_462000001"]
-    for words in (["containers"], ["cluster"], ["doctor"], ["envs", *paid], ["stage", *paid]):
-        assert holds(here, words[0], "minilumi", *words[1:]), words
+    for words in (["images"], ["live"], ["check"], ["venvs", *paid], ["data", *paid]):
+        assert holds(here, "site", words[0], "minilumi", *words[1:]), words
 
 
 def test_an_unknown_type_is_a_mistake_and_not_its_repr() -> None:

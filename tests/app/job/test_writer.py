@@ -30,7 +30,7 @@ def newer(text: str) -> str:
     return MARK.sub("# Written by lumitui 9.9.0", text) + "hovercraft: [eels]\n"
 
 
-@pytest.mark.parametrize("words", ["init --trainer ddp --site laptop", "new --example ddp",
+@pytest.mark.parametrize("words", ["new --trainer ddp --site laptop", "new --example ddp",
                                    "import {script} --site lumi"])  # fmt: skip
 def test_a_job_file_of_a_newer_version(here: Here, tmp_path: Path, words: str) -> None:
     path, script = tmp_path / "job.yaml", tmp_path / "old.sh"

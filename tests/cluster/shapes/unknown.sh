@@ -1,5 +1,5 @@
 # Two nodes of a cluster that no profile describes: nothing has the name that it has elsewhere, and its GPUs are
-# in no order that anybody would guess. Made up. What `lumitui init --host` and `doctor --probe` must find out.
+# in no order that anybody would guess. Made up. What `lumitui site add` and `site check --probe` must find out.
 DEFAULT_ROOT=/tmp/miniunknown DEFAULT_SSH_PORT=2439 DEFAULT_BASE=17000
 CLUSTER=zephyr LOGIN_HOST=porch OTHER_LOGIN_HOST=''
 

@@ -44,8 +44,8 @@ VERBS = {
     "status --json": ("status", "--json"),
     "logs": ("logs", "last"),
     "logs --follow": ("logs", "last", "--follow"),
-    "doctor": ("doctor", "laptop"),
-    "prune": ("prune", "laptop"),
+    "doctor": ("site", "check", "laptop"),
+    "prune": ("site", "prune", "laptop"),
     "cancel": ("cancel", "last", "--yes"),
     "recover": ("history", "--recover", "laptop"),
     "fetch": ("fetch", "last"),
@@ -161,9 +161,9 @@ SLURM_VERBS = {
     "status": ("status",),
     "cancel": ("cancel", "last", "--yes"),
     "logs": ("logs", "last"),
-    "doctor": ("doctor", "lumi"),
-    "cluster": ("cluster", "lumi"),
-    "prune": ("prune", "lumi"),
+    "doctor": ("site", "check", "lumi"),
+    "cluster": ("site", "live", "lumi"),
+    "prune": ("site", "prune", "lumi"),
     "recover": ("history", "--recover", "lumi", "--account", "project_462000001"),
 }
 SLURM_ANSWERS = [

@@ -17,19 +17,25 @@ class Words:
 
 
 VERBS: Mapping[str, tuple[Words, ...]] = {
-    "init": (Words("--site laptop --trainer ddp --output {new}/job.yaml", writes=True),),
     "new": (
         Words("--list"),
         Words("--list --json"),
+        Words("--site laptop --trainer ddp --output {new}/job.yaml", writes=True),
         Words("--example jax --output {new}/jax.yaml", writes=True),
     ),
-    "sites": (Words(""), Words("lumi"), Words("laptop --json"), Words("--check {job}")),
-    "cluster": (Words("laptop"), Words("laptop --json")),
-    "doctor": (Words("laptop"),),
+    "site show": (Words(""), Words("lumi"), Words("laptop --json")),
+    # There is a site of that name: it is refused, and no host is asked.
+    "site add": (Words("laptop --host localhost"),),
+    "site check": (Words("laptop"), Words("--file {job}")),
+    "site live": (Words("laptop"), Words("laptop --json")),
     # A site without containers is refused, and is not asked.
-    "containers": (Words("laptop"), Words("laptop --with torch --json")),
-    "envs": (Words("laptop"), Words("laptop --json"), Words("laptop --prune", writes=True)),
-    "schema": (Words(""), Words("site")),
+    "site images": (Words("laptop"), Words("laptop --with torch --json")),
+    "site venvs": (
+        Words("laptop"),
+        Words("laptop --json"),
+        Words("laptop --prune", writes=True),
+    ),
+    "schema": (Words(""), Words("site"), Words("--reply site show")),
     # A job file is no script: the findings are all about that.
     "lint": (Words("{job} --site lumi"), Words("{job} --site lumi --format sarif")),
     "preview": (
@@ -47,7 +53,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "status": (Words("", writes=True), Words("--json")),
     "logs": (Words("{run}"),),
     "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),
-    "show": (Words("{run}"), Words("{run} --json")),
+    # The run has reported nothing: TensorBoard is refused, and nothing is served.
+    "show": (Words("{run}"), Words("{run} --json"), Words("{run} --tensorboard")),
     # The run did not fail; a test of its own reads logs.
     "why": (Words("{run}"), Words("{run} --json"), Words("{run} --helpdesk")),
     "note": (Words("{run} remember", writes=True),),
@@ -64,16 +71,13 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),
     "cancel": (Words("{run}", writes=True),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),
-    # The run has reported nothing: it is refused, and nothing is served.
-    "board": (Words("{run}"),),
-    "prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
-    "stage": (Words("laptop"), Words("laptop --prune --dry-run")),
+    "site prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
+    "site data": (Words("laptop"), Words("laptop --prune --dry-run")),
     "bind": (Words("lumi"), Words("lumi --explain map_cpu:49,57 --json")),
     "rules": (Words(""), Words("cluster-image"), Words("--site lumi --json")),
     "demo": (Words("--to {new}/demo", writes=True),),
-    "tui": (Words("{job}"),),
     # There is no such port: it is refused, and nothing is served.
-    "web": (Words("--port 70000"),),
+    "tui": (Words("{job}"), Words("--web --port 70000")),
     "completion": (Words("bash"), Words("fish")),
 }
 
@@ -88,4 +92,4 @@ def command_lines(job: Path, run: str, new: Path, *, writing: bool = False) -> I
         for words in VERBS[verb]:
             if words.writes or not writing:
                 text = words.arguments.format(job=job, run=run, new=new)
-                yield [verb, *text.split()]
+                yield [*verb.split(), *text.split()]

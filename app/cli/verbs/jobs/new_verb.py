@@ -1,4 +1,4 @@
-"""The verb that writes a job file from an example."""
+"""The verb that writes a job file: from an example, for a script or for a trainer."""
 
 from itertools import groupby
 from operator import attrgetter
@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirmation import show_all_findings
+from lumitui.app.cli.confirmation import show_all_findings, without_later
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
 
@@ -17,6 +17,8 @@ class _Beginning(TypedDict):
 
     account: str | None
     name: str | None
+    script: str | None
+    trainer: str | None
     example: str | None
     launcher: str | None
     gpus: int | None
@@ -33,6 +35,8 @@ class _Beginning(TypedDict):
     shell_complete=sites_beginning,
     help="Where the job runs.",
 )
+@click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
+@click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
 @click.option("--example", metavar="NAME", help="The example to begin with; by default ddp.")
 @click.option("--account", metavar="NAME", help="The project that pays.")
 @click.option("--name", metavar="NAME", help="The job's name; by default the example's.")
@@ -56,10 +60,11 @@ class _Beginning(TypedDict):
 def new(
     reply: Reply, listing: bool, site_name: str, path: Path, **options: Unpack[_Beginning]
 ) -> None:
-    """Write a job file, and the files it needs, from an example.
+    """Write a job file, and the files it needs.
 
-    It never overwrites a file. Without --account it writes the one of your own profile, or an
-    example that you replace.
+    It begins with your script, which may be written later, a bundled trainer or an example. It
+    never overwrites a file. Without --account it writes the one of your own profile, or an example
+    that you replace.
     """
     if listing:
         _list(reply)
@@ -73,7 +78,7 @@ def new(
         text = examples.text_for(site, beginning)
         examples.write_all(path, text, files)
         try:
-            every = runs.previews(path)
+            every = [without_later(one) for one in runs.previews(path)]
             show_all_findings(every)
         except BaseException:
             for name in (path.name, *(name for name, _ in files)):

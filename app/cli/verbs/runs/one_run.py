@@ -14,6 +14,8 @@ from lumitui.app.cli.session import (
     columns,
     core,
     json_option,
+    port_option,
+    refuse_options,
     run_argument,
     runs_beginning,
     yes_option,
@@ -25,10 +27,23 @@ from lumitui.remote.site.errors import InputError
 
 @click.command()
 @run_argument
+@click.option("--tensorboard", is_flag=True, help="Its curves in TensorBoard, on this machine.")
+@port_option
 @json_option
 @click.pass_obj
-def show(reply: Reply, run_id: str) -> None:
-    """Show everything known about a run."""
+def show(reply: Reply, run_id: str, tensorboard: bool, port: int) -> None:
+    """Show everything known about a run.
+
+    For --tensorboard a bundled trainer writes event files with `--watch tensorboard`; of any other
+    run the kept metrics are shown. They are as of now: run the verb again for later steps. Ctrl-C
+    ends it.
+    """
+    if tensorboard:
+        if reply.json:
+            raise InputError("--tensorboard and --json exclude each other.", "Leave out one.")
+        _show_board(run_id, port)
+        return
+    refuse_options("needs --tensorboard", "port")
     from lumitui.app.cli.views import show as showing
 
     with core() as runs:
@@ -36,6 +51,22 @@ def show(reply: Reply, run_id: str) -> None:
         for warning in page.warnings:
             warn(warning)
         reply.give(showing.page_data(page), showing.page_text(page, time.time(), columns()))
+
+
+def _show_board(run_id: str, port: int) -> None:
+    import subprocess
+    from contextlib import suppress
+    from tempfile import TemporaryDirectory
+
+    from lumitui.app.follow.results.event_files import check_installed, command
+
+    with TemporaryDirectory(prefix="lumitui-board-") as folder:
+        with core() as runs:
+            shown = runs.boards.prepare(runs.history.get(run_id).id, Path(folder))
+        check_installed()
+        say(f"TensorBoard shows {shown.source}; its address is below. Ctrl-C ends it.")
+        with suppress(KeyboardInterrupt):
+            subprocess.run(command(shown, port), check=False)
 
 
 @click.command()

@@ -119,8 +119,8 @@ def _site(checks: "Scripts", text: str, path: str, options: _Options) -> "Site |
         )
     say(
         f"{comment(path)}: no site's rules were applied, as nothing in it says where it runs. "
-        "Name the site with --site (`lumitui sites` lists them; "
-        "`lumitui init --site NAME --host HOST` makes a profile of another)."
+        "Name the site with --site (`lumitui site show` lists them; "
+        "`lumitui site add NAME --host HOST` makes a profile of another)."
     )
     return None
 

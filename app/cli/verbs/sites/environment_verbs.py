@@ -18,7 +18,7 @@ account_option = click.option(
 @click.option("--refresh", is_flag=True, help="Ask the site again.")
 @json_option
 @click.pass_obj
-def containers(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
+def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     """List a site's container images and what each holds.
 
     A site is asked once; what it said is kept here.
@@ -53,7 +53,7 @@ def containers(reply: Reply, site_name: str, package: str, refresh: bool) -> Non
 @click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
 @json_option
 @click.pass_obj
-def envs(
+def venvs(
     reply: Reply,
     site_name: str,
     account: str,

@@ -1,13 +1,9 @@
-"""The verbs about a site: its facts, their schema, its check, its disk space."""
-
-import json
-from pathlib import Path
+"""The verbs about a site: its facts, its state, its disk space."""
 
 import click
 
-from lumitui.app.cli.output import Reply, put, say, warn
+from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.session import (
-    GivenPath,
     columns,
     core,
     json_option,
@@ -21,48 +17,35 @@ from lumitui.remote.site.errors import InputError
 
 @click.command()
 @click.argument("site_name", metavar="[SITE]", required=False, shell_complete=sites_beginning)
-@click.option(
-    "--check", "profile", metavar="FILE", type=GivenPath(), help="Check the profile in a file."
-)
 @json_option
 @click.pass_obj
-def sites(reply: Reply, site_name: str | None, profile: Path | None) -> int:
-    """List the sites, show one as a page, or check a profile.
+def show(reply: Reply, site_name: str | None) -> None:
+    """List the sites, or show one as a page.
 
-    With --check the exit code is 0 when there is nothing to say, 1 when something is unwise, and 2
-    when there is a mistake. --json gives all facts of a site.
+    --json gives all facts of a site.
     """
     from lumitui.remote.site.sites import Sites
 
     folders = own_settings().profiles
     known = Sites(folders)
-    if profile is not None:
-        from lumitui.remote.survey.doctor.profile_checks import lint
-
-        if site_name is not None:
-            raise InputError("--check is about a file, not about a site.", "Leave out one of them.")
-        remarks = lint(profile, folders)
-        reply.give(remarks, tables.remark_text(profile, remarks))
-        return max((2 if one.severity == "error" else 1 for one in remarks), default=0)
     if site_name is not None:
         site = known.load(site_name)
         reply.give(site, tables.site_page(site, known.path(site_name), columns()))
-        return 0
+        return
     found = [known.load(name) for name in known.names()]
     reply.give(found, tables.site_table(found, columns()))
     say(
-        "`lumitui sites NAME` shows the limits of its partitions, and all else that is known. "
+        "`lumitui site show NAME` shows the limits of its partitions, and all else that is known. "
         f"Put a profile of your own into {folders[0]}/NAME.yaml. With `extends: OTHER` it inherits "
         "the keys that it leaves out; `lumitui schema site` lists all keys."
     )
-    return 0
 
 
 @click.command()
 @site_argument
 @json_option
 @click.pass_obj
-def cluster(reply: Reply, site_name: str) -> None:
+def live(reply: Reply, site_name: str) -> None:
     """Show a site's nodes, your queue there, reservations and budget."""
     with core() as runs:
         answered = runs.clusters.ask(site_name)
@@ -103,7 +86,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 @click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
 @json_option
 @click.pass_obj
-def stage(
+def data(
     reply: Reply, site_name: str, account: str, removed: tuple[str, ...], pruned: bool, dry: bool
 ) -> None:
     """List or remove the data that `stage:` has put on a site."""
@@ -119,25 +102,3 @@ def stage(
     reply.give(stocks, tables.stock_text(stocks, columns()))
     if not any(each.items or each.loose.files for each in stocks):
         say("Nothing is staged there.")
-
-
-@click.command()
-@click.argument("what", type=click.Choice(["job", "site"]), default="job")
-@click.option("--reply", "verb", metavar="VERB", help="Instead: of what VERB prints with --json.")
-def schema(what: str, verb: str | None) -> None:
-    """Print the JSON Schema of job files, or of site profiles.
-
-    Your editor can use it to complete and check these files.
-    """
-    from lumitui.app.job.json_schema import described_schema
-    from lumitui.app.job.spec import JobSpec
-    from lumitui.remote.site.profile import Site
-
-    if verb is not None:
-        from lumitui.app.cli.replies import REPLIES, reply_schema
-
-        if verb not in REPLIES:
-            raise InputError(f"{verb} has no --json.", f"Name one of {', '.join(sorted(REPLIES))}.")
-        put(json.dumps(reply_schema(verb), indent=1))
-        return
-    put(json.dumps(described_schema(JobSpec if what == "job" else Site), indent=1))

@@ -241,7 +241,7 @@ def _access(job: Job, site: Site) -> Iterator[Hit]:
         option = job.options.get("partition", "qos")
         yield Hit(
             f"Not everybody may use {queue.name}: {queue.partition.needs}",
-            f"See `lumitui doctor {site.name}`; if you may not, sbatch refuses the job.",
+            f"See `lumitui site check {site.name}`; if you may not, sbatch refuses the job.",
             option.at if option else NOWHERE,
         )
 

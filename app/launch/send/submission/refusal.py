@@ -25,7 +25,7 @@ def membership_hint(message: str, run: Run) -> str | None:
         return None
     return (
         f"Are you a member of {account}? Check `account:` in the job file; "
-        f"`lumitui doctor {run.site} --account {account}` checks its folder."
+        f"`lumitui site check {run.site} --account {account}` checks its folder."
     )
 
 
@@ -43,9 +43,9 @@ _HINTS = (
         "The site's queue is full, also after two minutes of tries. Submit it again later.",
     ),
     (r"time limit|TimeLimit", "Ask for less time, or another partition."),
-    (r"partition", "Check `partition:`; `lumitui sites` lists them."),
+    (r"partition", "Check `partition:`; `lumitui site show` lists them."),
     (
         r"node configuration is not available|gres|more processors|CPU count",
-        "Ask for what a node has: `lumitui sites` shows its GPUs, cores and memory.",
+        "Ask for what a node has: `lumitui site show` shows its GPUs, cores and memory.",
     ),
 )

@@ -88,9 +88,9 @@ def test_paths_that_lead_nowhere_are_one_sentence(here: Here, path: Path) -> Non
         ("preview", str(path.parent / "looping.yaml")), ("preview", loop), ("preview", long),
         ("export", str(path), ""), ("export", str(path), long), ("export", str(path), f"{loop}/a"),
         ("preview", ""), ("demo", "--to", ""), ("fetch", "last", "--to", ""),
-        ("init", "--site", "laptop", "--output", ""),
-        ("init", "--site", "laptop", "--output", f"{loop}/job.yaml"),
-        ("init", "--site", "laptop", "--output", f"{long}/job.yaml"),
+        ("new", "--site", "laptop", "--output", ""),
+        ("new", "--site", "laptop", "--output", f"{loop}/job.yaml"),
+        ("new", "--site", "laptop", "--output", f"{long}/job.yaml"),
     ):  # fmt: skip
         told(here(*words), 2, *(["the path is empty"] if "" in words else []))
 

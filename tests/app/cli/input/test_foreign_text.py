@@ -125,9 +125,9 @@ def test_a_file_that_is_missing_or_wrong_is_named_harmlessly(
         for words in (
             ["preview", str(path)], ["fix", str(path)], ["submit", str(path)],
             ["why", "--log", str(path), "--json"], ["why", "--log", str(path)],
-            ["sites", "--check", str(path)], ["rules", name], ["show", name],
+            ["site", "check", "--file", str(path)], ["rules", name], ["show", name],
             ["lint", str(path), "--select", name], ["new", "--example", name],
-            ["history", "--filter", name], ["init", "--site", name, "-o", "x"],
+            ["history", "--filter", name], ["new", "--site", name, "-o", "x"],
             ["export", str(path), name], [name],
         ):  # fmt: skip
             done = here(*words)
@@ -135,7 +135,7 @@ def test_a_file_that_is_missing_or_wrong_is_named_harmlessly(
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-@pytest.mark.parametrize("verb", ["init --trainer ddp", "new --example ddp"])
+@pytest.mark.parametrize("verb", ["new --trainer ddp", "new --example jax"])
 def test_a_first_job_file_has_the_name_and_nothing_else(
     here: Here, tmp_path: Path, verb: str, name: str
 ) -> None:
@@ -219,8 +219,8 @@ def test_words_of_slurm_are_shown_harmlessly(home: Home, cluster: Cluster, tmp_p
         raw = cluster.login(f"squeue -h -j {job} -o %j").stdout
         assert "\x1b" in raw, raw
         for words in (["status"], ["status", "--json"], ["history"], ["show", run["id"]],
-                      ["cluster", "minilumi"], ["cluster", "minilumi", "--json"],
-                      ["doctor", "minilumi"], ["why", run["id"]]):  # fmt: skip
+                      ["site", "live", "minilumi"], ["site", "live", "minilumi", "--json"],
+                      ["site", "check", "minilumi"], ["why", run["id"]]):  # fmt: skip
             done = lt(home, *words)
             assert "Traceback" not in done.stderr, done.stderr
             harmless(done.stdout + done.stderr)

@@ -83,7 +83,7 @@ def test_a_profile_that_is_no_file_is_said_at_once(
     home: Home, here: Here, odd: Callable[[Path], None]
 ) -> None:
     odd(home.config / "sites" / "mine.yaml")
-    told(here("sites", "mine"), 2, "mine.yaml")
+    told(here("site", "show", "mine"), 2, "mine.yaml")
 
 
 def test_a_configuration_that_is_no_file_is_said_at_once(

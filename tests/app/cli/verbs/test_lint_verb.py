@@ -72,7 +72,7 @@ def test_without_a_site_the_rules_that_hold_everywhere_are_applied(
     done = here("lint", str(script))
     assert done.returncode == 0
     assert "no site's rules were applied" in done.stderr
-    assert "`lumitui init --site" in done.stderr
+    assert "`lumitui site add" in done.stderr
     script.write_text(script.read_text() + "#SBATCH -N 2\n")
     done = here("lint", str(script), "--json")
     data = envelope(done)["data"][0]

@@ -58,7 +58,7 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     path = tmp_path / "new job.yaml"
     old = os.umask(0o077)
     try:
-        words = ("init", "--site", "lumi", "--account", "project_465000009", "--name", 'a "b" # c')
+        words = ("new", "--site", "lumi", "--account", "project_465000009", "--name", 'a "b" # c')
         done = here(*words, "--script", "train.py", "--output", str(path))
     finally:
         os.umask(old)
@@ -71,9 +71,9 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     before = path.read_bytes()
     done = here(*words, "--output", str(path))
     assert (done.returncode, path.read_bytes()) == (2, before)
-    assert here("init", "--site", "lumi", "--output", "/no/job.yaml").returncode == 2
+    assert here("new", "--site", "lumi", "--output", "/no/job.yaml").returncode == 2
     other = tmp_path / "other.yaml"
-    done = here("init", "--site", "lumi", "--account", "proj_1", "--output", str(other))
+    done = here("new", "--site", "lumi", "--account", "proj_1", "--output", str(other))
     assert (done.returncode, other.exists()) == (0, True), "only `submit` asks about errors"
     assert "'proj_1' is not an account at lumi" in done.stderr
 
@@ -91,7 +91,7 @@ def test_what_a_rule_finds_keeps_nobody_from_a_job_file_or_a_folder(
     path, out = tmp_path / "job.yaml", tmp_path / "out"
     (tmp_path / "train.py").write_text(HANGS)
     words = ("--account", "project_465000009", "--script", "train.py", "--output", str(path))
-    done = here("init", "--site", "lumi", *words)
+    done = here("new", "--site", "lumi", *words)
     assert (done.returncode, path.exists()) == (0, True)
     assert "error: train.py, line 4: Only rank 0 comes to barrier()" in done.stderr
     done = here("export", str(path), str(out))
@@ -105,13 +105,13 @@ def test_sites_schema_and_binding_are_printed(
     home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    done = here("sites")
+    done = here("site", "show")
     assert max(map(tables.width, done.stdout.splitlines())) <= 80
     assert "standard-g" in done.stdout
     assert f"{home.config}/sites/NAME.yaml. With `extends: OTHER`" in done.stderr
-    page = here("sites", "lumi").stdout
+    page = here("site", "show", "lumi").stdout
     assert "\nUnverified\n" in page and "partitions.dev-g.max_nodes" in page
-    assert envelope(here("sites", "lumi", "--json"))["data"]["node"]["gpus"] == 8
+    assert envelope(here("site", "show", "lumi", "--json"))["data"]["node"]["gpus"] == 8
     for what, key in (("job", "partition"), ("site", "work_root")):
         assert key in json.loads(here("schema", what).stdout)["properties"]
     assert "0x00fe000000000000" in here("bind", "lumi").stdout
@@ -169,7 +169,7 @@ def test_a_run_from_submit_to_fetch(here: Here, job: Path, tmp_path: Path) -> No
     done = here("fetch", run["id"], "--to", str(target), "*.out")
     assert done.stdout == f"{target}/attempt-1.out\n"
     assert '"argv": ["one"]' in (target / "attempt-1.out").read_text()
-    assert here("prune", "laptop").returncode == 0
+    assert here("site", "prune", "laptop").returncode == 0
     assert here("cancel", "last", "--yes").returncode == 2
 
 

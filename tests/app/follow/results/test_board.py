@@ -60,6 +60,6 @@ def test_a_machine_without_tensorboard_says_what_to_install(
         "lumitui.app.follow.results.event_files.find_spec",
         lambda name: None if name == "tensorboard" else find(name),
     )
-    refused = here("board", run.id)
+    refused = here("show", run.id, "--tensorboard")
     assert refused.returncode == 1 and "TensorBoard is not installed" in refused.stderr
     assert "-m pip install tensorboard" in refused.stderr

@@ -108,7 +108,7 @@ def test_another_torch_than_the_images_is_warned_of(sites: type[Loaded]) -> None
     lumi = sites.load("lumi")
     found = said(lumi, job(lumi, "[torch==2.9, einops]"))["venv-replaces"]
     assert found.severity == "warning"
-    assert "containers lumi" in found.do
+    assert "site images lumi" in found.do
 
 
 def test_what_a_build_in_the_job_costs_is_said(sites: type[Loaded]) -> None:

@@ -120,16 +120,16 @@ def test_what_an_unfinished_run_uses_stays(runs: Runs, here_venvs: Path) -> None
 
 
 def test_the_verb_lists_and_removes(here: Here, here_venvs: Path) -> None:
-    listed: subprocess.CompletedProcess[str] = here("envs", "laptop")
+    listed: subprocess.CompletedProcess[str] = here("site", "venvs", "laptop")
     assert NAME in listed.stdout and "einops" in listed.stdout
-    assert here("envs", "laptop", "--prune", "--remove", NAME).returncode == 2
-    dry = here("envs", "laptop", "--prune", "--unused", "0", "--dry-run")
+    assert here("site", "venvs", "laptop", "--prune", "--remove", NAME).returncode == 2
+    dry = here("site", "venvs", "laptop", "--prune", "--unused", "0", "--dry-run")
     assert "1 environment" in dry.stdout and (here_venvs / NAME).exists()
-    assert "1 environment" in here("envs", "laptop", "--remove", NAME).stdout
-    assert "There is none" in here("envs", "laptop").stderr
+    assert "1 environment" in here("site", "venvs", "laptop", "--remove", NAME).stdout
+    assert "There is none" in here("site", "venvs", "laptop").stderr
 
 
 def test_a_site_without_images_says_what_jobs_run_with(here: Here) -> None:
-    said = here("containers", "laptop")
+    said = here("site", "images", "laptop")
     assert said.returncode == 2
     assert "names no container images" in said.stderr

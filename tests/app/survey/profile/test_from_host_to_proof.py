@@ -37,28 +37,28 @@ def test_a_person_proves_a_run_on_two_nodes_of_a_cluster_that_nobody_described(
     config = str(unknown.ssh_config)
     # 1. The profile, from the host's name. One login, one command there.
     unknown.clear_calls()
-    done(home, "init", "--site", "breeze", "--host", "minilumi", "--ssh-config", config)
+    done(home, "site", "add", "breeze", "--host", "minilumi", "--ssh-config", config)
     asked = unknown.sessions()
     assert (asked.logins, asked.commands + asked.shells) == (1, 1)
     assert {call.command for call in unknown.calls()} <= {"sbatch", "sinfo", "scontrol", "sacctmgr"}
     profile = home.config / "sites" / "breeze.yaml"
     profile.write_text(profile.read_text() + "poll_seconds: 1  # a cluster of my own\n")
     # It is never overwritten.
-    again = lt(home, "init", "--site", "breeze", "--host", "minilumi", "--ssh-config", config)
+    again = lt(home, "site", "add", "breeze", "--host", "minilumi", "--ssh-config", config)
     assert (again.returncode, "already" in again.stderr) == (2, True)
     # 2. One node of it, measured by a job like any other. Without a yes nothing is sent.
-    refused = lt(home, "doctor", "breeze", "--probe")
+    refused = lt(home, "site", "check", "breeze", "--probe")
     assert (refused.returncode, "needs a confirmation" in refused.stderr) == (2, True)
-    found = envelope(done(home, "doctor", "breeze", "--probe", "--write", "--yes", "--json"))
+    found = envelope(done(home, "site", "check", "breeze", "--probe", "--write", "--yes", "--json"))
     changes = found["data"]["changes"]
     assert "poll_seconds: 1  # a cluster of my own" in profile.read_text()
     truth = ["13-23", "1-11", "37-47", "25-35"]
     assert changes["node.gpu_cores"] == truth
     # What it read can be read again, and nothing is left to change.
     run = found["data"]["run"]
-    later = envelope(done(home, "doctor", "breeze", "--probe", "--run", run, "--json"))
+    later = envelope(done(home, "site", "check", "breeze", "--probe", "--run", run, "--json"))
     assert later["data"]["diff"] == ""
-    done(home, "doctor", "breeze")
+    done(home, "site", "check", "breeze")
     # 3. A job file for two nodes. 4. Send it.
     script = tmp_path / "hello.sh"
     script.write_text('#!/bin/sh\necho "rank $RANK of $SLURM_NTASKS"\n')

@@ -20,7 +20,7 @@ def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Ho
         runs.close()
     assert not [one for one in found.findings if one.field == "binding"]
     # Without a terminal the price comes before the refusal.
-    asked = lt(home, "doctor", "new", "--probe")
+    asked = lt(home, "site", "check", "new", "--probe")
     assert asked.returncode == 2
     assert "Send a job to new that looks at one node of whole" in asked.stderr
     assert asked.stderr.index("billing units") < asked.stderr.index("needs a confirmation")

@@ -105,12 +105,12 @@ def test_the_programs_own_profiles_have_no_mistake(name: str) -> None:
 def test_the_exit_codes_are_those_of_linters(home: Home, tmp_path: Path) -> None:
     assert said(tmp_path) == []
     path = tmp_path / "new.yaml"
-    assert lt(home, "sites", "--check", str(path)).returncode == 0
+    assert lt(home, "site", "check", "--file", str(path)).returncode == 0
     path.write_text(path.read_text().replace("poll_seconds: 60", "poll_seconds: 1"))
-    done = lt(home, "sites", "--check", str(path))
+    done = lt(home, "site", "check", "--file", str(path))
     assert (done.returncode, done.stdout.startswith(f"{path}:")) == (1, True)
     path.write_text("nodes: [")
-    broken = lt(home, "sites", "--check", str(path), "--json")
+    broken = lt(home, "site", "check", "--file", str(path), "--json")
     assert (broken.returncode, envelope(broken)["data"][0]["severity"]) == (2, "error")
     with pytest.raises(InputError, match="There is no file"):
         lint(tmp_path / "no.yaml", ())

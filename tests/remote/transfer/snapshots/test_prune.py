@@ -56,16 +56,16 @@ def test_what_is_said_is_what_is_freed(
 ) -> None:
     old, new = finish(runs, send("one")), finish(runs, send("two" * 5000))
     before = used(new)
-    dry = lt(home, "prune", "laptop", "--dry-run", "--json")
+    dry = lt(home, "site", "prune", "laptop", "--dry-run", "--json")
     assert dry.returncode == 0 and used(new) == before
-    assert "each run's own copy" in lt(home, "prune", "laptop", "--dry-run").stderr
-    done = json.loads(lt(home, "prune", "laptop", "--json").stdout)["data"]
+    assert "each run's own copy" in lt(home, "site", "prune", "laptop", "--dry-run").stderr
+    done = json.loads(lt(home, "site", "prune", "laptop", "--json").stdout)["data"]
     assert done == json.loads(dry.stdout)["data"]
     freed = done[new.root]
     assert freed["snapshots"] == [old.snapshot] and standing(new) == {new.snapshot}
     after = used(new)
     assert (freed["files"], freed["bytes"]) == (before[0] - after[0], before[1] - after[1])
-    assert f"{freed['files']} files" not in lt(home, "prune", "laptop").stdout
+    assert f"{freed['files']} files" not in lt(home, "site", "prune", "laptop").stdout
 
 
 def test_no_unfinished_run_loses_its_code(
@@ -91,7 +91,7 @@ def test_a_prune_during_a_send_in_another_process_takes_nothing_of_it(
 
     def meanwhile(name: str, words: str) -> None:
         if name in ("sync", "prepare"):  # a step may say several things
-            pruned[name] = lt(home, "prune", "laptop").stdout
+            pruned[name] = lt(home, "site", "prune", "laptop").stdout
 
     # The first code again: no unfinished run but the one on its way has it.
     run = finish(runs, send("one", report=meanwhile))

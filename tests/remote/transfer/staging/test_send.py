@@ -257,7 +257,7 @@ def test_a_disk_without_room_is_named_with_the_command_that_makes_some(
                     site="lumi",
                     report=print,
                 )
-            assert "`lumitui stage lumi --prune`" in refused.value.hint
+            assert "`lumitui site data lumi --prune`" in refused.value.hint
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another group")

@@ -49,7 +49,7 @@ def refused(runs: Runs, project: Path, ship: str) -> None:
     job = job_at(ship)
     with pytest.raises(RefusedError, match=r"(?i)no space left|quota") as error:
         runs.send(runs.preview(job, project))
-    assert "lumitui prune" in error.value.hint
+    assert "lumitui site prune" in error.value.hint
     run = runs.history.page(1)[0]
     assert run.state is State.REFUSED
     assert "o space left" in run.reason or "quota exceeded" in run.reason

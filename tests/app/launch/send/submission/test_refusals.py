@@ -40,7 +40,7 @@ def test_a_foreign_account_without_a_folder_is_refused_and_kept(
     write(path, CLUSTER | {"account": "project_462000002"})
     words = told(lt(home, "submit", str(path), "--yes"), 4, "Permission denied")
     assert "hint: Are you a member of project_462000002? Check `account:`" in words
-    assert "lumitui doctor minilumi --account project_462000002" in words
+    assert "lumitui site check minilumi --account project_462000002" in words
     assert [row["state"] for row in history(home)] == ["refused"]
 
 
@@ -68,7 +68,7 @@ def test_an_unreachable_host_is_reported_and_the_run_is_kept(
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         reach(home, cluster, path.parent, Port=str(closed.getsockname()[1]))
-        told(lt(home, "doctor", "other"), 3, "127.0.0.1")
+        told(lt(home, "site", "check", "other"), 3, "127.0.0.1")
         told(lt(home, "submit", str(path), "--yes"), 3, "127.0.0.1", "No job was submitted.")
     (row,) = history(home)
     assert (row["state"], row["job_id"]) == ("not sent", None)
@@ -103,7 +103,12 @@ def test_a_refused_key_is_reported(home: Home, cluster: Cluster, tmp_path: Path)
     for identity in (key, tmp_path / "nothing"):
         # This sshd would take a password too, and there is nobody to give one.
         reach(home, cluster, tmp_path, IdentityFile=str(identity))
-        told(lt(home, "doctor", "other"), 3, f"alice@127.0.0.1:{cluster.port}", "not completed")
+        told(
+            lt(home, "site", "check", "other"),
+            3,
+            f"alice@127.0.0.1:{cluster.port}",
+            "not completed",
+        )
     server = Sshd(tmp_path / "sshd")
     try:
         server.trust()
@@ -111,7 +116,9 @@ def test_a_refused_key_is_reported(home: Home, cluster: Cluster, tmp_path: Path)
         server.allow(server.host_key)
         hosts = f"{{login: site, ssh_config: '{server.config}'}}"
         (home.config / "sites" / "other.yaml").write_text(f"extends: minilumi\nhosts: {hosts}\n")
-        told(lt(home, "doctor", "other"), 3, "was refused", str(key), "Register one of these")
+        told(
+            lt(home, "site", "check", "other"), 3, "was refused", str(key), "Register one of these"
+        )
     finally:
         server.stop()
 
@@ -121,15 +128,15 @@ def test_an_unknown_host_key_is_asked_for_and_never_taken_unseen(
 ) -> None:
     known = tmp_path / "known_hosts"
     reach(home, cluster, tmp_path, UserKnownHostsFile=str(known))
-    err = told(lt(home, "doctor", "other"), 3, "SHA256:", "was not accepted")
+    err = told(lt(home, "site", "check", "other"), 3, "SHA256:", "was not accepted")
     assert "There is no terminal to ask on" in err
     assert not known.exists()
-    code, shown = on_terminal(home, ["doctor", "other"], "no\n", "(yes/no)")
+    code, shown = on_terminal(home, ["site", "check", "other"], "no\n", "(yes/no)")
     assert (code, known.exists()) == (3, False), shown
-    code, shown = on_terminal(home, ["doctor", "other"], "yes\n", "(yes/no)")
+    code, shown = on_terminal(home, ["site", "check", "other"], "yes\n", "(yes/no)")
     assert code == 0, shown
     assert known.read_text().count("\n") == 1
-    assert lt(home, "doctor", "other").returncode == 0
+    assert lt(home, "site", "check", "other").returncode == 0
 
 
 def test_a_changed_host_key_is_refused_with_its_place(
@@ -141,7 +148,7 @@ def test_a_changed_host_key_is_refused_with_its_place(
     known.write_text(f"{names} {' '.join(other)}\n")
     before = known.read_bytes()
     reach(home, cluster, tmp_path, UserKnownHostsFile=str(known))
-    told(lt(home, "doctor", "other"), 3, "changed", f"{known}:1", "ssh-keygen -R")
+    told(lt(home, "site", "check", "other"), 3, "changed", f"{known}:1", "ssh-keygen -R")
     assert known.read_bytes() == before
 
 
@@ -153,5 +160,5 @@ def test_a_host_key_other_than_the_published_one_is_refused(
     hosts = f"{{ssh_config: {config}, fingerprints: {{ed25519: '{print_of}'}}}}"
     profile = f"extends: minilumi\nhosts: {hosts}\n"
     (home.config / "sites" / "other.yaml").write_text(profile)
-    told(lt(home, "doctor", "other"), 3, f"the site publishes {print_of}")
+    told(lt(home, "site", "check", "other"), 3, f"the site publishes {print_of}")
     assert not (tmp_path / "known").exists()

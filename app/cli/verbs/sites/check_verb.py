@@ -8,8 +8,15 @@ import click
 from lumitui.app.cli.confirmation import NOTHING_SENT, confirm, refuse_errors, show_findings
 from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.send_progress import show_step
-from lumitui.app.cli.session import core, json_option, site_argument, yes_option
-from lumitui.app.cli.verbs.sites.init_host import refuse_options
+from lumitui.app.cli.session import (
+    GivenPath,
+    core,
+    json_option,
+    own_settings,
+    refuse_options,
+    sites_beginning,
+    yes_option,
+)
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.remote.site.errors import InputError, LumiError
@@ -18,6 +25,9 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.runs import Runs
     from lumitui.app.survey.profile.surveys import Looked
+
+
+_PROBE = ("partition", "run", "write", "yes")
 
 
 class _Probe(TypedDict):
@@ -30,7 +40,10 @@ class _Probe(TypedDict):
 
 
 @click.command()
-@site_argument
+@click.argument("site_name", metavar="[SITE]", required=False, shell_complete=sites_beginning)
+@click.option(
+    "--file", "profile", metavar="FILE", type=GivenPath(), help="Check the profile in a file alone."
+)
 @click.option("--account", metavar="NAME", default="", help="The project to check, or that pays.")
 @click.option("--probe", is_flag=True, help="Look at one node with a job of five minutes.")
 @click.option("--partition", metavar="NAME", help="With --probe: the partition of the node.")
@@ -39,28 +52,51 @@ class _Probe(TypedDict):
 @yes_option
 @json_option
 @click.pass_obj
-def doctor(
-    reply: Reply, site_name: str, account: str, probe: bool, **options: Unpack[_Probe]
+def check(
+    reply: Reply,
+    site_name: str | None,
+    profile: Path | None,
+    account: str,
+    probe: bool,
+    **options: Unpack[_Probe],
 ) -> int:
-    """Check a site's profile against the live cluster.
+    """Check a site's profile against its cluster, or one in a file.
+
+    With --file no cluster is asked: the exit code is 0 when there is nothing to say, 1 when
+    something is unwise, and 2 when there is a mistake.
 
     With --probe a job of five minutes looks at one node: its cores, which of them are near to each
     GPU, disks, network cards, the route to the internet. It says what it costs and asks first. What
     it found is shown as a change of the profile, and written with --write.
     """
+    if profile is not None:
+        if site_name is not None:
+            raise InputError("--file is about a file, not about a site.", "Leave out one of them.")
+        refuse_options("asks a cluster, and --file does not", "account", "probe", *_PROBE)
+        return _of_file(reply, profile)
+    if site_name is None:
+        raise InputError("There is nothing to check.", "Name a SITE, or a profile with --file.")
     if probe:
         _probe(reply, site_name, account, options)
         return 0
-    refuse_options("needs --probe", "partition", "run", "write", "yes")
+    refuse_options("needs --probe", *_PROBE)
     with core() as runs:
         checks = runs.doctor(site_name, account)
-    failed = [check for check in checks if check.status == "failed"]
+    failed = [one for one in checks if one.status == "failed"]
     reply.give(checks, tables.check_text(checks))
     if failed:
         raise LumiError(
             f"{len(failed)} of {len(checks)} checks failed.", "Do what stands below each."
         )
     return 0
+
+
+def _of_file(reply: Reply, profile: Path) -> int:
+    from lumitui.remote.survey.doctor.profile_checks import lint
+
+    remarks = lint(profile, own_settings().profiles)
+    reply.give(remarks, tables.remark_text(profile, remarks))
+    return max((2 if one.severity == "error" else 1 for one in remarks), default=0)
 
 
 def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
@@ -73,7 +109,7 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
                 )
         else:
             run = _sent(runs, site_name, account, options)
-            again = f"lumitui doctor {site_name} --probe --run {run.id}"
+            again = f"lumitui site check {site_name} --probe --run {run.id}"
             say(f"Job {run.job_id}. If you stop waiting, go on with: {again}")
         looked = runs.surveys.looked(_ended(runs, run))
         _show(reply, run, looked)
@@ -83,9 +119,9 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             )
         elif options["write"]:
             path = runs.surveys.write(looked)
-            say(f"Wrote {path}. Begin with: lumitui init --site {site_name} --script YOURS.py")
+            say(f"Wrote {path}. Begin with: lumitui new --site {site_name} --script YOURS.py")
         else:
-            say(f"To write it: lumitui doctor {site_name} --probe --run {run.id} --write")
+            say(f"To write it: lumitui site check {site_name} --probe --run {run.id} --write")
 
 
 def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":

@@ -1,0 +1,65 @@
+"""`lumitui site add`: a profile of a cluster that nobody has described."""
+
+from pathlib import Path
+
+import click
+
+from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.session import GivenPath, core, json_option
+from lumitui.app.explain import words
+
+
+@click.command()
+@click.argument("site_name", metavar="NAME")
+@click.option("--host", metavar="HOST", required=True, help="The cluster's login node.")
+@click.option("--user", metavar="NAME", help="Your name there.")
+@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="The port of its sshd.")
+@click.option("--ssh-config", metavar="PATH", type=GivenPath(), help="Another ssh_config file.")
+@click.option("--partition", metavar="NAME", default="", help="The partition to describe.")
+@click.option(
+    "--gpus",
+    metavar="N",
+    type=click.IntRange(1, 64),
+    default=0,
+    help="The GPUs of a node, where Slurm shows none.",
+)
+@json_option
+@click.pass_obj
+def add(
+    reply: Reply,
+    site_name: str,
+    host: str,
+    user: str | None,
+    port: int | None,
+    ssh_config: Path | None,
+    partition: str,
+    gpus: int,
+) -> None:
+    """Write the profile of a cluster that is not known yet.
+
+    It asks the cluster's Slurm what it is like, once, and writes what it found, what it guessed,
+    and what is missing. It never overwrites a file.
+    """
+    from lumitui.remote.survey.profile.proposal import Host
+
+    place = Host(
+        login=host.partition("@")[2] or host,
+        user=user or (host.partition("@")[0] if "@" in host else None),
+        port=port,
+        ssh_config=str(ssh_config.resolve()) if ssh_config else None,
+    )
+    with core() as runs:
+        found = runs.surveys.describe(site_name, place, partition=partition, gpus=gpus)
+    node, queues = found.site.node, found.site.partitions
+    say(
+        f"{found.site.title}: {node.gpus} x {node.gpu} and {node.cores} cores per node; "
+        f"{words.count(len(queues), 'partition')}: {', '.join(queues)}."
+    )
+    for one in found.left_out:
+        say(f"left out: {one}")
+    if found.guessed:
+        say(f"guessed (read these lines): {', '.join(found.guessed)}")
+    data = {"path": str(found.path), "guessed": found.guessed, "left_out": found.left_out}
+    reply.give(
+        data, f"Wrote {found.path}. Read it, then run: lumitui site check {site_name} --probe"
+    )
