@@ -7,7 +7,7 @@ import paramiko
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.dialog import Dialog, Kept, Unanswered
-from lumitui.remote.ssh.identities.keyring import Keyring, signatures
+from lumitui.remote.ssh.keyring import Keyring, signatures
 from lumitui.remote.ssh.link import BROKEN
 from lumitui.remote.ssh.prompts import Ask
 

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Protocol
 
 from lumitui.remote.site.errors import LinkError, LinkLost
-from lumitui.remote.ssh.exchange import Channel, Exchange
+from lumitui.remote.ssh.exchange import Exchange
+from lumitui.remote.ssh.link import Channel, ChannelRefused, CommandRefused, Link
 from lumitui.remote.ssh.prompts import is_attended
 from lumitui.remote.transport.answer_limits import check_stream
 from lumitui.remote.transport.framing import Framing, pieces
@@ -26,48 +26,6 @@ _SIGN_OF_LIFE = 5.0
 """Seconds of silence after which a streamed script's server is asked, whatever the configuration
 says: somebody reads what comes."""
 _FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a round trip and 0.1 s more
-
-
-class ChannelRefused(Exception):
-    """The server opens no further channel now (MaxSessions)."""
-
-
-class CommandRefused(Exception):
-    """The server opened a channel and then refused to run a command in it."""
-
-
-class Link(Protocol):
-    """An open connection."""
-
-    address: str
-    """`user@host` for a person."""
-    timeout: float
-    """Seconds after which a silent server is given up."""
-    alive_seconds: int
-    """Seconds of silence after which the server is asked whether it is alive."""
-
-    def alive(self) -> bool:
-        """Whether requests can be sent."""
-        ...
-
-    def open(self, seconds: float, *, ahead: bool = False) -> Channel:
-        """Open a channel; ChannelRefused, or LinkError when the link is dead.
-
-        A channel opened `ahead` of its need does not end a link that is slow.
-        """
-        ...
-
-    def begin(self, channel: Channel, command: str, seconds: float) -> None:
-        """Start `command`; CommandRefused, or LinkError when the link is dead."""
-        ...
-
-    def check(self) -> None:
-        """Ask whether the server is alive, and close the link if it is not. Does not wait."""
-        ...
-
-    def close(self) -> None:
-        """End the connection and all channels."""
-        ...
 
 
 class Requests:

@@ -83,7 +83,8 @@ class HostConfig:
     proxy_command: str | None
     bind_address: str | None
     """Address of this machine to connect from."""
-    family: Literal["any", "inet", "inet6"]
+    family: str
+    """The kind of address to connect to: `inet`, `inet6`; anything else: any."""
     alive: int
     """Seconds of silence after which the server is asked whether it is alive."""
     connect_timeout: float

@@ -20,7 +20,7 @@ from lumitui.remote.ssh.auth import LogIn
 from lumitui.remote.ssh.channels import Requests
 from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
-from lumitui.remote.ssh.link import BROKEN, ParamikoLink, SshTransport
+from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
 from lumitui.remote.ssh.options.aliases import aliases
 from lumitui.remote.ssh.options.openssh import openssh_table
 from lumitui.remote.ssh.options.resolve import resolve, stricter
@@ -90,7 +90,7 @@ class Ssh(Requests):
         for transport in reversed(self._hops):
             transport.close()
 
-    def _open_link(self, stopped: Callable[[], bool]) -> ParamikoLink:
+    def _open_link(self, stopped: Callable[[], bool]) -> Link:
         """Connect; where the server has too many logins under way, try again after a pause.
 
         Raises:
@@ -109,7 +109,7 @@ class Ssh(Requests):
                     time.sleep(0.1)
         return self._open_once(stopped)
 
-    def _open_once(self, stopped: Callable[[], bool]) -> ParamikoLink:
+    def _open_once(self, stopped: Callable[[], bool]) -> Link:
         """Connect, through jump hosts where the configuration names them."""
         hops: list[paramiko.Transport] = []
         self._hops = hops
@@ -139,7 +139,7 @@ class Ssh(Requests):
         self._wire = socks[-1]
         if precious:
             socks[0].endure()
-        return ParamikoLink(hops, host, precious=precious)
+        return Link(hops, host, precious=precious)
 
     def _question(self, question: Question) -> str | None:
         """Ask about a host's key, if a person waits."""
@@ -167,7 +167,6 @@ class Ssh(Requests):
         self.connections += 1
         if host.proxy_command:
             return self._metered(tcp.Proxy(host.proxy_command))
-        origin = tcp.Origin(host.bind_address, host.family)
 
         def reach(place: str, seconds: float) -> tcp.Metered:
             sock = tcp.dial(
@@ -176,7 +175,8 @@ class Ssh(Requests):
                 timeout=seconds,
                 alive=host.alive,
                 stopped=stopped,
-                origin=origin,
+                source=host.bind_address,
+                family=host.family,
             )
             self._peer = str(sock.getpeername()[0])
             return self._metered(sock)

@@ -3,64 +3,15 @@
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
 
 from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.errors import LinkError, LinkLost
+from lumitui.remote.ssh.link import Channel
 from lumitui.remote.transport.answer_limits import Outputs
 from lumitui.remote.transport.framing import Framing
 
 _POLL = 0.3
 _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
-
-
-class Channel(Protocol):
-    """What is used of a channel; its reads and writes wait at most as long as was set."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether it has ended."""
-        ...
-
-    def recv_ready(self) -> bool:
-        """Whether output is waiting to be read."""
-        ...
-
-    def recv(self, nbytes: int, /) -> bytes:
-        """Return output; empty at the end; TimeoutError when none came, OSError without a link."""
-        ...
-
-    def recv_stderr_ready(self) -> bool:
-        """Whether output on standard error is waiting to be read."""
-        ...
-
-    def recv_stderr(self, nbytes: int, /) -> bytes:
-        """Return output on standard error, as `recv` does."""
-        ...
-
-    def send(self, s: bytes, /) -> int:
-        """Send some of `s`; TimeoutError while the server takes nothing."""
-        ...
-
-    def settimeout(self, timeout: float | None, /) -> None:
-        """Limit how many seconds a call may wait."""
-        ...
-
-    def shutdown_write(self) -> None:
-        """Signal to the server that no more input comes."""
-        ...
-
-    def close(self) -> None:
-        """End the channel."""
-        ...
-
-    def exit_status_ready(self) -> bool:
-        """Whether the channel has ended."""
-        ...
-
-    def recv_exit_status(self) -> int:
-        """Return the exit status, -1 when the server sent none."""
-        ...
 
 
 class Exchange:

@@ -12,9 +12,7 @@ import paramiko
 from paramiko.packet import Packetizer
 
 from lumitui.remote.site.errors import LinkError
-from lumitui.remote.ssh.channels import ChannelRefused, CommandRefused
 from lumitui.remote.ssh.config import HostConfig
-from lumitui.remote.ssh.exchange import Channel
 
 BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a connection or a request over it fails."""
@@ -29,6 +27,14 @@ _ENDURE = 300.0
 """Seconds of silence after which even a connection that cost a code is given up."""
 _BANNER_SECONDS = 60.0
 """Seconds in which a server must have sent its version, however it is spread."""
+
+
+class ChannelRefused(Exception):
+    """The server opens no further channel now (MaxSessions)."""
+
+
+class CommandRefused(Exception):
+    """The server opened a channel and then refused to run a command in it."""
 
 
 class SshTransport(paramiko.Transport):
@@ -90,7 +96,7 @@ class _Packetizer(Packetizer):
         return data
 
 
-class ParamikoChannel:
+class Channel:
     """A channel that fails with an OSError, whatever paramiko raises.
 
     When the socket is gone and no thread has noticed yet, sending raises EOFError in paramiko;
@@ -162,7 +168,7 @@ def _as_oserror() -> Iterator[None]:
         raise OSError(str(error) or "the connection ended") from error
 
 
-class ParamikoLink:
+class Link:
     """The connected hops, of which the last is the site's.
 
     A `precious` one cost something that only a person can give, like a one-time code. A stalled
@@ -201,7 +207,7 @@ class ParamikoLink:
             if self._silent is not None and (self._given_up > began or not self._answers(seconds)):
                 raise self._unanswered(TimeoutError("still silent"))
             try:
-                channel = ParamikoChannel(self._hops[-1].open_session(timeout=seconds))
+                channel = Channel(self._hops[-1].open_session(timeout=seconds))
             except paramiko.ChannelException as error:
                 self._silent = None
                 raise ChannelRefused from error
@@ -223,7 +229,7 @@ class ParamikoLink:
         guard.daemon = True
         guard.start()
         try:
-            cast(ParamikoChannel, channel).inner.exec_command(command)
+            channel.inner.exec_command(command)
             self._silent = None
         except BROKEN as error:
             refused = isinstance(error, paramiko.SSHException)  # else the socket is gone

@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal, Protocol
+
+import paramiko
 
 from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.errors import LinkError
@@ -20,38 +20,7 @@ _HEAD = 512  # bytes kept of what a server sends first: a refusal comes before t
 _VERSION = b"SSH-2.0-"
 _SAID = 4096  # bytes kept of what a ProxyCommand writes to standard error
 _ENDURE = 300  # seconds of silence that a connection survives when a new one would cost a code
-
-
-_FAMILIES = {"any": 0, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where connections come from, and over which kind of address they go."""
-
-    address: str | None = None
-    """Address or name of this machine; None: the system chooses."""
-    family: Literal["any", "inet", "inet6"] = "any"
-
-
-class Socket(Protocol):
-    """What an SSH connection needs of a socket."""
-
-    def send(self, data: bytes, /) -> int:
-        """Send some of `data`; return how much."""
-        ...
-
-    def recv(self, size: int, /) -> bytes:
-        """Return at most `size` bytes; empty at the end."""
-        ...
-
-    def settimeout(self, seconds: float | None, /) -> None:
-        """Limit how many seconds a call may wait."""
-        ...
-
-    def close(self) -> object:
-        """End the connection."""
-        ...
+_FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
 
 class Metered:
@@ -59,7 +28,7 @@ class Metered:
 
     def __init__(
         self,
-        sock: Socket,
+        sock: "Socket",
         up: Callable[[int], None] = lambda count: None,
         down: Callable[[int], None] = lambda count: None,
     ) -> None:
@@ -131,7 +100,8 @@ def dial(
     timeout: float,
     alive: int,
     stopped: Callable[[], bool],
-    origin: Origin = Origin(),
+    source: str | None = None,
+    family: str = "",
 ) -> socket.socket:
     """Return a TCP connection to `host`, trying each of its addresses.
 
@@ -141,27 +111,28 @@ def dial(
         timeout: seconds for each address.
         alive: seconds of silence after which the kernel asks whether the peer is there.
         stopped: called every 0.3 s; true ends the attempt.
-        origin: where it comes from.
+        source: address or name of this machine to connect from; None: the system chooses.
+        family: the kind of address that is tried.
 
     Raises:
         LinkError: the name is unknown, or no address answered.
     """
-    wanted = _FAMILIES[origin.family]
+    wanted = _FAMILIES.get(family, 0)
     try:
         found = socket.getaddrinfo(host, port, wanted, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "it is not a host name"
-        only = f" with AddressFamily {origin.family}" if wanted else ""
+        only = f" with AddressFamily {family}" if wanted else ""
         raise LinkError(
             f"The host name {host} is not known{only} ({why}).",
             "Check the name, your network and whether a VPN is needed.",
         ) from error
     reason = "no address"
-    for family, kind, protocol, _, address in found:
-        sock = socket.socket(family, kind, protocol)
+    for kind_of_address, kind, protocol, _, address in found:
+        sock = socket.socket(kind_of_address, kind, protocol)
         try:
-            if origin.address is not None:
-                _bind(sock, origin.address)
+            if source is not None:
+                _bind(sock, source)
             _connect(sock, address, timeout, stopped)
             _keep_alive(sock, alive)
             return sock
@@ -270,3 +241,7 @@ class Proxy:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+Socket = socket.socket | Proxy | paramiko.Channel
+"""What carries an SSH connection."""

@@ -61,7 +61,7 @@ def resolve(login: Login, table: Table) -> HostConfig:
             table, {"%": "%", "h": hostname, "n": login.host, "p": str(port), "r": user}
         ),
         bind_address=table.one("bindaddress") or None,
-        family=_family(table),
+        family=table.one("addressfamily").lower(),
         alive=table.number("serveraliveinterval", 30),
         connect_timeout=table.number("connecttimeout", 15),
         rekey_bytes=max(rekey_bytes, REKEY_FLOOR) if rekey_bytes else 0,
@@ -158,10 +158,3 @@ def _strict(table: Table) -> Literal["yes", "ask", "accept-new"]:
     if value in ("yes", "true"):
         return "yes"
     return "accept-new" if value == "accept-new" else "ask"  # also for `no` and `off`: a note
-
-
-def _family(table: Table) -> Literal["any", "inet", "inet6"]:
-    value = table.one("addressfamily").lower()
-    if value == "inet":
-        return "inet"
-    return "inet6" if value == "inet6" else "any"

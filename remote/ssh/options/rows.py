@@ -34,131 +34,71 @@ class Row:
     """Values (patterns, in lower case) with which it is neither refused nor worth a note."""
 
 
-_WORDS: tuple[tuple[Literal["honoured", "harmless"], str, str], ...] = (
-    (
-        "honoured",
-        "`ssh -G` has applied it before lumitui reads its answer",
-        "Host Match Include Tag IgnoreUnknown HostName Port User CanonicalDomains "
-        "CanonicalizeFallbackLocal CanonicalizeHostname CanonicalizeMaxDots "
-        "CanonicalizePermittedCNAMEs",
-    ),
-    (
-        "honoured",
-        "it has the effect that ssh_config(5) describes",
-        "ProxyJump ProxyCommand AddressFamily BindAddress ConnectTimeout ServerAliveInterval "
-        "RequiredRSASize UserKnownHostsFile GlobalKnownHostsFile HostKeyAlias HashKnownHosts "
-        "PreferredAuthentications PubkeyAuthentication PasswordAuthentication "
-        "KbdInteractiveAuthentication NumberOfPasswordPrompts BatchMode IdentityFile "
-        "IdentitiesOnly IdentityAgent CertificateFile " + " ".join(ALGORITHMS),
-    ),
-    (
-        "harmless",
-        "lumitui forwards no ports, sockets, displays or agents",
-        "ClearAllForwardings DynamicForward ExitOnForwardFailure ForwardAgent ForwardX11 "
-        "ForwardX11Timeout ForwardX11Trusted GatewayPorts LocalForward PermitRemoteOpen "
-        "RemoteForward StreamLocalBindMask StreamLocalBindUnlink Tunnel TunnelDevice XAuthLocation",
-    ),
-    (
-        "harmless",
-        "lumitui does not log in with GSSAPI or with the key of this machine",
-        "GSSAPIAuthentication GSSAPIClientIdentity GSSAPIDelegateCredentials GSSAPIKexAlgorithms "
-        "GSSAPIKeyExchange GSSAPIRenewalForcesRekey GSSAPIServerIdentity GSSAPITrustDns "
-        "EnableSSHKeysign HostbasedAcceptedAlgorithms HostbasedAuthentication HostbasedKeyTypes",
-    ),
-    (
-        "harmless",
-        "lumitui opens a connection of its own, with its own time limits, and shares it with "
-        "nobody",
-        "ControlMaster ControlPath ControlPersist ConnectionAttempts ServerAliveCountMax "
-        "TCPKeepAlive ChannelTimeout IPQoS Compression AppleMultiPath",
-    ),
-    (
-        "harmless",
-        "lumitui sends its own commands, and no variables, and opens no interactive session",
-        "LocalCommand RemoteCommand SessionType RequestTTY SendEnv EnableEscapeCommandline "
-        "EscapeChar ForkAfterAuthentication ObscureKeystrokeTiming StdinNull",
-    ),
-    (
-        "harmless",
-        "it changes only what ssh prints, logs or calls itself",
-        "LogLevel LogVerbose SyslogFacility VisualHostKey FingerprintHash WarnWeakCrypto "
-        "VersionAddendum KbdInteractiveDevices",
-    ),
-    (
-        "harmless",
-        "lumitui trusts no certificate of a host, keeps no host key that was not used, gives no "
-        "key to an agent, and uses security keys through an agent only",
-        "CASignatureAlgorithms UpdateHostKeys AddKeysToAgent UseKeychain SecurityKeyProvider",
-    ),
-)
+# Each group: the verdict, its reason, and the options.
+_GROUPS: tuple[tuple[Literal["honoured", "harmless"], str, str], ...] = (
+    ("honoured", "`ssh -G` has applied it before lumitui reads its answer",
+     "Host Match Include Tag IgnoreUnknown HostName Port User CanonicalDomains "
+     "CanonicalizeFallbackLocal CanonicalizeHostname CanonicalizeMaxDots "
+     "CanonicalizePermittedCNAMEs"),
+    ("honoured", "it has the effect that ssh_config(5) describes",
+     "ProxyJump ProxyCommand AddressFamily BindAddress ConnectTimeout ServerAliveInterval "
+     "RequiredRSASize UserKnownHostsFile GlobalKnownHostsFile HostKeyAlias HashKnownHosts "
+     "PreferredAuthentications PubkeyAuthentication PasswordAuthentication "
+     "KbdInteractiveAuthentication NumberOfPasswordPrompts BatchMode IdentityFile "
+     "IdentitiesOnly IdentityAgent CertificateFile " + " ".join(ALGORITHMS)),
+    ("harmless", "lumitui forwards no ports, sockets, displays or agents",
+     "ClearAllForwardings DynamicForward ExitOnForwardFailure ForwardAgent ForwardX11 "
+     "ForwardX11Timeout ForwardX11Trusted GatewayPorts LocalForward PermitRemoteOpen "
+     "RemoteForward StreamLocalBindMask StreamLocalBindUnlink Tunnel TunnelDevice XAuthLocation"),
+    ("harmless", "lumitui does not log in with GSSAPI or with the key of this machine",
+     "GSSAPIAuthentication GSSAPIClientIdentity GSSAPIDelegateCredentials GSSAPIKexAlgorithms "
+     "GSSAPIKeyExchange GSSAPIRenewalForcesRekey GSSAPIServerIdentity GSSAPITrustDns "
+     "EnableSSHKeysign HostbasedAcceptedAlgorithms HostbasedAuthentication HostbasedKeyTypes"),
+    ("harmless", "lumitui opens a connection of its own, with time limits of its own",
+     "ControlMaster ControlPath ControlPersist ConnectionAttempts ServerAliveCountMax "
+     "TCPKeepAlive ChannelTimeout IPQoS Compression AppleMultiPath"),
+    ("harmless", "lumitui sends its own commands, no variables, and opens no interactive session",
+     "LocalCommand RemoteCommand SessionType RequestTTY SendEnv EnableEscapeCommandline "
+     "EscapeChar ForkAfterAuthentication ObscureKeystrokeTiming StdinNull"),
+    ("harmless", "it changes only what ssh prints, logs, calls itself or may be asked with",
+     "LogLevel LogVerbose SyslogFacility VisualHostKey FingerprintHash WarnWeakCrypto "
+     "VersionAddendum KbdInteractiveDevices"),
+    ("harmless", "lumitui trusts no certificate of a host, keeps no host key that was not used, "
+     "gives no key to an agent, and uses security keys through an agent only",
+     "CASignatureAlgorithms UpdateHostKeys AddKeysToAgent UseKeychain SecurityKeyProvider"),
+)  # fmt: skip
 
 _ROWS = (
-    *(Row(name, verdict, why) for verdict, why, names in _WORDS for name in names.split()),
+    *(Row(name, verdict, why) for verdict, why, names in _GROUPS for name in names.split()),
     # Without these lumitui would trust more than OpenSSH does, or go another way.
     Row("RefuseConnection", "refused", "it is there to refuse the connection", unless=()),
-    Row(
-        "RevokedHostKeys",
-        "refused",
-        "it does not read lists of revoked keys",
+    Row("RevokedHostKeys", "refused", "it does not read lists of revoked keys",
         "Put the keys into known_hosts, each in a line that begins with `@revoked *`, and remove "
-        "RevokedHostKeys for this host.",
-    ),
+        "RevokedHostKeys for this host."),
     Row("KnownHostsCommand", "refused", "it takes known host keys from files only"),
     Row("CheckHostIP", "refused", "it knows a host by its name, not by its address"),
     Row("ProxyUseFdpass", "refused", "a ProxyCommand must relay the connection itself"),
-    Row(
-        "BindInterface",
-        "refused",
-        "it connects from an address, not from an interface",
-        "Replace it by BindAddress with the address that this interface has.",
-    ),
+    Row("BindInterface", "refused", "it connects from an address, not from an interface",
+        "Replace it by BindAddress with the address that this interface has."),
     # These are read otherwise than OpenSSH does, and never more loosely.
-    Row(
-        "RekeyLimit",
-        "honoured",
-        "new keys are made after so many bytes",
+    Row("RekeyLimit", "honoured", "new keys are made after so many bytes",
         note="lumitui makes new keys after so many bytes, 1 MiB at least, but not after a time.",
-        unless=("0 0", "???????* 0"),
-    ),
-    Row(
-        "StrictHostKeyChecking",
-        "honoured",
-        "yes never asks, accept-new never asks about a new key",
+        unless=("0 0", "???????* 0")),
+    Row("StrictHostKeyChecking", "honoured", "yes never asks, accept-new not about a new key",
         note="lumitui asks about a new host key, and refuses a changed or revoked one.",
-        unless=("yes", "true", "ask", "accept-new"),
-    ),
-    Row(
-        "NoHostAuthenticationForLocalhost",
-        "harmless",
-        "the key of a host on this machine is checked like any other",
-        note="lumitui checks the key of a host on this machine like any other.",
-    ),
-    Row(
-        "VerifyHostKeyDNS",
-        "harmless",
-        "what DNS says of a key makes nobody trust it less",
+        unless=("yes", "true", "ask", "accept-new")),
+    Row("NoHostAuthenticationForLocalhost", "harmless", "the key of this machine is checked, too",
+        note="lumitui checks the key of a host on this machine like any other."),
+    Row("VerifyHostKeyDNS", "harmless", "what DNS says of a key makes nobody trust it less",
         note="lumitui does not look host keys up in DNS; it asks about a new one.",
-        unless=(*_OFF, "ask"),
-    ),
-    Row(
-        "PKCS11Provider",
-        "harmless",
-        "lumitui opens no token; its keys are used through an agent",
-        note="lumitui does not open tokens; add their keys to an agent (ssh-add -s).",
-    ),
-    Row(
-        "PermitLocalCommand",
-        "harmless",
-        "lumitui starts no local command",
-        note="lumitui does not run LocalCommand.",
-    ),
-    Row(
-        "SetEnv",
-        "harmless",
-        "lumitui sends no variables",
-        note="lumitui sends no variables; set them in the login files of the site.",
-    ),
-)
+        unless=(*_OFF, "ask")),
+    Row("PKCS11Provider", "harmless", "lumitui opens no token; its keys are used through an agent",
+        note="lumitui does not open tokens; add their keys to an agent (ssh-add -s)."),
+    Row("PermitLocalCommand", "harmless", "lumitui starts no local command",
+        note="lumitui does not run LocalCommand."),
+    Row("SetEnv", "harmless", "lumitui sends no variables",
+        note="lumitui sends no variables; set them in the login files of the site."),
+)  # fmt: skip
 
 ROWS: Mapping[str, Row] = {row.keyword.lower(): row for row in _ROWS}
 """The table by the names that `ssh -G` prints."""

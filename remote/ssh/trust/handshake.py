@@ -1,5 +1,6 @@
 """The first part of a connection: agree on algorithms, and check the host's key."""
 
+import re
 from collections.abc import Mapping
 
 import paramiko
@@ -13,12 +14,12 @@ from lumitui.remote.ssh.options.algorithms import GCM, MORE_KEX
 from lumitui.remote.ssh.prompts import Ask
 from lumitui.remote.ssh.trust.host_trust import check, wanted_types
 from lumitui.remote.ssh.trust.known_hosts import HostKey
-from lumitui.remote.ssh.trust.offers import unshared
 
 ANSWER = 300.0
 """Seconds for a person's answers; sshd's LoginGraceTime is 120."""
 
-
+_NAME = re.compile(r"[!-+\--~]{1,64}")
+_MOST = 300  # characters of a list that a person is shown
 _MORE = (
     "If the ssh configuration sets Ciphers, MACs, KexAlgorithms or HostKeyAlgorithms, allow more "
     "for this host; else update both sides."
@@ -87,10 +88,36 @@ def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
 
 
 def _lacking(transport: SshTransport) -> str:
-    """Return what the server offers where nothing is shared; empty: it cannot be said."""
-    own = transport.get_security_options()
-    ours = {"key exchange": own.kex, "host key": own.key_types}
-    return unshared(transport.offered, {**ours, "cipher": own.ciphers, "MAC": own.digests})
+    """Return what the server offers where it shares nothing with us; empty: nothing can be said.
+
+    No check sum protects its lists yet. Servers send the same ones for both directions, of names
+    that are printable ASCII (RFC 4251, 6), and `none` as a compression (RFC 4253, 6.2).
+    """
+    theirs, own = transport.offered, transport.get_security_options()
+    words = [word for name in theirs if name.endswith("_algo_list") for word in theirs[name]]
+    ways = ("encrypt_algo_list", "mac_algo_list", "compress_algo_list")
+    if (
+        not all(map(_NAME.fullmatch, words))
+        or "none" not in theirs.get("client_compress_algo_list", ())
+        or any(list(theirs[f"client_{way}"]) != list(theirs[f"server_{way}"]) for way in ways)
+    ):
+        return ""
+    for kind, name, ours in (
+        ("key exchange", "kex_algo_list", own.kex),
+        ("host key", "server_key_algo_list", own.key_types),
+        ("cipher", "client_encrypt_algo_list", own.ciphers),
+        ("MAC", "client_mac_algo_list", own.digests),
+    ):
+        if set(theirs[name]).isdisjoint(ours):
+            if any(_one_bit_apart(word, mine) for word in theirs[name] for mine in ours):
+                return ""
+            return f"as {kind} it offers only {', '.join(theirs[name])[:_MOST]}"
+    return ""
+
+
+def _one_bit_apart(one: str, other: str) -> bool:
+    apart = [ord(a) ^ ord(b) for a, b in zip(one, other, strict=False) if a != b]
+    return len(one) == len(other) and len(apart) == 1 and apart[0].bit_count() == 1
 
 
 def _no_handshake(error: Exception, host: HostConfig, transport: SshTransport) -> LinkError:

@@ -18,7 +18,7 @@ import pytest
 from lumitui.remote.site.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.exchange import Exchange
-from lumitui.remote.ssh.link import ParamikoChannel
+from lumitui.remote.ssh.link import Channel
 from lumitui.remote.transport.framing import Framing
 from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
 
@@ -255,7 +255,7 @@ def test_room_for_a_little_is_not_used_at_once(most: int, needed: int) -> None:
     inner.transport = SimpleNamespace(_send_user_message=sent.append)
     inner.remote_chanid, inner.out_window_size, inner.out_max_packet_size = 0, most, 1 << 16
     inner.settimeout(20)
-    channel = ParamikoChannel(inner)
+    channel = Channel(inner)
     for _ in range(most >> 15):
         assert channel.send(bytes(1 << 15)) == 1 << 15
     full = len(sent)
@@ -287,7 +287,7 @@ def test_a_link_that_is_gone_while_an_answer_is_read_is_lost() -> None:
     inner.remote_chanid, inner.active, inner.in_window_threshold = 0, True, 0
     inner.in_buffer.feed(b"half an answer")
     inner.in_stderr_buffer.feed(b"x")
-    exchange = Exchange(ParamikoChannel(inner), Framing())
+    exchange = Exchange(Channel(inner), Framing())
     exchange.step()
     assert exchange.ended
     with pytest.raises(LinkLost, match="was lost during a request"):

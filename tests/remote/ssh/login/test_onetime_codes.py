@@ -28,7 +28,7 @@ import pytest
 
 from lumitui.remote.site.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.link import ParamikoLink
+from lumitui.remote.ssh.link import Link
 from lumitui.remote.ssh.prompts import Question, attendance
 from tests.support.servers.asking_sshd import CODE, Asking, asking_sshd
 from tests.support.servers.sshd import Answers, wait_for
@@ -283,7 +283,7 @@ def test_a_stalled_link_that_cost_a_code_is_kept(
     connection = connect(site, answers)
     session = int(connection.run("echo $PPID").text)
     link, asked = connection._link, list[float]()
-    assert isinstance(link, ParamikoLink)
+    assert isinstance(link, Link)
     answers_of = link._answers
 
     def count(seconds: float) -> bool:

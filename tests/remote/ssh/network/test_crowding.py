@@ -23,7 +23,7 @@ import pytest
 from lumitui.remote.connect import Connections
 from lumitui.remote.site.errors import LinkError, LinkLost
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.ssh.channels import Link
+from lumitui.remote.ssh.link import Link
 from lumitui.remote.ssh.prompts import Question
 from lumitui.remote.transport.transport import Transport
 from tests.support.places import SITES

@@ -16,7 +16,7 @@ from paramiko.pkey import PublicBlob
 
 from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.dialog import ANSWERS, Dialog, Kept, Unanswered
-from lumitui.remote.ssh.identities.key_files import Locked, Unusable, load_key
+from lumitui.remote.ssh.key_files import Locked, Unusable, load_key
 from lumitui.remote.ssh.link import BROKEN
 from lumitui.remote.ssh.prompts import Question
 

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.identities.keyring import certificate_objection
+from lumitui.remote.ssh.keyring import certificate_objection
 from tests.support.servers.keys import add, agent, certify
 from tests.support.servers.sshd import (
     Answers,

@@ -1,1 +1,0 @@
-"""The keys and certificates that a login offers."""
