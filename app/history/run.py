@@ -8,8 +8,8 @@ from lumitui.app.history.kept_spec import Brief, LateSpec, brief_of
 from lumitui.app.job.launch import Layout, Price
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import HistoryError, InputError
-from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
 from lumitui.remote.site.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
+from lumitui.remote.site.safe_text import SEPARATOR, UNSEEN
 from lumitui.remote.site.states import HANGS, State
 
 if TYPE_CHECKING:

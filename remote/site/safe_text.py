@@ -20,6 +20,11 @@ _RANGES = (
 )
 CONTROL = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
 """The control characters, newline and tab included."""
+# What no command line can carry, or what would control the terminal that shows it.
+UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
+"""Characters that no text of a job file or profile may have."""
+SEPARATOR = re.compile("[\x85\u2028\u2029]")
+"""YAML 1.1 folds these with the spaces around them; in YAML 1.2 they are text like any other."""
 _CONTROL = re.compile(
     "[" + "".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in _RANGES) + "]"
 )

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandle
 from pydantic_core import CoreSchema
 
 from lumitui.remote.site import walltime
-from lumitui.remote.site.reading.unseen import UNSEEN
+from lumitui.remote.site.safe_text import UNSEEN
 
 _BREAKS = re.compile("[\t\n]")
 

@@ -14,8 +14,8 @@ import yaml
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
-from lumitui.remote.site.reading.unseen import SEPARATOR, UNSEEN
 from lumitui.remote.site.reading.writer import writer_of
+from lumitui.remote.site.safe_text import SEPARATOR, UNSEEN
 
 Place = tuple[int | str, ...]
 """Where a value is: keys and indexes from the root."""
