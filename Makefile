@@ -87,7 +87,6 @@ check: setup
 	.venv/bin/lint-imports
 	@$(PY) -m tests.repository.supply.audit
 
-# ADVISORIES=<a clone of PyPA's advisory database> needs no network.
 audit: setup
 	@$(PY) -m tests.repository.supply.audit
 
@@ -98,8 +97,10 @@ lock:
 	@.ci/lock $(UPGRADE)
 
 sbom: setup
-	@mkdir -p build
-	@$(PY) -m tests.repository.supply.sbom >build/lumitui.cdx.json
+	@command -v cyclonedx-py >/dev/null || { echo "cyclonedx-py is missing: pipx install cyclonedx-bom" >&2; exit 1; }
+	@.venv/bin/python -m venv --clear --without-pip build/parts
+	@.venv/bin/python -m pip --python build/parts/bin/python install --quiet --require-hashes --no-deps -r requirements.txt
+	@cyclonedx-py environment --output-reproducible --pyproject pyproject.toml build/parts/bin/python >build/lumitui.cdx.json
 
 bench: bench-history bench-tui setup cluster-up
 	@$(PY) -m tests.measure.bench
