@@ -40,17 +40,21 @@ def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, o
 class Sites:
     """The profiles of some folders, by name; the first folder that has a name wins."""
 
-    def __init__(self, folders: Iterable[Path]) -> None:
-        """Search `folders`, the most important first; files are read when they are needed."""
-        self._folders = tuple(folders)
+    def __init__(self, folders: Iterable[Path], texts: Mapping[Path, str] | None = None) -> None:
+        """Search `folders`, the most important first; files are read when they are needed.
+
+        `texts` count before all folders, as if their files held them.
+        """
+        self._folders, self._texts = tuple(folders), texts or {}
 
     @property
     def _files(self) -> dict[str, list[Path]]:
         # Read each time: a profile that is added while the program runs is found.
-        found: dict[str, list[Path]] = {}
+        found = {path.stem: [path] for path in self._texts}
         for folder in filter(Path.is_dir, self._folders):
             for path in sorted(folder.glob("*.yaml")):
-                found.setdefault(path.stem, []).append(path)
+                if path not in self._texts:
+                    found.setdefault(path.stem, []).append(path)
         return found
 
     def names(self) -> list[str]:
@@ -94,13 +98,15 @@ class Sites:
         raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.", field="site")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
-        from lumitui.remote.site.reading.yaml_document import read_document
+        from lumitui.remote.site.reading.yaml_document import Document, read_document
 
         # A person's own profile may extend the built-in one of the same name.
         candidates = [path for path in self._find(name) if path not in seen]
         if not candidates:
             raise InputError(f"The profile {name!r} extends itself.", "Remove its `extends:`.")
-        document = read_document(candidates[0])
+        path = candidates[0]
+        text = self._texts.get(path)
+        document = read_document(path) if text is None else Document(text, str(path))
         data = dict(document.data)
         # Runs remember a site by its name, so it must lead back to the same file.
         if data.setdefault("name", name) != name:
@@ -110,6 +116,6 @@ class Sites:
             )
         parent = data.pop("extends", None)
         if parent is not None:
-            document.below, inherited = self._merged(str(parent), (*seen, candidates[0]))
+            document.below, inherited = self._merged(str(parent), (*seen, path))
             data = merge(inherited, data)
         return document, data

@@ -2,8 +2,6 @@
 
 import difflib
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,7 +61,7 @@ def edited(measured: Measured, site: Site, folders: Sequence[Path]) -> Edited:
         # An empty list counts: nothing that was inherited stays.
         text = edit.set_value(text, ("unverified",), left)
     text = marked(_with_sources(text, measured, site.unverified))
-    _check(text, site.name, folders)
+    _check(text, path, folders)
     return Edited(path, before, text)
 
 
@@ -135,24 +133,16 @@ def _plain(words: str) -> str:
     return re.sub(r"[^\x20-\x7e]", "?", words)
 
 
-def _check(text: str, name: str, folders: Sequence[Path]) -> None:
-    """Raise where the changed text is no profile any more.
-
-    It is read as it would be after the change: beside copies of the person's other profiles.
+def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
+    """Raise where the changed text of the profile in `path` is no profile any more.
 
     Raises:
         InputError: it is none; the message says what is wrong.
     """
-    own, *others = folders
-    with tempfile.TemporaryDirectory() as place:
-        for path in own.glob("*.yaml") if own.is_dir() else ():
-            shutil.copyfile(path, Path(place) / path.name)
-        (Path(place) / f"{name}.yaml").write_text(text, encoding="utf-8")
-        try:
-            Sites((Path(place), *others)).load(name)
-        except InputError as error:
-            words = error.message.replace(place, str(own))
-            raise InputError(
-                f"What was measured does not fit the profile: {words}",
-                "Change the profile by hand; the report is in the run's folder.",
-            ) from error
+    try:
+        Sites(folders, {path: text}).load(path.stem)
+    except InputError as error:
+        raise InputError(
+            f"What was measured does not fit the profile: {error.message}",
+            "Change the profile by hand; the report is in the run's folder.",
+        ) from error

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Literal
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
-from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import Mistakes
 from lumitui.remote.site.reading.yaml_document import Document, NotYaml, Place, read_document
@@ -84,25 +82,12 @@ def _load(path: Path, folders: Sequence[Path]) -> Site:
     """Return the site of a file that may be in no folder of profiles.
 
     Raises:
-        InputError: a mistake; its places are those of the file itself.
+        InputError: a mistake.
     """
-    with tempfile.TemporaryDirectory() as place:
-        copy = Path(place) / f"{path.stem}.yaml"
-        # A wrong name hides no other finding; lines keep their numbers.
-        name = f"name: {json.dumps(path.stem)}"
-        text = re.sub(r"^name:.*$", lambda _: name, path.read_text("utf-8"), flags=re.MULTILINE)
-        copy.write_text(text, "utf-8")
-        try:
-            return Sites((Path(place), *folders)).load(path.stem)
-        except Mistakes as error:
-            mistakes = tuple(
-                type(one)(one.place, one.where.replace(str(copy), str(path)), one.line,
-                          one.message, one.near)
-                for one in error.mistakes
-            )  # fmt: skip
-            raise Mistakes(error.message, error.hint, mistakes) from error
-        except InputError as error:
-            raise InputError(error.message.replace(str(copy), str(path)), error.hint) from error
+    # A wrong name hides no other finding; lines keep their numbers.
+    name = f"name: {json.dumps(path.stem)}"
+    text = re.sub(r"^name:.*$", lambda _: name, path.read_text("utf-8"), flags=re.MULTILINE)
+    return Sites(folders, {path: text}).load(path.stem)
 
 
 # -- what is unwise: each rule yields places and sentences

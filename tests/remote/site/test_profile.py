@@ -8,6 +8,7 @@ import pytest
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.container import Container
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site, SiteRule
 from lumitui.remote.site.reading.yaml_document import read_document
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -253,3 +254,13 @@ def test_a_site_in_a_few_words() -> None:
     assert puhti.summary(today) == "Puhti: closed on 2026-07-31; use roihu"
     assert puhti.summary(date(2026, 7, 30)) == "Puhti: 4 x NVIDIA V100 a node"
     assert all(len(ALL.load(name).summary(today)) <= 60 for name in Sites([BUILT_IN]).names())
+
+
+def test_a_text_counts_in_the_place_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "lumi.yaml"
+    path.write_text("extends: lumi\npoll_seconds: 77\n")
+    built_in = Sites([BUILT_IN]).load("lumi").poll_seconds
+    found = Sites([tmp_path, BUILT_IN], {path: "extends: lumi\ntitle: mine\n"}).load("lumi")
+    assert (found.title, found.poll_seconds) == ("mine", built_in)
+    with pytest.raises(InputError, match=f"{re.escape(str(path))}:2: poll"):
+        Sites([tmp_path, BUILT_IN], {path: "extends: lumi\npoll_seconds: x\n"}).load("lumi")
