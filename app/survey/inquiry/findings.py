@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.explain.words import clock
+from lumitui.app.explain.words import clock, count
 from lumitui.app.knowledge.rule import Finding
-from lumitui.app.survey.inquiry.job_paths import Wanted
-from lumitui.app.survey.inquiry.path_findings import path_findings, quota_findings
-from lumitui.app.survey.inquiry.slurm_findings import (
-    account_findings,
-    budget_findings,
-    job_findings,
-    partition_findings,
-)
+from lumitui.app.survey.inquiry.job_paths import Place, Wanted
 from lumitui.app.survey.inquiry.topics import finding
+from lumitui.remote.site import walltime
+from lumitui.remote.survey.inquiry.answers import PathState
 from lumitui.remote.survey.inquiry.ask_inquiry import Answers
+from lumitui.remote.survey.slurm_records import Association
 
+ALMOST = 0.95
+"""From this part on a quota is called almost used up: a checkpoint of 7 billion parameters has
+some 80 GB, 5 % of a quota of 1.6 TB."""
+ALMOST_DISK = 0.98
+"""The same of a whole file system, which the job shares with all others there."""
 _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 """What explains a refusal of sbatch better than its own words do."""
 _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "communication")
@@ -23,12 +24,12 @@ _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "c
 def findings(wanted: Wanted, found: Answers, now: float) -> tuple[Finding, ...]:
     """Return what is wrong with a job by what the site answered at `now`, in epoch seconds."""
     said = [
-        *path_findings(wanted, found),
-        *quota_findings(wanted, found),
-        *account_findings(wanted, found),
-        *partition_findings(wanted, found),
-        *job_findings(wanted, found),
-        *budget_findings(wanted, found),
+        *_of_paths(wanted, found),
+        *_of_quotas(wanted, found),
+        *_of_account(wanted, found),
+        *_of_partition(wanted, found),
+        *_of_jobs(wanted, found),
+        *_of_budget(wanted, found),
     ]
     explained = any(one.rule in _OF_SLURM and one.severity == "error" for one in said)
     return (*said, *_trial(found, now, explained=explained), *_silent(found))
@@ -76,3 +77,222 @@ def _silent(found: Answers) -> Iterator[Finding]:
             "cluster-silent", f"{' '.join(said[:3])}{more}",
             "Go on: the rest was answered, and none of this is an error of the job.",
         )  # fmt: skip
+
+
+# -- paths, quotas and disks
+
+
+def _of_paths(wanted: Wanted, found: Answers) -> Iterator[Finding]:
+    states = {state.path: state for state in found.paths}
+    for place in wanted.places:
+        if state := states.get(place.path):
+            yield from _path(place, state)
+
+
+def _path(place: Place, state: PathState) -> Iterator[Finding]:
+    there = state.kind not in ("none", "link")
+    if place.role == "image":
+        if not there:
+            yield finding("cluster-image", f"The image {place.path} is not there{_link(state)}.",
+                           "Name one that `lumitui site images SITE` lists.", place.at)  # fmt: skip
+        elif not state.readable:
+            yield finding("cluster-image", f"You may not read the image {place.path}.",
+                           "Ask its owner, or name another one.", place.at)  # fmt: skip
+    elif place.role == "bind" and not there:
+        yield finding(
+            "cluster-bind", f"{place.path} is bound into the container and is not there"
+            f"{_link(state)}.", "Make it, or leave out the bind.", place.at)  # fmt: skip
+    elif place.role in ("data", "config") and not there and not state.above_writable:
+        # What is missing in a folder that the person may write to may be the job's own output.
+        yield finding(
+            "cluster-path", f"{place.path} is not there{_link(state)}; the nearest folder that is, "
+            f"{state.above}, is not yours to write to.",
+            "Check the path; `lumitui site data` puts data there.", place.at,
+            "error" if place.role == "config" else None)  # fmt: skip
+    elif place.role == "output" and (state.kind != "folder" or not state.writable):
+        what = "is not there" if not there else "cannot be written to"
+        yield finding("cluster-output", f"The log's folder {place.path} {what}.",
+                       f"Run `mkdir -p {place.path}` there before sbatch." if not there
+                       else "Name a folder of yours.", place.at)  # fmt: skip
+    elif place.role == "work" and not state.above_writable:
+        yield finding("cluster-output", f"{place.path} cannot be made: {state.above} is not yours "
+                       "to write to.", "Check the account; its members alone may write there.",
+                       place.at)  # fmt: skip
+
+
+def _link(state: PathState) -> str:
+    return ": it is a link that leads nowhere" if state.kind == "link" else ""
+
+
+def _of_quotas(wanted: Wanted, found: Answers) -> Iterator[Finding]:
+    covered: set[str] = set()
+    for row in found.quotas:
+        inside = [place for place in wanted.places if _beneath(place.path, row.folder)]
+        covered |= {place.path for place in inside}
+        writing = next((place for place in inside if place.role in ("work", "output")), None)
+        if not inside:
+            continue
+        for part, what in ((row.full, "bytes"), (row.files_full, "files")):
+            if part >= ALMOST:
+                yield finding(
+                    "cluster-quota",
+                    f"{row.folder} holds {part:.0%} of the {what} that its quota allows"
+                    + ("; nothing more can be written." if part >= 1 else "."),
+                    "Remove what is not needed, or write the job's results to another area.",
+                    (writing or inside[0]).at,
+                    "error" if part >= 1 and writing else None,
+                )
+    yield from _disks(wanted, found, covered)
+
+
+def _disks(wanted: Wanted, found: Answers, covered: set[str]) -> Iterator[Finding]:
+    writing = {place.path: place for place in wanted.places if place.role in ("work", "output")}
+    told: set[str] = set()
+    for state in found.paths:
+        if state.path not in writing or state.path in covered or state.space is None:
+            continue
+        for part, what in ((state.space.blocks, "space"), (state.space.files or 0.0, "files")):
+            if part >= ALMOST_DISK and state.space.mount not in told:
+                told.add(state.space.mount)
+                yield finding(
+                    "cluster-disk",
+                    f"The file system {state.space.mount} is {part:.0%} full of {what}, and the "
+                    "job writes there.",
+                    "Write elsewhere, or remove what is not needed.",
+                    writing[state.path].at,
+                )
+
+
+def _beneath(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+# -- what Slurm says
+
+
+def _own(wanted: Wanted, found: Answers) -> list[Association]:
+    """Return the associations that a job of this account and partition can use."""
+    return [
+        one
+        for one in found.associations
+        if one.account.lower() == wanted.account.lower() and one.partition in ("", wanted.partition)
+    ]
+
+
+def _of_account(wanted: Wanted, found: Answers) -> Iterator[Finding]:
+    if not wanted.account or wanted.account == "none" or not found.associations:
+        return
+    known = list(dict.fromkeys(one.account for one in found.associations))
+    if wanted.account.lower() not in {name.lower() for name in known}:
+        some = f"{', '.join(known[:5])}{' …' if known[5:] else ''}"
+        yield finding(
+            "cluster-account",
+            f"You have no account {wanted.account} there; Slurm knows {some}.",
+            f"Write one of these, or wait until you are a member of {wanted.account}.",
+            wanted.at("account"),
+        )
+    elif not (own := _own(wanted, found)):
+        yield finding(
+            "cluster-account",
+            f"Your account {wanted.account} may not use the partition {wanted.partition}.",
+            "Name another partition or account.",
+            wanted.at("partition"),
+        )
+    elif wanted.qos and not any(wanted.qos in one.qos for one in own if one.qos):
+        names = ", ".join(dict.fromkeys(name for one in own for name in one.qos))
+        if names:
+            yield finding(
+                "cluster-account",
+                f"Your account {wanted.account} may not use the QOS {wanted.qos}; it has {names}.",
+                "Name one of these.",
+                wanted.at("qos"),
+            )
+
+
+def _of_partition(wanted: Wanted, found: Answers) -> Iterator[Finding]:
+    now, name = found.partition, wanted.partition
+    if now is None:
+        return
+    if now.state != "UP":
+        closed = now.state in ("DRAIN", "INACTIVE")
+        yield finding(
+            "cluster-partition",
+            f"The partition {name} is {now.state}: "
+            + ("sbatch refuses jobs." if closed else "jobs wait until it is UP again."),
+            "Name another partition, or wait for the end of the maintenance.",
+            wanted.at("partition"),
+            "error" if closed else "warning",
+        )
+    if now.seconds and wanted.seconds and wanted.seconds > now.seconds:
+        yield finding(
+            "cluster-partition",
+            f"The job asks for {walltime.text_of(wanted.seconds)}, and Slurm allows "
+            f"{walltime.text_of(now.seconds)} in {name}.",
+            f"Write {walltime.text_of(now.seconds)} or less, or name another partition.",
+            wanted.at("time"),
+        )
+    if now.nodes is not None and wanted.nodes and wanted.nodes > now.nodes:
+        yield finding(
+            "cluster-partition",
+            f"The job asks for {wanted.nodes:,} nodes, and Slurm allows {now.nodes:,} in {name}.",
+            f"Write {now.nodes:,} nodes or fewer, or name another partition.",
+            wanted.at("nodes"),
+        )
+
+
+def _of_jobs(wanted: Wanted, found: Answers) -> Iterator[Finding]:
+    if "jobs" in found.faults:
+        return
+    limits: list[tuple[str, int | None, int | None, int, int]] = []
+    for one in _own(wanted, found):
+        own = [job for job in found.jobs if job.account.lower() == one.account.lower()]
+        running = sum(job.state == "RUNNING" for job in own)
+        limits.append(
+            (f"the account {one.account}", one.max_jobs, one.max_submit, len(own), running)
+        )
+    for quality in found.qos:
+        if wanted.qos == quality.name:
+            own = [job for job in found.jobs if job.qos == quality.name]
+            running = sum(job.state == "RUNNING" for job in own)
+            limits.append(
+                (f"the QOS {quality.name}", quality.max_jobs, quality.max_submit, len(own), running)
+            )
+    for what, jobs, submit, has, running in limits:
+        if submit is not None and has >= submit:
+            yield finding(
+                "cluster-jobs",
+                f"You have {count(has, 'job')} in {what}, which allows {submit}: "
+                "sbatch refuses another.",
+                "Wait until one of them ends, or cancel one.",
+            )
+        elif jobs is not None and running >= jobs:
+            yield finding(
+                "cluster-jobs",
+                f"In {what} you run {count(running, 'job')}, and {jobs} at a time are allowed: "
+                "this one waits until one of them ends.",
+                "Submit it anyway, or wait.",
+                severity="note",
+            )
+
+
+def _of_budget(wanted: Wanted, found: Answers) -> Iterator[Finding]:
+    row = next((b for b in found.budgets if b.account.lower() == wanted.account.lower()), None)
+    if row is None:
+        return
+    if row.left <= 0:
+        yield finding(
+            "cluster-budget",
+            f"{wanted.account} has used up its {row.limit or 0:,.0f} {wanted.unit}."
+            if row.limit
+            else f"{wanted.account} has no {wanted.unit} left.",
+            "Ask for more, or name another account: Slurm may refuse the job, or let it wait.",
+            wanted.at("account"),
+        )
+    elif wanted.price is not None and wanted.price > row.left:
+        yield finding(
+            "cluster-budget",
+            f"At its time limit the job is billed {wanted.price:,.1f} {wanted.unit}, and "
+            f"{wanted.account} has {row.left:,.0f} left.",
+            "Ask for less time or fewer nodes, or name another account.",
+            wanted.at("account"),
+        )
