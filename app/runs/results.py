@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lumitui.app.follow.results.log_patterns import LogFigures
     from lumitui.app.follow.results.run_figures import Figures
     from lumitui.app.follow.results.sweep import Sweeps
-    from lumitui.app.history.metrics.points import MetricPoint
+    from lumitui.app.history.metric_points import MetricPoint
     from lumitui.app.history.run import Run
     from lumitui.app.knowledge.failure.diagnosis import Diagnosis
     from lumitui.remote.transfer.results.fetch_files import FetchOutcome

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lumitui
 from lumitui.app.follow.results.run_figures import Figures
-from lumitui.app.history.metrics.points import MetricPoint
+from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.launch.send.preview import Preview
