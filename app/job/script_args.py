@@ -56,3 +56,12 @@ def no_number(name: str, text: str | None, nodes: int) -> InputError:
         else f"The argument {name} is {text!r}, not a number of samples.",
         f"Give it ({name} 32), so that it can be recomputed for {nodes} nodes.",
     )
+
+
+def fixed_arguments(spec: JobSpec) -> tuple[str, ...]:
+    """Return the arguments without the values of those that `scale:` changes with the nodes."""
+    args = spec.args
+    for name in filter(None, (batch_argument(spec), rate_argument(spec))):
+        if argument_value(args, name) is not None:
+            args = with_argument(args, name, "")
+    return args

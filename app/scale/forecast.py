@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.app.job.script_args import argument_value, batch_argument, rate_argument, with_argument
+from lumitui.app.job.script_args import fixed_arguments
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.states import State
 
@@ -84,11 +84,7 @@ def _work(item: Launch | Run, *, sized: bool) -> dict[str, object]:
     if isinstance(venv := data.get("venv"), dict):
         venv.pop("sent", None)
     if not sized:
-        names = filter(None, (batch_argument(spec), rate_argument(spec)))
-        args = spec.args
-        for name in names:
-            args = with_argument(args, name, "…") if argument_value(args, name) else args
-        data["args"] = list(args)
+        data["args"] = list(fixed_arguments(spec))
     return data | {"ranks": item.layout.ranks_per_node}
 
 
@@ -102,7 +98,7 @@ def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None
     size = next((one for one in found.sizes if one.nodes == launch.layout.nodes), None)
     if size is None or size.whole is None or not found.knows_work:
         return None
-    hours = (size.whole.seconds.likely or size.whole.seconds.high) / 3600
+    hours = size.whole.seconds.middle / 3600
     return _found(launch, launch.price.per_hour * hours, run, other_size=True)
 
 

@@ -10,12 +10,7 @@ from lumitui.app.follow.results.summary import summarize
 from lumitui.app.follow.results.throughput import WIRE
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, speeds_of
 from lumitui.app.history.run import Run
-from lumitui.app.job.script_args import (
-    argument_value,
-    batch_argument,
-    rate_argument,
-    with_argument,
-)
+from lumitui.app.job.script_args import fixed_arguments
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
 from lumitui.app.scale.scaling.step_time import Wire
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -187,22 +182,13 @@ def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
     found = []
     for item in (each for size in sizes for each in size.runs):
         other = {
-            "arguments": _other_arguments(item.run) != _other_arguments(of),
+            "arguments": fixed_arguments(item.run.spec) != fixed_arguments(of.spec),
             "code": item.run.snapshot != of.snapshot,
             "launcher": item.run.spec.launcher != of.spec.launcher,
         }
         if what := " and ".join(f"its {name}" for name, differs in other.items() if differs):
             found.append(LeftOut(item.run.id, what))
     return found
-
-
-def _other_arguments(run: Run) -> tuple[str, ...]:
-    """Return the arguments besides those that change with the number of nodes."""
-    args = run.spec.args
-    for name in (batch_argument(run.spec), rate_argument(run.spec)):
-        if name is not None and argument_value(args, name) is not None:
-            args = with_argument(args, name, "")
-    return args
 
 
 def _source(item: MeasuredRun) -> str:

@@ -14,7 +14,7 @@ How far off the prediction may be depends on how many sizes were measured:
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 # The 90 % quantile of Student's t, by degrees of freedom from 1 on: 8 of 10 lie within.
@@ -43,6 +43,16 @@ class Estimate:
     high: float
     likely: float | None
     """None: one measured size says nothing about the rest."""
+
+    @property
+    def middle(self) -> float:
+        """The likely value; the high end where none is likelier than the rest."""
+        return self.high if self.likely is None else self.likely
+
+    def each(self, change: Callable[[float], float]) -> "Estimate":
+        """Return it with each of its numbers changed; they keep their order."""
+        likely = None if self.likely is None else change(self.likely)
+        return Estimate(change(self.low), change(self.high), likely)
 
 
 class Model:

@@ -48,25 +48,16 @@ def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
     offer = size.offer
     if size.refused or offer is None:
         return (*start, "-", "-", "-", f"refused: {size.refused}")
-    if size.whole is None:
+    origin = "measured" if size.measured else scaling_words.PREDICTED
+    if size.whole is None or not scaling.knows_work:
         most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
-        return (*start, "-", "-", most, "")
-    if not scaling.knows_work:
-        most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
-        return (*start, "-", scaling_words.percent(size.efficiency), most, _origin(size))
+        told = size.whole is not None
+        return (*start, "-", scaling_words.percent(size.efficiency), most, origin if told else "")
     paid = scaling_words.middle(size.whole.price, price)
     return (
         *start,
         scaling_words.middle(size.whole.seconds, scaling_words.time_text),
         scaling_words.percent(size.efficiency),
         f"{paid} {unit}" if size.whole.price.high > 0 else "nothing",
-        _note(size),
+        f"{origin}, over the time limit" if size.over_limit else origin,
     )
-
-
-def _origin(size: Size) -> str:
-    return "measured" if size.measured else "predicted"
-
-
-def _note(size: Size) -> str:
-    return f"{_origin(size)}, over the time limit" if size.over_limit else _origin(size)

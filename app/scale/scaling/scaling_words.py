@@ -152,9 +152,8 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     late = (
         " That is longer than the time limit." if chosen.over_limit and scaling.knows_work else ""
     )
-    seconds = chosen.whole.seconds
     # A short trial scales well in its steps, and gains nothing as a whole.
-    idle = scaling.overhead > 0.5 * (seconds.high if seconds.likely is None else seconds.likely)
+    idle = scaling.overhead > 0.5 * chosen.whole.seconds.middle
     little = (
         " Most of that is start, tests and checkpoints: so many nodes pay for longer work."
         if idle
@@ -225,7 +224,7 @@ def cost_text(cost: Cost, unit: str) -> str:
 def _with_interval(value: Estimate, text: Callable[[float], str]) -> str:
     low, high = text(value.low), text(value.high)
     if low == high or value.high < value.low * 1.01:
-        return text(value.high if value.likely is None else value.likely)
+        return text(value.middle)
     between = f"{low} to {high}"
     return between if value.likely is None else f"{text(value.likely)} ({between})"
 

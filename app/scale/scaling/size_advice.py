@@ -1,11 +1,10 @@
 """Which size to take for a deadline, a budget, or neither. Pure."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.app.explain.words import count, length
-from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.study import Cost, Scaling, Size
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
@@ -64,49 +63,31 @@ def advise(scaling: Scaling, goal: Goal) -> Advice:
         return Advice(None, "none", "Nothing was measured yet, so no size can be recommended.")
     if goal.deadline is None and goal.budget is None:
         return _worthwhile(scaling, sizes)
-    for certainty, bound in (("sure", _worst), ("likely", _likely), ("at best", _best)):
-        fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, bound)]
+    for certainty, end in (("sure", "high"), ("likely", "likely"), ("at best", "low")):
+        fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, end)]
         if fitting:
             return _chosen(fitting, goal, certainty)
     return Advice(None, "none", _nothing_fits(sizes, goal))
 
 
-def _keeps(cost: Cost, goal: Goal, bound: Callable[[Estimate], float | None]) -> bool:
-    seconds, price = bound(cost.seconds), bound(cost.price)
+def _keeps(cost: Cost, goal: Goal, end: str) -> bool:
+    seconds, price = getattr(cost.seconds, end), getattr(cost.price, end)
     if seconds is None or price is None:
         return False
-    in_time = goal.deadline is None or seconds <= goal.deadline
-    return in_time and (goal.budget is None or price <= goal.budget)
-
-
-def _worst(value: Estimate) -> float | None:
-    return value.high
-
-
-def _likely(value: Estimate) -> float | None:
-    return value.likely
-
-
-def _best(value: Estimate) -> float | None:
-    return value.low
-
-
-def _middle(value: Estimate) -> float:
-    return value.high if value.likely is None else value.likely
+    late = goal.deadline is not None and seconds > goal.deadline
+    return not late and (goal.budget is None or price <= goal.budget)
 
 
 def _chosen(fitting: Sequence[Size], goal: Goal, certainty: str) -> Advice:
     """Return the cheapest for a deadline, the fastest for a budget alone."""
 
-    def by_price(size: Size) -> tuple[float, float, int]:
+    def order(size: Size) -> tuple[float, float, int]:
         assert size.whole is not None
-        return _middle(size.whole.price), _middle(size.whole.gpu_hours), size.nodes
+        if goal.deadline is None:
+            return size.whole.seconds.middle, 0.0, size.nodes
+        return size.whole.price.middle, size.whole.gpu_hours.middle, size.nodes
 
-    def by_time(size: Size) -> tuple[float, int]:
-        assert size.whole is not None
-        return _middle(size.whole.seconds), size.nodes
-
-    size = min(fitting, key=by_time if goal.deadline is None else by_price)
+    size = min(fitting, key=order)
     what = " and ".join(
         word
         for word, wanted in (("deadline", goal.deadline), ("budget", goal.budget))
@@ -149,14 +130,14 @@ def _at_least(size: Size) -> float:
     """Return the efficiency that is certain: what was measured, or the low end of the rest."""
     if size.efficiency is None:
         return 0.0
-    return _middle(size.efficiency) if size.measured else size.efficiency.low
+    return size.efficiency.middle if size.measured else size.efficiency.low
 
 
 def _paid(size: Size) -> float:
     """Return what the whole run costs: its price, or GPU-hours where nothing is billed."""
     if size.whole is None:
         return 0.0
-    return _middle(size.whole.price) or _middle(size.whole.gpu_hours)
+    return size.whole.price.middle or size.whole.gpu_hours.middle
 
 
 def _pays(size: Size, base: Size) -> bool:
@@ -167,8 +148,8 @@ def _too_dear(size: Size | None, base: Size) -> str:
     """Return what `size` would save for how much more; '' without one."""
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
-    saved = _middle(base.whole.seconds) - _middle(size.whole.seconds)
-    saves = f"{length(saved + 0.5)} of {length(_middle(base.whole.seconds) + 0.5)}"
+    saved = base.whole.seconds.middle - size.whole.seconds.middle
+    saves = f"{length(saved + 0.5)} of {length(base.whole.seconds.middle + 0.5)}"
     return (
         f"{count(size.nodes, 'node')} would save {saves if saved >= 1 else 'nothing'} for "
         f"{_paid(size) / _paid(base):,.1f} times the price: more nodes pay for longer work."

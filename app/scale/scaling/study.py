@@ -244,41 +244,23 @@ def _with_costs(
     speed_up = _times(size.speed, 1 / base.speed)
     efficiency = _times(speed_up, 100 * base.gpus / size.gpus)
     if not size.measured and size.gpus > base.gpus:
-        efficiency = _at_most(efficiency, 100.0)  # what is above would be noise of the measured
-    return Size(
-        size.nodes,
-        size.gpus,
-        size.measured,
-        size.source,
-        size.speed,
-        speed_up,
-        efficiency,
-        _cost(size, part, 0.0),
-        _cost(size, whole, overhead),
-        size.offer,
-    )
+        # What is above would be noise of the measured.
+        efficiency = efficiency.each(lambda each: min(each, 100.0))
+    costs = _cost(size, part, 0.0), _cost(size, whole, overhead)
+    return replace(size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1])
 
 
 def _cost(size: Size, work: Work, overhead: float) -> Cost:
     assert size.speed is not None
     speed = size.speed
-    seconds = Estimate(
-        overhead + work.samples / speed.high,
-        overhead + work.samples / speed.low,
-        None if speed.likely is None else overhead + work.samples / speed.likely,
-    )
+    took = speed.each(lambda each: overhead + work.samples / each)
+    seconds = Estimate(took.high, took.low, took.likely)  # the fastest takes least
     per_hour = size.offer.per_hour if size.offer else 0.0
     return Cost(seconds, _times(seconds, size.gpus / 3600), _times(seconds, per_hour / 3600))
 
 
-def _at_most(value: Estimate, most: float) -> Estimate:
-    likely = None if value.likely is None else min(value.likely, most)
-    return Estimate(min(value.low, most), min(value.high, most), likely)
-
-
 def _times(value: Estimate, factor: float) -> Estimate:
-    likely = None if value.likely is None else value.likely * factor
-    return Estimate(value.low * factor, value.high * factor, likely)
+    return value.each(lambda each: each * factor)
 
 
 def _overhead(found: Sequence[MeasuredSize]) -> float:
