@@ -204,7 +204,7 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: Layout) -> str:
         return f"it sees no GPU, planned {layout.gpus_per_node}"
     if beside.own:
         planned = str(local)
-        if not layout.exact and local < len(beside.given):
+        if not layout.exact and 0 <= local < len(beside.given):
             planned = beside.given[local]  # of a shared node the job may have other GPUs
         if mine == (planned,):
             return ""
@@ -216,6 +216,6 @@ def _wrong_gpus(row: RankProof, beside: _Beside, layout: Layout) -> str:
         return f"it sees only GPU {row.gpus}, planned {layout.gpus_per_node}"
     if all(part.isdecimal() for part in mine):
         right = sorted(mine, key=int)
-        if local < len(mine) and mine[local] != right[local]:
+        if 0 <= local < len(mine) and mine[local] != right[local]:
             return f"its GPU is {mine[local]}, planned {right[local]}: the list is {row.gpus}"
     return ""
