@@ -1,8 +1,6 @@
 """Rules about variables, modules, the network's settings and caches."""
 
 from lumitui.app.knowledge.rules.environment import (
-    cache_rules,
-    hardware_rules,
     module_rules,
     network_rules,
     spelling_rules,
@@ -16,6 +14,4 @@ RULES = (
     *spelling_rules.RULES,
     *module_rules.RULES,
     *network_rules.RULES,
-    *cache_rules.RULES,
-    *hardware_rules.RULES,
 )

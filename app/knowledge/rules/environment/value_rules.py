@@ -1,4 +1,4 @@
-"""Rules about values that are sent as they are written, or that are empty or cut off."""
+"""Rules about values of variables: what no shell expands, and what harms the GPUs or the caches."""
 
 import re
 from collections.abc import Iterator
@@ -130,8 +130,62 @@ def path_overwritten(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
+_WEIGHTS = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME",
+            "HUGGINGFACE_HUB_CACHE", "PIP_CACHE_DIR", "SINGULARITY_CACHEDIR",
+            "APPTAINER_CACHEDIR", "WANDB_DIR", "WANDB_CACHE_DIR", "MLFLOW_TRACKING_URI",
+            "XDG_CACHE_HOME")  # fmt: skip
+_KERNELS = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR",
+            "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "CUDA_CACHE_PATH")  # fmt: skip
+_OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCRATCH|mktemp|RANDOM")
+
+
+@rule(
+    "cache-name-shared",
+    "note",
+    "a folder below /tmp that all users would share",
+    why="Another person's job on the node may have made the folder: yours then may not write "
+    "there, and files of killed jobs stay in it.",
+    source="LUMI-AI-Guide pull request 108",
+)
+def cache_name_shared(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `MIOPEN_USER_DB_PATH=/tmp/miopen`."""
+    for variable in job.settings(*_WEIGHTS, *_KERNELS):
+        fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
+        if fixed and not _OF_JOB.search(variable.value):
+            yield Hit(
+                f"{variable.name} is {variable.value}, which another person's job may own.",
+                "Add $USER-$SLURM_JOB_ID to the name.",
+                variable.at,
+            )
+
+
+@rule(
+    "other-gpu-kernels",
+    "warning",
+    "a variable that makes ROCm take kernels of another GPU",
+    why="HSA_OVERRIDE_GFX_VERSION is for GPUs that ROCm does not support. Those of a cluster are "
+    "supported: with the override it loads kernels that crash or compute wrongly.",
+    source="rocm.docs.amd.com, ROCR-Runtime environment variables: HSA_OVERRIDE_GFX_VERSION",
+)
+def other_gpu_kernels(job: Job, site: Site) -> Iterator[Hit]:
+    """Find `HSA_OVERRIDE_GFX_VERSION=10.3.0` on a cluster's GPUs."""
+    if site.scheduler != "slurm" or site.node.gpu_vendor != "amd":
+        return
+    for variable in job.settings("HSA_OVERRIDE_GFX_VERSION"):
+        if variable.value.strip():
+            yield Hit(
+                f"HSA_OVERRIDE_GFX_VERSION={variable.value} makes ROCm load kernels of another GPU "
+                f"than {site.node.gpu}: they crash or compute wrongly.",
+                "Remove HSA_OVERRIDE_GFX_VERSION: ROCm knows this GPU.",
+                variable.at,
+            )
+
+
 RULES: tuple[Rule, ...] = (
     literal_variable,
     literal_tilde,
     path_overwritten,
+    cache_name_shared,
+    other_gpu_kernels,
 )
+"""Every rule of this subject."""

@@ -4,24 +4,18 @@ from lumitui.app.knowledge.rule import Rule
 from lumitui.app.knowledge.rules.program import (
     argument_rules,
     device_rules,
-    download_rules,
-    group_rules,
     loader_rules,
     process_group_rules,
-    python_rules,
     rank_rules,
     saving_rules,
 )
 
 RULES: tuple[Rule, ...] = (
-    *python_rules.RULES,
     *argument_rules.RULES,
     *rank_rules.RULES,
-    *group_rules.RULES,
     *process_group_rules.RULES,
     *device_rules.RULES,
     *loader_rules.RULES,
     *saving_rules.RULES,
-    *download_rules.RULES,
 )
 """In the order in which a program comes to them."""

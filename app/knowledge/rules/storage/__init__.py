@@ -3,7 +3,6 @@
 from lumitui.app.knowledge.rules.storage import (
     bind_rules,
     file_rules,
-    hidden_rules,
     image_rules,
     log_rules,
 )
@@ -11,7 +10,6 @@ from lumitui.app.knowledge.rules.storage import (
 RULES = (
     *image_rules.RULES,
     *bind_rules.RULES,
-    *hidden_rules.RULES,
     *file_rules.RULES,
     *log_rules.RULES,
 )

@@ -5,13 +5,11 @@ from lumitui.app.knowledge.rules.training import (
     deepspeed_rules,
     lightning_rules,
     precision_rules,
-    zero_rules,
 )
 
 RULES: tuple[Rule, ...] = (
     *precision_rules.RULES,
     *deepspeed_rules.RULES,
-    *zero_rules.RULES,
     *lightning_rules.RULES,
 )
 """From single numbers to whole frameworks."""

@@ -1,5 +1,6 @@
-"""Rules about PyTorch Lightning, which compares its Trainer's arguments with Slurm's."""
+"""Rules about PyTorch Lightning: what it compares with Slurm, and a release that was withdrawn."""
 
+import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import Job
@@ -114,9 +115,42 @@ def _nodes(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
+@rule(
+    "withdrawn-lightning",
+    "error",
+    "a release of Lightning that was withdrawn",
+    why="2.6.2 and 2.6.3 were published by an attacker and taken back: pip no longer finds them, "
+    "and an environment that has them is not safe.",
+    source="github.com/Lightning-AI/pytorch-lightning/issues/21691",
+)
+def _withdrawn(job: Job, site: Site) -> Iterator[Hit]:
+    pinned = re.compile(r"\b((?:pytorch-)?lightning)\s*==\s*(2\.6\.[23])\b")
+    found = [
+        (match, word.at)
+        for command in job.commands
+        for word in command.words
+        if command.program.startswith(("pip", "python", "uv"))
+        and (match := pinned.search(word.known))
+    ]
+    for file, text in job.files.items():
+        if file.endswith(".txt"):
+            found += [
+                (match, Position(number, match.start() + 1, number, match.end() + 1, file))
+                for number, line in enumerate(text.splitlines(), 1)
+                if (match := pinned.search(line))
+            ]
+    for match, at in found:
+        yield Hit(
+            f"{match[1]} {match[2]} was withdrawn: it was published by an attacker.",
+            f"Write {match[1]}==2.6.4, and change the credentials that were used with it.",
+            at,
+        )
+
+
 RULES: tuple[Rule, ...] = (
     _cli,
     _devices,
     _nodes,
+    _withdrawn,
 )
 """Every rule of this subject."""
