@@ -40,8 +40,9 @@ class RunColumn:
     """Of a text that is kept once: how it is read. None: the column holds the value itself."""
     empty: str | None
     """What a text is that was not read."""
-    read: Callable[[Any], Any]
-    """Return the field of what the column, or the kept text, says, or raise ValueError."""
+    read: Callable[[Any, str], Any]
+    """Return the field of what the column, or the kept text, says, or raise ValueError that names
+    the place."""
     of: Callable[[Run], object]
     """Return the field of a run."""
 
@@ -56,25 +57,29 @@ def _column(item: Field[Any], prefix: str = "") -> RunColumn:
     declared += "" if NoneType in kinds else " NOT NULL"
     declared = f"{name} INTEGER" if text else declared
     empty = None if NoneType in kinds else ""
-    return RunColumn(name, place, declared, text, empty, _reader(kind, place), attrgetter(place))
+    return RunColumn(name, place, declared, text, empty, _reader(kind), attrgetter(place))
 
 
-def _reader(kind: Any, place: str) -> Callable[[Any], Any]:
+def _reader(kind: Any) -> Callable[[Any, str], Any]:
     if kind is State or kind is bool:
-        return State if kind is State else bool
+        return lambda value, place: kind(value)
     if kind is object:  # a job file, which is late
-        return lambda value: value if isinstance(value, KeptSpec) else KeptSpec(value)
+        return lambda value, place: value if isinstance(value, KeptSpec) else KeptSpec(value)
     check = check_of(kind)
     if kind in (Layout, Price):
-        return lambda value: value if isinstance(value, kind) else from_json(check, value, place)
+        return lambda value, place: (
+            value if isinstance(value, kind) else from_json(check, value, place)
+        )
     if get_origin(kind) in (dict, tuple):
-        return lambda value: from_json(check, value, place)
-    return lambda value: check(value, place)
+        return lambda value, place: from_json(check, value, place)
+    return check
 
 
 _OF_CODE = [_column(item, "provenance.") for item in fields(Provenance)]
 _OF_RUN = [_column(item) for item in fields(Run) if item.name != "provenance"]
 COLUMNS = (*_OF_RUN, *_OF_CODE)
+_READ_RUN = [(column.name, column.place, column.read) for column in _OF_RUN]
+_READ_CODE = [(column.name, column.place, column.read) for column in _OF_CODE]
 PLAIN = tuple(column.name for column in COLUMNS if not column.text)
 """The columns that hold a value themselves, not the number of a text."""
 TEXTS = {column.name: column.text for column in COLUMNS if column.text}
@@ -115,7 +120,7 @@ def part_of(kind: str, text: str) -> Part:
     Raises:
         ValueError: another version wrote it; the message names the field.
     """
-    found: Part = next(column for column in COLUMNS if column.name == kind).read(text)
+    found: Part = next(column for column in COLUMNS if column.name == kind).read(text, kind)
     return found
 
 
@@ -129,10 +134,10 @@ def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:
         ValueError: another version wrote something that this one cannot read; it names the field.
     """
     try:
-        values = {column.place: column.read(row[column.name]) for column in _OF_RUN}
+        values = {place: read(row[name], place) for name, place, read in _READ_RUN}
         if not late:
             values["spec"] = values["spec"].spec
-        code = Provenance(*[column.read(row[column.name]) for column in _OF_CODE])
+        code = Provenance(*[read(row[name], place) for name, place, read in _READ_CODE])
         return Run(**values, provenance=code)
     except KeyError as error:
         raise ValueError(f"the column {error} is missing") from error
