@@ -10,13 +10,11 @@ from lumitui.app.cli.output import has_person, say, say_rows
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
-from lumitui.remote.site.errors import InputError, LumiError
-from lumitui.remote.site.safe_text import lines_of
+from lumitui.app.runs import InputError, LumiError, lines_of
 
 if TYPE_CHECKING:
-    from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.scale.resubmission import CodeNews, Resubmission
-    from lumitui.remote.ssh.prompts import Question
+    from lumitui.app.runs.types import CodeNews, Preview, Resubmission
+    from lumitui.app.runs.types import LoginQuestion as Question
 
 NOTHING_SENT = "Nothing was sent."
 CURE_OF_RUN = "Change it with --set or --nodes"
@@ -120,7 +118,7 @@ def without_secrets(found: "Preview") -> "Preview":
 
 def show_grid(found: Sequence["Preview"]) -> None:
     """Print each run of a grid with its price, and the whole price, on stderr."""
-    from lumitui.app.launch.send.drafts.drafts import total
+    from lumitui.app.runs.job_files import total
 
     for number, item in enumerate(found, 1):
         say(f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}")

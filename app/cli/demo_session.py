@@ -8,15 +8,12 @@ from lumitui.app.cli.output import say, say_rows, show
 from lumitui.app.cli.send_progress import write_log
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.follow.results.summary import summarize
-from lumitui.app.scale.speedup import TrainedRun, speedups
-from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.errors import RunFailed
+from lumitui.app.runs import RunFailed, State
+from lumitui.app.runs.sizes import TrainedRun, speedups, summarize
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
-    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs import Runs
+    from lumitui.app.runs.types import Preview, Run
 
 
 def headless(runs: "Runs", job: Path) -> int:

@@ -10,8 +10,8 @@ import click
 from lumitui.app.cli.output import say
 
 if TYPE_CHECKING:
-    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs import Runs
+    from lumitui.app.runs.types import Preview
 
 cluster_option = click.option(
     "--cluster",

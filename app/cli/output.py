@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lumitui.app.job.settings import version
-from lumitui.remote.site.errors import LumiError
-from lumitui.remote.site.safe_text import lines_of, spell_out
-from lumitui.remote.site.states import State
+from lumitui.app.runs import LumiError, State, lines_of, spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
-    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.runs.types import Preview, Run
 
 
 class StdoutLost(Exception):

@@ -17,7 +17,7 @@ import click
 from lumitui.app.cli.output import Reply, StdoutLost, say_error
 from lumitui.app.cli.session import WAY_OUT, own_settings
 from lumitui.app.job.settings import version
-from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.app.runs import InputError, LumiError
 
 INTERRUPTED = 130
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)

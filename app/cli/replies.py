@@ -10,34 +10,37 @@ from typing import Any
 from pydantic import JsonValue, TypeAdapter
 
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.follow.recover import PassedOver
-from lumitui.app.follow.results.summary import Summary
-from lumitui.app.follow.results.sweep import Sweep
-from lumitui.app.follow.sites.cluster_overviews import Answered
-from lumitui.app.follow.sites.inventory import Removed as Unstaged
-from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.job.launch import LaunchFile, Layout, Price
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis
-from lumitui.app.knowledge.rule import Finding as LintFinding
-from lumitui.app.knowledge.rule_catalogue import Topic
-from lumitui.app.launch.core_binding import RankBinding
-from lumitui.app.launch.draft.mask_text import Explained
-from lumitui.app.launch.draft.problems import Problem
-from lumitui.app.launch.from_script.notes import Said
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.app.runs import State
 from lumitui.app.runs.rulebook import Example
-from lumitui.app.scale.scaling.size_advice import Advice
-from lumitui.app.scale.scaling.study import Scaling
-from lumitui.remote.site.profile import Site
-from lumitui.remote.site.states import State
-from lumitui.remote.source.guard import Suspect
-from lumitui.remote.survey.doctor.check_result import Check
-from lumitui.remote.survey.doctor.profile_checks import Remark
-from lumitui.remote.transfer.environments.image_listing import Image
-from lumitui.remote.transfer.environments.venvs import Removed, Venv
-from lumitui.remote.transfer.results.fetch_files import FetchOutcome
-from lumitui.remote.transfer.snapshots.prune import Pruned
-from lumitui.remote.transfer.staging.staging_upkeep import Stock
+from lumitui.app.runs.types import (
+    Advice,
+    Answered,
+    AttemptRecord,
+    Check,
+    Diagnosis,
+    Explained,
+    FetchOutcome,
+    Finding,
+    Image,
+    LintFinding,
+    PassedOver,
+    Problem,
+    Pruned,
+    RankBinding,
+    Remark,
+    Removed,
+    Said,
+    Scaling,
+    Site,
+    Stock,
+    Summary,
+    Suspect,
+    Sweep,
+    Topic,
+    Unstaged,
+    Venv,
+)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 _LARGEST = 4 * 1024 * 1024
 """Bytes: Slurm's own limit (`max_script_size`)."""
@@ -17,7 +17,7 @@ def script_bytes(path: str) -> bytes:
     Raises:
         InputError: it cannot be read, Slurm would not take it, or no person wrote it.
     """
-    from lumitui.remote.site.reading.plain_file import read_plain
+    from lumitui.app.runs.profiles import read_plain
 
     try:
         most = _LARGEST + 1

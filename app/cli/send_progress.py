@@ -12,13 +12,19 @@ from lumitui.app.cli.output import Reply, has_person, put_bytes, run_data, say, 
 from lumitui.app.cli.session import columns
 from lumitui.app.cli.views.tables import cut
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import LinkError, OutcomeUnknown, RunFailed, WaitTimedOut
-from lumitui.remote.site.safe_text import LogFilter, spell_out
-from lumitui.remote.site.states import State
+from lumitui.app.runs import (
+    LinkError,
+    LogFilter,
+    OutcomeUnknown,
+    RunFailed,
+    State,
+    WaitTimedOut,
+    spell_out,
+)
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
     from lumitui.app.runs import Runs
+    from lumitui.app.runs.types import Run
 
 
 class _Steps:
@@ -97,7 +103,7 @@ def follow_log(runs: "Runs", run_id: str, last: int) -> None:
 
 def write_log(runs: "Runs", run_id: str, last: int) -> None:
     """Write a run's log to stdout, from its `last` bytes on until the run has ended."""
-    from lumitui.app.follow.log.log_follower import LogGrew
+    from lumitui.app.runs.outcomes import LogGrew
 
     write = log_writer()
     for event in runs.follow(run_id, last=last):

@@ -19,14 +19,11 @@ from lumitui.app.cli.output import Reply, run_data, say, say_rows
 from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.app.runs import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.series_runs import Member, Series
-    from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs import Runs
-    from lumitui.app.scale.resubmission import Resubmission
-    from lumitui.app.scale.series_words import Outcome, Standing
+    from lumitui.app.runs.types import Member, Outcome, Preview, Resubmission, Run, Series, Standing
 
     _Numbers = click.ParamType[tuple[int, ...]]
 else:
@@ -186,9 +183,7 @@ def resubmit_ladder(
     force: bool = False,
 ) -> None:
     """Send a run on several sizes, after the person agrees once."""
-    from lumitui.app.scale.scaling import rungs
-    from lumitui.app.scale.scaling.studies import Question
-    from lumitui.app.scale.series_words import ladder_terms
+    from lumitui.app.runs.sizes import Question, ladder_terms, rungs
 
     parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]
     study = runs.scaling.of(
@@ -220,7 +215,7 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     Raises:
         InputError: the earlier one is unfinished.
     """
-    from lumitui.app.scale.series_words import LadderUnfinished
+    from lumitui.app.runs.sizes import LadderUnfinished
 
     parent = runs.history.get(run_id).id
     while drop and (left := runs.series.unfinished_ladder(parent)):
@@ -248,12 +243,11 @@ def _send(
     Raises:
         LumiError: not all were sent; the message says which.
     """
-    from lumitui.app.history.run import Run
-    from lumitui.app.scale.series_words import failure
+    from lumitui.app.runs.sizes import failure
 
     done: list[Run] = []
 
-    def sent(run: Run) -> None:
+    def sent(run: "Run") -> None:
         done.append(run)
         say(f"{len(done)} of {len(series.members)}: job {run.job_id} at {run.site}")
         reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)

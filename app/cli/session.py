@@ -3,7 +3,6 @@
 import math
 import shutil
 import sys
-import termios
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lumitui.app.cli.output import warn
-from lumitui.remote.site.errors import InputError, LinkError, LumiError
+from lumitui.app.runs import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -60,6 +59,8 @@ def _terminal_state() -> Callable[[], None]:
     A login's question is asked in a thread of the connection; Ctrl-C leaves that thread where it
     is, with the echo switched off.
     """
+    import termios
+
     try:
         state = termios.tcgetattr(sys.stdin)
     except (termios.error, OSError, ValueError, AttributeError):
@@ -104,7 +105,7 @@ def sites_beginning(
     """Return the sites whose names begin with `text`, for the shell's completion."""
     from click.shell_completion import CompletionItem
 
-    from lumitui.remote.site.sites import Sites
+    from lumitui.app.runs.profiles import Sites
 
     names = Sites(own_settings().profiles).names()
     return [CompletionItem(name) for name in names if name.startswith(text)]

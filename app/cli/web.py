@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lumitui.app.cli.output import put, say
 from lumitui.app.cli.session import own_settings
-from lumitui.remote.site.errors import LumiError
+from lumitui.app.runs import LumiError
 
 
 def serve_web(job: Path | None, port: int) -> None:

@@ -172,11 +172,18 @@ def short_length(seconds: float) -> str:
 
 def elapsed_of_limit(run: "Run", now: float) -> str:
     """Return the job's elapsed time and its time limit, for a table: `12m/1h00`."""
-    ran, seconds = time_and_limit(run, now)
+    ran, seconds = _time_and_limit(run, now)
     return f"{short_length(ran) if ran or run.started else '-'}/{short_length(seconds)}"
 
 
-def time_and_limit(run: "Run", now: float) -> tuple[float, int]:
+def clock_of_limit(run: "Run", now: float) -> str:
+    """Return the same as Slurm writes it, the limit as the job file does: `00:12:00/1:00:00`."""
+    ran, limit = _time_and_limit(run, now)
+    most = run.brief.time if limit == walltime.seconds_of(run.brief.time) else ""
+    return f"{walltime.text_of(int(ran))}/{most or walltime.text_of(limit)}"
+
+
+def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:
     """Return how long the job ran, and its limit; a chain that ended or waits counts as a whole."""
     limit = walltime.seconds_of(run.brief.time)
     if run.attempts and (run.state.is_final or run.between_attempts):

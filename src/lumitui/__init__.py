@@ -9,8 +9,7 @@ The subpackages are links to the folders at the root of the repository (`app`, `
 
 TYPE_CHECKING = False  # `typing` alone would take longer than this package
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.words import (
+    from lumitui.app.runs import (
         AnswerNeeded,
         HistoryError,
         InputError,
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         LumiError,
         OutcomeUnknown,
         RefusedError,
+        Runs,
         State,
     )
 
@@ -38,11 +38,7 @@ def __getattr__(name: str) -> object:
     """Import a name of the interface when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "Runs":
-        from lumitui.app.runs import Runs
+    from lumitui.app import runs
 
-        return Runs
-    from lumitui.app.runs import words
-
-    value: object = getattr(words, name)
+    value: object = getattr(runs, name)
     return value

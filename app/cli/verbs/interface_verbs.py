@@ -9,7 +9,7 @@ import click
 
 from lumitui.app.cli import output
 from lumitui.app.cli.session import GivenPath, core, open_tui, port_option, refuse_options
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 
 @click.command()
@@ -66,7 +66,7 @@ def schema(what: tuple[str, ...], reply: bool) -> None:
     """
     from lumitui.app.job.json_schema import described_schema
     from lumitui.app.job.spec import JobSpec
-    from lumitui.remote.site.profile import Site
+    from lumitui.app.runs.types import Site
 
     name = " ".join(what)
     if reply:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.cli.views.tables import section, table
-from lumitui.app.follow.results.comparison import Contrast, FileChange
-from lumitui.remote.site.safe_text import spell_out
+from lumitui.app.runs import spell_out
+from lumitui.app.runs.outcomes import Contrast, FileChange
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs

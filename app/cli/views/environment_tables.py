@@ -1,15 +1,17 @@
 """Tables of images and virtual environments for the command line. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lumitui.app.cli.views.tables import table
 from lumitui.app.explain import words
-from lumitui.app.launch.rules.venv_rules import reaches_index
-from lumitui.app.survey.environments.image_contents import unknown_because, version_of
-from lumitui.remote.site.profile import Site
-from lumitui.remote.site.safe_text import spell_out
-from lumitui.remote.transfer.environments.image_listing import Image
-from lumitui.remote.transfer.environments.venvs import Removed, Venv
+from lumitui.app.runs import spell_out
+from lumitui.app.runs.images import reaches_index, unknown_because, version_of
+
+if TYPE_CHECKING:
+    from lumitui.app.runs.types import Image, Removed, Site, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
 clock = words.clock

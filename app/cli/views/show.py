@@ -1,5 +1,7 @@
 """What `show` prints of a run: gathered from the core, and as text."""
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +12,11 @@ from lumitui.app.cli.views.tables import pairs, section, table
 from lumitui.app.explain import run_facts, run_overview, timeline
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.timeline import Attempt
-from lumitui.app.follow.results.summary import Summary
-from lumitui.app.history.run import Run
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis
-from lumitui.app.scale.speedup import Speedup
-from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.errors import LumiError
-from lumitui.remote.site.safe_text import spell_out
+from lumitui.app.runs import LumiError, State, spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
+    from lumitui.app.runs.types import Diagnosis, Run, Speedup, Summary
 
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
 _SHRINKING = ("GPUs", "found", "planned", "host")
@@ -46,7 +43,7 @@ class RunPage:
     """What its grid says."""
 
 
-def gather(runs: "Runs", run_id: str) -> RunPage:
+def gather(runs: Runs, run_id: str) -> RunPage:
     """Return what is known of a run; a site that cannot be reached is a warning.
 
     Raises:

@@ -7,21 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
-from lumitui.remote.site import walltime
-from lumitui.remote.site.safe_text import spell_out
+from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.sites.inventory import Removed
-    from lumitui.app.history.file.sqlite_file import FileFacts
-    from lumitui.app.history.run import Run
-    from lumitui.app.scale.changes import Change
-    from lumitui.remote.scheduler.cluster_overview import Overview
-    from lumitui.remote.site.profile import Site
-    from lumitui.remote.survey.doctor.check_result import Check
-    from lumitui.remote.survey.doctor.profile_checks import Remark
-    from lumitui.remote.transfer.results.fetch_files import Fetched
-    from lumitui.remote.transfer.snapshots.prune import Pruned
-    from lumitui.remote.transfer.staging.staging_upkeep import Loose, Stock
+    from lumitui.app.runs.types import (
+        Change,
+        Check,
+        Fetched,
+        FileFacts,
+        Loose,
+        Overview,
+        Pruned,
+        Remark,
+        Run,
+        Site,
+        Stock,
+    )
+    from lumitui.app.runs.types import Unstaged as Removed
 
 NARROWEST = 8
 """Columns below which no column shrinks."""
@@ -121,9 +123,7 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
     rows = []
     for run in runs:
         stale = run.site in silent and not run.state.is_final
-        ran, limit = words.time_and_limit(run, run.updated if stale else now)
-        most = run.brief.time if limit == walltime.seconds_of(run.brief.time) else ""
-        elapsed = f"{walltime.text_of(int(ran))}/{most or walltime.text_of(limit)}"
+        elapsed = words.clock_of_limit(run, run.updated if stale else now)
         news = [words.recent_clock(run.updated, now) if stale else "now"] if silent else []
         facts = (run.job_id or "-", elapsed, run.site, words.reason(run))
         rows.append((run.id, run.state.value, *news, run.layout.nodes, *facts))
@@ -225,7 +225,7 @@ def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
 
 def overview_text(overview: "Overview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
-    from lumitui.app.follow.sites.overview_words import parts_of
+    from lumitui.app.runs.images import parts_of
 
     parts = []
     for part in parts_of(overview, now):

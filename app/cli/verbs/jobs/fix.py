@@ -9,7 +9,7 @@ from lumitui.app.cli.confirmation import confirm
 from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import core, job_argument, json_option
 from lumitui.app.explain import words
-from lumitui.remote.site.safe_text import comment
+from lumitui.app.runs import comment
 
 
 @click.command()
@@ -23,8 +23,7 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
 
     Comments and the order of the keys stay. What only you can decide is listed and left alone.
     """
-    from lumitui.app.launch.send.drafts.draft import open_file, save
-    from lumitui.app.launch.send.drafts.fixes import fixed
+    from lumitui.app.runs.job_files import fixed, open_file, save
 
     with core() as runs:
         before = open_file(job)

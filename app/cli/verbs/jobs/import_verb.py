@@ -10,11 +10,10 @@ import click
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.script_file import script_bytes
 from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
-    from lumitui.remote.site.profile import Site
-    from lumitui.remote.site.sites import Sites
+    from lumitui.app.runs.types import Site, Sites
 
 
 @click.command("import")
@@ -44,10 +43,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     a file.
     """
     from lumitui.app.job.examples.new_files import write_new
-    from lumitui.app.knowledge.bash import read_script
-    from lumitui.app.launch.from_script.import_report import lines_of, report_of
-    from lumitui.app.launch.from_script.job_file_text import text_of
-    from lumitui.app.launch.from_script.notes import Said
+    from lumitui.app.runs.job_files import Said, lines_of, read_script, report_of, text_of
 
     text, odd = _read(script)
     with core() as runs:
@@ -73,7 +69,7 @@ def _guessed(text: str, sites: "Sites") -> "Site":
     Raises:
         InputError: nothing tells it.
     """
-    from lumitui.app.knowledge.guess import guess_site
+    from lumitui.app.runs.job_files import guess_site
 
     every = [sites.load(name) for name in sites.names()]
     found = guess_site(text, every, date.today(), sites.added())

@@ -26,7 +26,7 @@ from lumitui.app.cli.session import (
     yes_option,
 )
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 
 @click.command()

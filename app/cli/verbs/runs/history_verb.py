@@ -16,12 +16,11 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import HistoryError, InputError
-from lumitui.remote.site.states import State
+from lumitui.app.runs import HistoryError, InputError, State
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.filter_syntax import Term
     from lumitui.app.runs import Runs
+    from lumitui.app.runs.types import Term
 
 
 class _Filters(TypedDict):
@@ -93,8 +92,7 @@ def history(
 
 def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     # Late: pydantic takes ten times as long as `lumitui --version` itself.
-    from lumitui.app.history.listing.find_runs import Filter
-    from lumitui.app.history.listing.order import By, Order
+    from lumitui.app.runs.listing import By, Filter, Order
 
     site, order = filters["site_name"], Order(By(filters["sort"]))
     state, terms = _state(filters["state"]), _terms(filters["filter_text"])
@@ -117,7 +115,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
 def _terms(text: str) -> "tuple[Term, ...]":
     if not text:
         return ()
-    from lumitui.app.history.listing.filter_syntax import parse
+    from lumitui.app.runs.listing import parse
 
     return parse(text)
 

@@ -22,7 +22,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 
 @click.command()
@@ -58,7 +58,7 @@ def _show_board(run_id: str, port: int) -> None:
     from contextlib import suppress
     from tempfile import TemporaryDirectory
 
-    from lumitui.app.follow.results.event_files import check_installed, command
+    from lumitui.app.runs.outcomes import check_installed, command
 
     with TemporaryDirectory(prefix="lumitui-board-") as folder:
         with core() as runs:
@@ -80,7 +80,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
 
     `lumitui history --text` finds it. An empty TEXT removes it; its tags stay.
     """
-    from lumitui.app.history.listing.tags import told, with_tags
+    from lumitui.app.runs.listing import told, with_tags
 
     if text is None and tag is None:
         raise InputError("There is nothing to save.", "Give a text, or --tag with a word.")
@@ -175,7 +175,7 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     A folder is copied with everything in it. The exit code is 4 when a file could not be copied,
     2 when nothing matches a PATTERN.
     """
-    from lumitui.app.follow.results import fetch_report as results
+    from lumitui.app.runs.outcomes import fetch_report as results
 
     with core() as runs:
         run = runs.history.get(run_id)

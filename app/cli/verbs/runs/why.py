@@ -9,12 +9,12 @@ import click
 
 from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import GivenPath, core, json_option, runs_beginning
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumitui.app.knowledge.failure.diagnosis import Diagnosis
+    from lumitui.app.runs.types import Diagnosis
 
 _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "preempted")
 

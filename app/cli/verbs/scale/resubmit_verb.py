@@ -17,11 +17,10 @@ from lumitui.app.cli.session import (
     wait_options,
     yes_option,
 )
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
-    from lumitui.app.scale.run_plan import Start
+    from lumitui.app.runs.types import Run, Start
 
 
 class _Changes(TypedDict):

@@ -9,12 +9,10 @@ import click
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import MOST, GivenPath, columns, core, json_option, run_argument
 from lumitui.app.cli.views.tables import table
-from lumitui.remote.site.safe_text import spell_out
+from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.sweep import Sweep
-    from lumitui.app.scale.scaling.size_advice import Advice
-    from lumitui.app.scale.scaling.study import Scaling
+    from lumitui.app.runs.types import Advice, Scaling, Sweep
 
 _MOST_SAMPLES = 10**15
 
@@ -69,8 +67,7 @@ def scaling(
 
     It compares all runs of RUN's lineage, predicts sizes that nobody ran, and recommends one.
     """
-    from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
-    from lumitui.app.scale.scaling.studies import Question
+    from lumitui.app.runs.sizes import Goal, Question, advise, seconds_in
 
     deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
     with core() as runs:
@@ -80,7 +77,7 @@ def scaling(
         )
     advice = advise(found, Goal(deadline, asked["budget"]))
     if plot is not None:
-        from lumitui.app.scale.scaling.drawing import drawing, write_drawing
+        from lumitui.app.runs.sizes import drawing, write_drawing
 
         write_drawing(plot, drawing(found))
     reply.give({"scaling": found, "advice": advice}, _text(found, advice, columns()))
@@ -89,7 +86,7 @@ def scaling(
 
 
 def _text(found: "Scaling", advice: "Advice", columns: int) -> str:
-    from lumitui.app.scale.scaling import scaling_words
+    from lumitui.app.runs.sizes import scaling_words
 
     shown = scaling_words.table(found)
     titles = [title.upper() for title in shown.titles]

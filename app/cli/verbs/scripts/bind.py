@@ -6,11 +6,10 @@ import click
 
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.session import json_option, own_settings, site_argument
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.knowledge.masks.mask_checks import Starter
-    from lumitui.remote.site.profile import Site
+    from lumitui.app.runs.types import Site, Starter
 
 
 @click.command()
@@ -43,9 +42,8 @@ def bind(
 
         lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
     """
-    from lumitui.app.launch.core_binding import rank_bindings
-    from lumitui.app.launch.draft.node_map import bind_text
-    from lumitui.remote.site.sites import Sites
+    from lumitui.app.runs.masks import bind_text, rank_bindings
+    from lumitui.app.runs.profiles import Sites
 
     site = Sites(own_settings().profiles).load(site_name)
     if masks is not None:
@@ -58,7 +56,7 @@ def bind(
 
 
 def _explain(reply: Reply, site: "Site", masks: str, ranks: int | None, launcher: "Starter") -> int:
-    from lumitui.app.launch.draft.mask_text import explain, explained_text
+    from lumitui.app.runs.masks import explain, explained_text
 
     found = explain(site, masks, tasks=ranks, starter=launcher)
     reply.give(found, explained_text(site, found))

@@ -10,13 +10,11 @@ from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.script_file import script_bytes
 from lumitui.app.cli.session import core, json_option, own_settings, sites_beginning
-from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.safe_text import comment
+from lumitui.app.runs import InputError, comment
 
 if TYPE_CHECKING:
-    from lumitui.app.knowledge.report.checked import Checked
     from lumitui.app.runs.scripts import Scripts
-    from lumitui.remote.site.profile import Site
+    from lumitui.app.runs.types import Checked, Site
 
 Format = Literal["text", "github", "sarif", "json"]
 
@@ -94,8 +92,8 @@ def _scripts(options: _Options) -> "Iterator[Scripts]":
         with core() as runs:
             yield runs.scripts
         return
+    from lumitui.app.runs.profiles import Sites
     from lumitui.app.runs.scripts import Scripts
-    from lumitui.remote.site.sites import Sites
 
     yield Scripts(Sites(own_settings().profiles))
 
@@ -127,7 +125,7 @@ def _site(checks: "Scripts", text: str, path: str, options: _Options) -> "Site |
 
 def _show_change(checks: "Scripts", before: str, after: "Checked", *, diff: bool) -> None:
     """Write the fixed script, or with `diff` show the change alone."""
-    from lumitui.app.knowledge.report.edits import difference
+    from lumitui.app.runs.script_report import difference
 
     if diff:
         show(difference(before, after.text, comment(after.path)), nl=False)
@@ -140,9 +138,7 @@ def _show_change(checks: "Scripts", before: str, after: "Checked", *, diff: bool
 
 def _print(reply: Reply, checked: "tuple[Checked, ...]", options: _Options) -> None:
     from lumitui.app.job.settings import version
-    from lumitui.app.knowledge.report.finding_text import findings_text, summary
-    from lumitui.app.knowledge.report.formats import github_lines, sarif
-    from lumitui.app.knowledge.rule_table import RULES
+    from lumitui.app.runs.script_report import RULES, findings_text, github_lines, sarif, summary
 
     data = [{"script": one.path, "site": one.site, "findings": one.findings} for one in checked]
     if reply.json or options["layout"] == "json":

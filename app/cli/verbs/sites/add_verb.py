@@ -40,7 +40,7 @@ def add(
     It asks the cluster's Slurm what it is like, once, and writes what it found, what it guessed,
     and what is missing. It never overwrites a file.
     """
-    from lumitui.remote.survey.profile.proposal import Host
+    from lumitui.app.runs.new_profiles import Host
 
     place = Host(
         login=host.partition("@")[2] or host,

@@ -19,12 +19,11 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.app.runs import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
     from lumitui.app.runs import Runs
-    from lumitui.app.survey.profile.surveys import Looked
+    from lumitui.app.runs.types import Looked, Run
 
 
 _PROBE = ("partition", "run", "write", "yes")
@@ -92,7 +91,7 @@ def check(
 
 
 def _of_file(reply: Reply, profile: Path) -> int:
-    from lumitui.remote.survey.doctor.profile_checks import lint
+    from lumitui.app.runs.new_profiles import lint
 
     remarks = lint(profile, own_settings().profiles)
     reply.give(remarks, tables.remark_text(profile, remarks))

@@ -5,7 +5,7 @@ import click
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import columns, core, json_option, site_argument
 from lumitui.app.cli.views import environment_tables as tables
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 account_option = click.option(
     "--account", metavar="NAME", default="", help="The project whose folder is looked at."
@@ -23,7 +23,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 
     A site is asked once; what it said is kept here.
     """
-    from lumitui.app.survey.environments.image_contents import with_package
+    from lumitui.app.runs.images import with_package
 
     with core() as runs:
         listing = runs.environments.images(site_name, refresh=refresh)

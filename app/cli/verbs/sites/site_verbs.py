@@ -12,7 +12,7 @@ from lumitui.app.cli.session import (
     sites_beginning,
 )
 from lumitui.app.cli.views import tables
-from lumitui.remote.site.errors import InputError
+from lumitui.app.runs import InputError
 
 
 @click.command()
@@ -24,7 +24,7 @@ def show(reply: Reply, site_name: str | None) -> None:
 
     --json gives all facts of a site.
     """
-    from lumitui.remote.site.sites import Sites
+    from lumitui.app.runs.profiles import Sites
 
     folders = own_settings().profiles
     known = Sites(folders)
