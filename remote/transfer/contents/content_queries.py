@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lumitui.remote.site.answer_fields import last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transfer.contents import content_store
-from lumitui.remote.transfer.contents.content_store import Blob, Item, blobs_of, weight
+from lumitui.remote.transfer.contents.content_store import Blob, Item, Store, asked_name, blobs_of
 from lumitui.remote.transport.transport import Result, Transport
 
 PATIENCE = 600.0
@@ -36,43 +36,47 @@ class Missing:
     """By the name of the blob that they are of."""
 
 
-def ask(transport: Transport, folder: str, item: Item, group: str, site: str) -> Missing | None:
-    """Return what the store at `folder` lacks of `item`; None: it has it. Makes the store.
+def ask(transport: Transport, store: Store, item: Item) -> Missing | None:
+    """Return what `store` lacks of `item`; None: it has it. Makes the store.
 
     Raises:
         RefusedError: the store cannot be made, or its file system has no hard links.
         AnswerUnusable: the site does not say what it has.
         LinkError, LinkLost: as `Transport.run`.
     """
-    script = content_store.opened(folder, group)
-    script += content_store.script(
-        folder, content_store.ASK, id=item.manifest.id, weight=weight(item)
-    )
+    script = content_store.opened(store)
+    script += content_store.script(store.folder, content_store.ASK, **content_store.values(item))
     blobs = blobs_of(item)
-    wanted = "".join(f"{blob.name} {blob.entry.size}\n" for blob in blobs)
+    wanted = "".join(f"{asked_name(blob)} {blob.entry.size}\n" for blob in blobs)
     packed = gzip.compress(wanted.encode(), 1)
     result = transport.run(script, stdin=packed, timeout=PATIENCE)
-    check(result, item.name, folder, site)
+    check(result, item.name, store)
     said = list(lines(result.out))
     if said == ["stands"]:
         return None
     if said == ["no-links"]:
         raise RefusedError(
-            f"The file system of {folder} has no hard links, which staged files need.",
-            "Set `work_root:` of the site's profile to a folder on another file system.",
+            f"The file system of {store.folder} has no hard links between folders, which "
+            f"{'staged files need' if store.site else 'code as files needs'}.",
+            "Set `work_root:` of the site's profile to a folder on another file system"
+            f"{'.' if store.site else ', or send the code with `ship: archive`.'}",
         )
-    return _missing(said, blobs, folder)
+    return _missing(said, blobs, store.folder)
 
 
-def check(result: Result, name: str, folder: str, site: str) -> None:
-    """Raise RefusedError when a script that stores `name` in `folder` failed."""
-    if result.code == 74 and b"not what was sent" in result.err:
-        raise wrong(name, folder)
+def check(result: Result, name: str, store: Store) -> None:
+    """Raise RefusedError when a script that stores `name` in `store` failed."""
+    if result.code == 74 and b"not what was sent" in result.err and store.site:
+        raise wrong(name, store.folder)
     if result.code:
+        hint = "Check quota and permissions there; `lumitui site prune` removes old snapshots."
+        if store.site:
+            hint = (
+                f"Check quota and permissions there; `lumitui site data {store.site} --prune` "
+                "removes what no run uses. Then send again."
+            )
         raise RefusedError(
-            f"The site could not store {name} in {folder}: {reason(result)}.",
-            f"Check quota and permissions there; `lumitui site data {site} --prune` removes what "
-            "no run uses. Then send again.",
+            f"The site could not store {name} in {store.folder}: {reason(result)}.", hint
         )
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumitui.remote.site.shell_text import quote
+from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_queries import (
     PATIENCE,
-    Missing,
     Part,
     ask,
     check,
@@ -22,7 +22,14 @@ from lumitui.remote.transfer.contents.content_queries import (
     unusable,
     wrong,
 )
-from lumitui.remote.transfer.contents.content_store import Blob, Item, blobs_of, changed, weight
+from lumitui.remote.transfer.contents.content_store import (
+    Blob,
+    Item,
+    Store,
+    blob_name,
+    blobs_of,
+    changed,
+)
 from lumitui.remote.transfer.contents.pieces import (
     batch_shrinks,
     gathered,
@@ -54,62 +61,73 @@ class Staged:
 
 @purpose("stage")
 def stage(
-    transport: Transport,
-    folder: str,
-    item: Item,
-    *,
-    site: str,
-    group: str = "",
-    report: Report,
+    transport: Transport, folder: str, item: Item, *, site: str, group: str = "", report: Report
 ) -> Staged:
-    """Put `item` into the store at `folder`, and send only what is not there.
+    """Put `item` into the store at `folder`, and send only what is not there; see `Shipment.run`.
 
     `site` is its name, for messages; `group` the group that the files get, "": the person's own.
-
-    Raises:
-        InputError: a file changed since it was read.
-        RefusedError: the site could not store it (disk full, quota, no permission, no group).
-        LinkError, LinkLost: as `Transport.run`. Repeat it: what has arrived is not sent again.
     """
-    return _Shipment(transport, folder, item, site, group, report).run()
+    return Shipment(transport, Store(folder, site, group), item, report).run()
 
 
-class _Shipment:
+class Shipment:
     """One item on its way."""
 
     def __init__(
         self,
         transport: Transport,
-        folder: str,
+        store: Store,
         item: Item,
-        site: str,
-        group: str,
-        report: Report,
+        report: Report = lambda progress: None,
+        checks: str = "",
     ) -> None:
-        self.transport, self.folder, self.item = transport, folder, item
-        self.site, self.group = site, group
+        """Nothing is sent yet; `checks` is sh that looks at the tree before it gets its place."""
+        self.transport, self.store, self.item, self.checks = transport, store, item, checks
         self.meter = Meter(item.name, report)
         self.blobs = blobs_of(item)
         self.requests = self.files = self.bytes = 0
 
-    def run(self) -> Staged:
-        self.meter.begin("asking")
-        missing = self._ask()
-        if missing is not None:
-            total = sum(blob.entry.size for blob in self.blobs)
-            left = sum(blob.entry.size for blob in missing.blobs)
-            self.meter.begin("sending", total, total - left)
-            for blob in missing.blobs:
-                if blob.entry.size >= content_store.LARGE:
-                    self._send_large(blob, missing.parts.get(blob.name, []))
-            small = [blob for blob in missing.blobs if blob.entry.size < content_store.LARGE]
-            *early, last = _batches(small)
-            for batch in early:
-                self._send_small(batch, places=False)
-            self._send_small(last, places=True)
+    def run(self, known: Manifest | None = None) -> Staged:
+        """Put the item into the store; send only what is not there.
+
+        With a `known` other tree, one sent before, nothing is asked: what differs is sent, and
+        everything when that tree has gone.
+
+        Raises:
+            InputError: a file changed since it was read.
+            RefusedError: the site could not store it (disk full, quota, no permission, no group).
+            LinkError, LinkLost: as `Transport.run`. Repeat it: what has arrived is not sent again.
+        """
+        if known is not None and known.id != self.item.manifest.id:
+            had = {blob_name(entry) for entry in known.files}
+            differing = [blob for blob in self.blobs if blob.name not in had]
+            if not self._send_small(differing, base=known):
+                self._send_small(self.blobs)
+        else:
+            self._send_missing()
         single = f"/{self.item.single}" if self.item.single else ""
-        path = f"{self.folder}/{self.item.manifest.id}{single}"
+        path = f"{self.store.folder}/{self.item.manifest.id}{single}"
         return Staged(path, self.item.manifest.id, self.files, self.bytes, self.requests)
+
+    def _send_missing(self) -> None:
+        self.meter.begin("asking")
+        self.requests += 1
+        missing = ask(self.transport, self.store, self.item)
+        if missing is None:
+            return
+        total = sum(blob.entry.size for blob in self.blobs)
+        left = sum(blob.entry.size for blob in missing.blobs)
+        self.meter.begin("sending", total, total - left)
+        small: list[Blob] = []
+        for blob in missing.blobs:
+            if blob.entry.size < content_store.LARGE or self.item.is_code:
+                small.append(blob)
+            else:
+                self._send_large(blob, missing.parts.get(blob.name, []))
+        *early, last = _batches(small)
+        for batch in early:
+            self._send_small(batch, places=False)
+        self._send_small(last)
 
     # -- large files, one request each
 
@@ -123,7 +141,7 @@ class _Shipment:
             self.meter.add(-blob.entry.size)
             if self._send_rest(blob, [], 0):
                 return
-        raise wrong(self.item.name, self.folder)
+        raise wrong(self.item.name, self.store.folder)
 
     def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
         """Send the bytes from `offset` on; return whether the whole has its hash."""
@@ -135,7 +153,7 @@ class _Shipment:
         counted = [*chain, (own, entry.size - offset)] if offset < entry.size else chain
         squeezed = shrinks(path, entry.size)
         text = content_store.script(
-            self.folder,
+            self.store.folder,
             content_store.PARTS,
             content_store.PART if offset < entry.size else "",
             content_store.JOIN,
@@ -159,50 +177,59 @@ class _Shipment:
             return False
         if result.code == 75 and b"another send took" in result.err:
             return False
-        self._made(result)
+        self._said(result, "made")
         self.files, self.bytes = self.files + 1, self.bytes + left
         return True
 
     # -- small files, many in a request
 
-    def _send_small(self, batch: Sequence[Blob], *, places: bool) -> None:
-        """Send a batch of small files; with `places` the item gets its place."""
-        random = secrets.token_hex(4)
+    def _send_small(
+        self, batch: Sequence[Blob], *, places: bool = True, base: Manifest | None = None
+    ) -> bool:
+        """Send a batch of small files; with `places` the item gets its place.
+
+        Returns:
+            False when the item builds on `base`, and that is not there any more.
+        """
+        item, random = self.item, secrets.token_hex(4)
         size = sum(blob.entry.size for blob in batch)
-        squeezed = batch_shrinks(self.item, batch)
-        manifest = self.item.manifest
+        squeezed = batch_shrinks(item, batch)
+        manifest = item.manifest
         text = content_store.script(
-            self.folder,
+            self.store.folder,
+            content_store.BASED if base else "",
             content_store.BATCHED,
+            self.checks,
             content_store.PLACE if places else 'discard "$w"; echo made\n',
             random=random,
             unpack="gzip -dc" if squeezed else "cat",
+            # Of code nothing is kept: the next send is small, or it begins anew.
+            leave='discard "$w"' if item.is_code else f'mv "$w" .left-{random} 2>/dev/null',
             count=len(batch),
-            id=manifest.id,
-            weight=weight(self.item),
-            facts=quote(f"{len(manifest.entries)} {manifest.size} {_label(self.item)}"),
+            facts=quote(f"{len(manifest.entries)} {manifest.size} {_label(item)}"),
+            **content_store.values(item, base.id if base else ""),
         )
-        pieces = tar_of(self.item, f".in-{random}", batch, self.meter, places=places)
+        pieces = tar_of(item, f".in-{random}", batch, self.meter, places=places, base=base)
         stream = Packed().stream(pieces) if squeezed else gathered(pieces)
         limit = (size + 1024 * len(manifest.entries)) / _SLOWEST
-        result = self._request(text, stream, limit)
-        self._made(result)
-        self.files, self.bytes = self.files + len(batch), self.bytes + size
+        result = self._request(content_store.opened(self.store) + text, stream, limit)
+        words = ("made", "stands", "base-gone") if base else ("made",)
+        word = self._said(result, *words)
+        if word == "made":
+            self.files, self.bytes = self.files + len(batch), self.bytes + size
+        return word != "base-gone"
 
     # -- requests
-
-    def _ask(self) -> Missing | None:
-        self.requests += 1
-        return ask(self.transport, self.folder, self.item, self.group, self.site)
 
     def _request(self, text: str, stream: Iterator[bytes], seconds: float) -> Result:
         self.requests += 1
         return self.transport.run(text, stdin=stream, timeout=PATIENCE + seconds)
 
-    def _made(self, result: Result) -> None:
-        check(result, self.item.name, self.folder, self.site)
-        if result.text.strip() != "made":
-            raise unusable(result.text, self.folder)
+    def _said(self, result: Result, *words: str) -> str:
+        check(result, self.item.name, self.store)
+        if result.text.strip() not in words:
+            raise unusable(result.text, self.store.folder)
+        return result.text.strip()
 
 
 def _batches(blobs: Sequence[Blob]) -> list[list[Blob]]:

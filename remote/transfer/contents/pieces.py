@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import opened
 from lumitui.remote.transfer.contents.content_store import Blob, Item, blob_name, changed
 from lumitui.remote.transfer.contents.shipment_progress import Meter
@@ -20,21 +21,32 @@ _SAMPLE = 1 << 14
 
 
 def tar_of(
-    item: Item, work: str, batch: Sequence[Blob], meter: Meter, *, places: bool
+    item: Item,
+    work: str,
+    batch: Sequence[Blob],
+    meter: Meter,
+    *,
+    places: bool,
+    base: Manifest | None = None,
 ) -> Iterator[bytes]:
     """Yield a tar of the contents `batch` below `work`; with `places` also of the item's tree.
+
+    The tree links to contents of the `base` by their paths there, which repeat: their hashes would
+    not shrink.
 
     Raises:
         InputError: a file has changed since it was read.
     """
     now = int(time.time())  # not the local time: sites purge scratch files by age
+    if item.sums is not None and places:
+        yield from file(f"{work}/sums", [item.sums], len(item.sums), 0o400, now)
     for blob in batch:
         entry = blob.entry
         mode = 0o500 if entry.executable else 0o400
         pieces = meter.pass_on(_content(item, blob))
         yield from file(f"{work}/new/{blob.name}", pieces, entry.size, mode, now)
     if places:
-        yield from _tree(item, work, {blob.name for blob in batch}, now)
+        yield from _tree(item, work, {blob.name for blob in batch}, now, base)
     yield END
 
 
@@ -44,12 +56,15 @@ def _content(item: Item, blob: Blob) -> Iterator[bytes]:
     try:
         yield from content(blob.entry, item.sources[blob.entry.path])
     except InputError as error:
-        raise changed(item.name, blob.entry.path) from error
+        raise changed(item.name, blob.entry.path) if item.seen else error from error
 
 
-def _tree(item: Item, work: str, fresh: set[str], now: int) -> Iterator[bytes]:
+def _tree(
+    item: Item, work: str, fresh: set[str], now: int, base: Manifest | None
+) -> Iterator[bytes]:
     """Yield the folders, hard links and links of the item's tree."""
     made: set[str] = set()
+    same = set(base.entries if base is not None else ())
     for entry in item.manifest.entries:
         for folder in _parents(entry.path):
             if folder not in made:
@@ -61,6 +76,8 @@ def _tree(item: Item, work: str, fresh: set[str], now: int) -> Iterator[bytes]:
             continue
         name = blob_name(entry)
         target = f"{work}/new/{name}" if name in fresh else f"blobs/{name}"
+        if base is not None and entry in same:
+            target = f"{base.id}/{entry.path}"
         yield link(place, now, target, hard=True)
 
 

@@ -6,52 +6,59 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import count, last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
-from lumitui.remote.site.shell_text import fill, quote
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_queries import reason
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
-# A snapshot is renamed before it is removed, so that nobody finds half of it. mtime +0 is "older
-# than a day": leftovers of cut connections.
+# A snapshot is renamed before it is removed, so that nobody finds half of it. A content goes with
+# the last snapshot that has it. mtime +0 is "older than a day": leftovers of cut connections. du
+# counts a file where it first meets it, so what stays comes first.
 _PRUNE = """\
-umask 077
-cd {folder} 2>/dev/null || exit 0
 dry={dry}
-weigh() {
-  files=0; kib=0
-  for part in "$@"; do
-    [ -e "$part" ] || [ -L "$part" ] || continue
-    size=$(du -sk "$part") || exit 1
-    files=$(( files + $(find "$part" | wc -l) )); kib=$(( kib + ${size%%[!0-9]*} ))
-  done
-}
-discard() { chmod -R u+w "$@" 2>/dev/null; rm -rf "$@"; }
+stay= gone= beside=
 for s in *; do
   id=${s%.tar.gz}
   case $id in *[!0-9a-f]*) continue;; esac
   [ "${#id}" -eq 24 ] && [ -e "$s" ] || continue
-  case {keep} in *" $id "*) continue;; esac
-  w=$s; sums=$s.sums; [ "$s" = "$id" ] || sums=$s.sha256
-  if [ "$dry" -eq 0 ]; then
-    w=.incoming-$s-pruned-$$
-    mv "$sums" "$w.sums" 2>/dev/null
-    mv "$s" "$w" || { [ -e "$s" ] && exit 1; rm -f "$w.sums"; continue; }
-    sums=$w.sums
-  fi
-  weigh "$w" "$sums"
-  if [ "$dry" -eq 0 ]; then discard "$w" "$sums" || exit 1; fi
-  echo "$s $files $kib"
+  case {keep} in *" $id "*) stay="$stay $s"; continue;; esac
+  gone="$gone $s"
+  for f in "$s.sums" "$s.facts" "$s.sealed" "$s.sha256"; do
+    [ ! -e "$f" ] || beside="$beside $f"
+  done
 done
-find . -maxdepth 1 \\( -name '.incoming-*' -o -name '*.sums' -o -name '*.sha256' \\) -mtime +0 |
-while IFS= read -r old; do
-  case $old in
-    ./.incoming-*) ;;
-    *) s=${old%.*}; [ -e "$s" ] && continue; case ${s%.tar.gz} in ./*[!0-9a-f]*) continue;; esac;;
-  esac
-  weigh "$old"
-  if [ "$dry" -eq 0 ]; then discard "$old" || exit 1; fi
-  echo "- $files $kib"
+for old in $(
+  find . -maxdepth 1 -mtime +0 \\( -name '.in*' -o -name '.left-*' -o -name '.gone-*' \
+    -o -name '*.sums' -o -name '*.sha256' -o -name '*.facts' -o -name '*.sealed' \\)
+); do
+  s=${old%.*}
+  case ${s%.tar.gz} in ./.*) ;; ./*[!0-9a-f]*) continue ;; ./*) [ ! -e "$s" ] || continue ;; esac
+  case $old in ./*) [ ! -e "$old" ] || beside="$beside $old" ;; esac
 done
+set -- $gone $beside
+blobs=$({
+  [ -z "$gone" ] || find $gone -type f -exec ls -lnid {} + | sed 's/^ */t /'
+  ls -lni blobs 2>/dev/null | sed 's/^ */b /'
+} | awk '$1 == "t" {of[$2]++} $1 == "b" && $3 ~ /^-/ && $4 == of[$2] + 1 {n++} END {print n + 0}')
+[ $(($# + blobs)) -gt 0 ] || exit 0
+files=$blobs
+[ $# -eq 0 ] || files=$((blobs + $(find "$@" | wc -l)))
+kib=$({
+  [ $# -eq 0 ] || du -sk $stay "$@" | awk -v stay="$(set -- $stay; echo $#)" 'NR > stay'
+  [ ! -d blobs ] || find blobs -type f -links 1 -exec du -k {} +
+} 2>/dev/null | awk '{n += $1} END {printf "%.0f", n}')
+if [ "$dry" -eq 0 ]; then
+  for s in $gone; do
+    w=.gone-$s-$$
+    mv "$s" "$w" || { [ ! -e "$s" ] && continue; exit 1; }
+    discard "$w" || exit 1
+  done
+  for f in $beside; do discard "$f" || exit 1; done
+  [ ! -d blobs ] || find blobs -type f -links 1 -exec rm -f {} + || exit 1
+fi
+for s in $gone; do echo "$s 0 0"; done
+echo "- $files $kib"
 """
 
 _REMOVED = re.compile(r"(-|[0-9a-f]{24}(?:\.tar\.gz)?) ([0-9]{1,15}) ([0-9]{1,15})")
@@ -71,7 +78,8 @@ class Pruned:
 def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> str:
     """Return sh that removes all snapshots below `folder` but those whose ids are in `keep`."""
     names = quote(f" {' '.join(sorted(keep))} ")
-    return fill(_PRUNE, folder=quote(folder), keep=names, dry=int(dry))
+    there = f"[ -d {quote(folder)} ] || exit 0\n"
+    return there + content_store.script(folder, _PRUNE, keep=names, dry=int(dry))
 
 
 @purpose("prune")

@@ -2,6 +2,7 @@
 
 A snapshot is `<id>/` with its checksums in `<id>.sums`, or one archive `<id>.tar.gz` with its hash
 in `<id>.tar.gz.sha256`. Runs have copies: with hard links one run's writes would change another's.
+A copy that is wrong marks its snapshot, and the next send mends that.
 """
 
 from lumitui.remote.site.run_folder import CODE_ARCHIVE
@@ -37,16 +38,22 @@ _COPY = """\
 s={snapshot}; t={target}; w=$t.part-$$
 [ -d "$t" ] && exit 0
 gone() { [ -d "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
-trap 'rm -rf "$w" "$w.sums"' EXIT
+trap 'rm -rf "$w" "$w.sums" "$w.own"' EXIT
 [ -d "$s" ] || gone
 [ -f "$s.sums" ] || { echo damaged-snapshot; exit 5; }
 cp "$s.sums" "$w.sums" || gone
 {reflink}
 cp -PR $reflink "$s" "$w" || gone
 chmod -R u+w "$w" || exit 1
+# Equal files of a snapshot are one file. busybox's cp leaves them so: a write would change both.
+find "$w" -type f -links +1 -exec sh -c '
+  own=$1; shift
+  for f; do cp "$f" "$own" && mv -f "$own" "$f" || exit 1; done' x "$w.own" {} + || exit 1
 ( cd "$w" && verified "$w.sums" &&
   [ $(( $(find . -type f | wc -l) )) -eq $(( $(wc -l <"$w.sums") )) ]
-) || { echo damaged-snapshot; exit 5; }
+) || {
+  printf '%s\\n' "${s##*/}" 2>/dev/null >"${s%/*}/.suspect"; echo damaged-snapshot; exit 5
+}
 mv "$w" "$t"
 )"""
 

@@ -15,7 +15,13 @@ def same(snapshot: str, manifest: Manifest) -> bool:
 
 def left_over(folder: str) -> list[str]:
     """Return what an upload that broke off has left in the folder of snapshots."""
-    return [name for name in os.listdir(folder) if name.startswith(".incoming")]
+    return [name for name in os.listdir(folder) if name.startswith(".in")]
+
+
+def stored(folder: str) -> list[str]:
+    """Return what is in the folder of snapshots: all but the empty folders of its store."""
+    names = [name for name in os.listdir(folder) if name not in ("blobs", "parts")]
+    return names + [name for at in ("blobs", "parts") for name in os.listdir(f"{folder}/{at}")]
 
 
 def writable(path: str) -> bool:

@@ -25,6 +25,7 @@ from lumitui.remote.transfer.snapshots.prune import prune
 from lumitui.remote.transfer.snapshots.snapshot_store import archive_copy_script
 from lumitui.remote.transfer.snapshots.upload import Synced, sync
 from lumitui.remote.transport.transport import Transport
+from tests.support.files.snapshots import stored
 from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster
 from tests.support.servers.small_disk import small_disk
@@ -177,7 +178,7 @@ def test_prune_counts_what_it_frees(transport: Transport, folder: str, project: 
     assert (before[0] - after[0], before[1] - after[1]) == (done.files, done.bytes)
     assert send(transport, folder, project).requests == 2  # the third again
     assert prune(transport, folder, {kept.id}).snapshots != ()
-    assert sorted(os.listdir(folder)) == [f"{kept.id}.tar.gz", f"{kept.id}.tar.gz.sha256"]
+    assert sorted(stored(folder)) == [f"{kept.id}.tar.gz", f"{kept.id}.tar.gz.sha256"]
 
 
 # Which ship mode, and what is said about it

@@ -10,6 +10,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import RefusedError
+from tests.support.files.snapshots import left_over, stored
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.home import Home
 from tests.support.servers.small_disk import quota_disk, small_disk
@@ -54,7 +55,7 @@ def refused(runs: Runs, project: Path, ship: str) -> None:
     assert run.state is State.REFUSED
     assert "o space left" in run.reason or "quota exceeded" in run.reason
     assert not os.path.exists(run.folder)
-    assert not [name for name in os.listdir(f"{run.root}/code") if name.startswith(".incoming")]
+    assert not left_over(f"{run.root}/code")
 
 
 @pytest.mark.parametrize("ship", ["files", "archive"])
@@ -66,7 +67,8 @@ def test_a_full_disk_in_each_part_of_a_send(
     job = job_at(ship)
     ballast = fill(disk, SIZE // 2)  # the snapshot does not fit
     refused(tight, project, ship)
-    assert [name for name in os.listdir(disk / "w" / "project" / "code")] == []
+    code = disk / "w" / "project" / "code"
+    assert (stored(str(code)) if ship == "files" else os.listdir(code)) == []
     ballast.unlink()
     ballast = fill(disk, SIZE * 3 // 2)  # the snapshot does, the run's copy does not
     refused(tight, project, ship)
