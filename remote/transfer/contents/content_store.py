@@ -215,7 +215,7 @@ e=$( { {unpack} | tar xomf -; } 2>&1) || {
   { echo 'what arrived is not what was sent' >&2; exit 74; }
 # All at once where there are none yet. Otherwise not over one that another send brought: Linux
 # refuses a link to a file that is being replaced.
-mv -T "$w/new" blobs 2>/dev/null ||
+{ mv -T "$w/new" blobs 2>/dev/null && mkdir "$w/new"; } ||
   find "$w/new" -type f -exec sh -c 'ln "$@" blobs/ 2>/dev/null' x {} + || :
 for f in "$w"/new/*; do [ ! -f "$f" ] || [ -f "blobs/${f##*/}" ] || exit 74; done
 """

@@ -102,17 +102,23 @@ def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
 
 
 @pytest.mark.parametrize(
-    ("harm", "words"),
+    ("harm", "words", "files"),
     [
-        ("chmod -R u+w {at}; rm -rf {at} {at}.sums", "no longer on the site"),
-        ("chmod u+w {at}/pkg; rm -f {at}/pkg/a.py", "no longer whole"),
-        ("chmod u+w {at}/pkg/a.py; printf 'a = 9\\n' >{at}/pkg/a.py", "no longer whole"),
-        ("chmod u+w {at}; echo more >{at}/more.py", "no longer whole"),
+        ("chmod -R u+w {at}; rm -rf {at} {at}.sums", "no longer on the site", 2),
+        ("chmod u+w {at}/pkg; rm -f {at}/pkg/a.py", "no longer whole", 0),
+        ("chmod u+w {at}/pkg/a.py; printf 'a = 9\\n' >{at}/pkg/a.py", "no longer whole", 1),
+        ("chmod u+w {at}; echo more >{at}/more.py", "no longer whole", 0),
     ],
     ids=["purged", "partly", "changed", "added"],
 )
 def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
-    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Synced], harm: str, words: str
+    cluster_runs: Runs,
+    cluster: Cluster,
+    project: Path,
+    sent: list[Synced],
+    harm: str,
+    words: str,
+    files: int,
 ) -> None:
     runs = cluster_runs
     job = hello_job(script="spoils.py", gpus_per_node=1, sbatch=["--hold"])
@@ -127,7 +133,7 @@ def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
     assert left.state is State.REFUSED and not os.path.exists(left.folder)
     mended = runs.resubmit(runs.plan_resubmission(run.id, code="current"))
     assert mended.snapshot == run.snapshot
-    assert [item.files_sent for item in sent[1:]] == [2]
+    assert [item.files_sent for item in sent[1:]] == [files]
     for each in (run, mended):
         assert each.job_id and cluster.admin("scancel", each.job_id).returncode == 0
     wait_until(lambda: not [runs.refresh() for _ in runs.history.unfinished()])
