@@ -15,6 +15,7 @@ from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
 from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.run_plan import RunPlan
 from tests.support.places import ROOT
 from tests.support.program.home import Home
 
@@ -76,7 +77,12 @@ def test_what_the_page_names_is_there() -> None:
             assert not is_named or word in allowed, (name, part)
             assert is_named or place + 1 < len(allowed), (name, part)
     kinds = {Run: r"A `Run` has", Preview: r"`Preview`:", MetricPoint: r"`MetricPoint`s:"}
-    kinds |= {Figures: r"`Figures`:", Resubmission: r"`Resubmission`:", Diagnosis: r"first:"}
+    kinds |= {
+        Figures: r"`Figures`:",
+        Resubmission: r"`Resubmission`:",
+        RunPlan: r"`RunPlan`:",
+        Diagnosis: r"first:",
+    }
     for kind, start in kinds.items():
         row = re.search(rf"{start} ((?:`\w+`[,\s]*)+)", PAGE)
         assert row, kind
