@@ -1,32 +1,48 @@
 """The TUI: its screens, how a person gets from one to another, and how it is started.
 
-Screens only draw and ask (messages/). What takes time is a worker (workers/), what changes
-something on a site is asked first (flows/), and errors are shown in one place (terminal.py).
+Screens only draw and ask. What takes time runs in a thread (asking.py), what changes something on
+a site is asked first (flows/), and errors are shown in one place (terminal.py).
 """
 
 import gc
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.theme import Theme
 
+from lumitui.app.follow.sites.schedule import Schedule
 from lumitui.app.job.settings import Settings, is_first_run
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
-from lumitui.app.tui.flows.first_run import FirstRunApp
+from lumitui.app.tui.asking import TuiApp
+from lumitui.app.tui.flows.cancels import Cancels
+from lumitui.app.tui.flows.first_run import follow_demo
+from lumitui.app.tui.flows.leaving import Leaving
+from lumitui.app.tui.flows.sends import Sends
+from lumitui.app.tui.messages import HistoryChanged
+from lumitui.app.tui.notices import Notices
+from lumitui.app.tui.preferences.contrast import ReadableText
 from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
+from lumitui.app.tui.refreshes import TICK, Refreshes
 from lumitui.app.tui.screens.runs_screen import RunsScreen
-from lumitui.app.tui.workers.refreshes import TICK
+from lumitui.app.tui.terminal import Errors, ask_person
+from lumitui.app.tui.widgets.control_filter import ControlFilter
+from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
+    from lumitui.app.history.run import Run
+    from lumitui.app.tui.widgets.log.log_ranks import LogPlace
     from lumitui.remote.connect import Connect
 
 # With the proof of 8,192 ranks on the screen a full collection takes 40 ms and more, and Python
@@ -65,10 +81,10 @@ def _sites(app: "LumiApp") -> Screen[None]:
     return SitesScreen(app.runs, app.schedule)
 
 
-def _cluster(app: "LumiApp", site: str | None = None) -> Screen[None]:
+def _cluster(app: "LumiApp") -> Screen[None]:
     from lumitui.app.tui.screens.cluster_screen import ClusterScreen
 
-    return ClusterScreen(app.runs, site)
+    return ClusterScreen(app.runs)
 
 
 def _guide(app: "LumiApp") -> Screen[None]:
@@ -99,8 +115,8 @@ def actions() -> type[Provider]:
     return Actions
 
 
-class LumiApp(FirstRunApp):
-    """The application."""
+class LumiApp(TuiApp):
+    """The application over one history and its connections; its parts do what it offers."""
 
     TITLE = "lumitui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [f"styles/{name}.tcss" for name in STYLES]
@@ -117,6 +133,9 @@ class LumiApp(FirstRunApp):
                 tooltip="Find a command by its name"),
     ]  # fmt: skip
 
+    sends: Sends
+    cancels: Cancels
+
     def __init__(
         self,
         settings: Settings,
@@ -126,17 +145,30 @@ class LumiApp(FirstRunApp):
         connect: "Connect | None" = None,
         runs: Runs | None = None,
     ) -> None:
-        """Open the history, or share `runs`; the job file `job` is opened on the screen New.
+        """Open the history; the job file `job` is opened on the screen New.
 
         It is the `demo`'s: when both of its runs have ended, the screen opens that compares them.
+        `runs`: a history that several apps share, and none of them closes. A site is refreshed
+        only while it has unfinished runs.
         """
-        super().__init__(settings, connect, runs)
-        self._job, self._demo = job, demo
+        super().__init__()
+        self._job, self._demo, self._shares_runs = job, demo, runs is not None
         self._place: Screen[None] | None = None
         """The place opened last."""
+        self._own_filters = (ControlFilter(), ReadableText())
         self.settings = settings
+        self.runs = runs or Runs(settings, ask=partial(ask_person, self), connect=connect)
         self.owns_process = False
         """Whether nothing else runs in this process, whose garbage may wait for a quiet moment."""
+        self.defect: Exception | None = None
+        """The exception that ended the app, if one did."""
+        self.ending, self.schedule = threading.Event(), Schedule(last_input=time.monotonic())
+        self.under_way, self.own_cancels = [], set()
+        self.log_places: dict[str, LogPlace] = {}
+        """Where the logs of runs were left, by the run's id."""
+        self._errors, self.notices = Errors(self), Notices(self)
+        self._refreshes, self.leaving = Refreshes(self, self.notices), Leaving(self)
+        self.sends, self.cancels = Sends(self, self.leaving), Cancels(self, self.leaving)
         offer_themes(self, kept_theme(settings.theme))
 
     def get_default_screen(self) -> Screen[None]:
@@ -153,7 +185,8 @@ class LumiApp(FirstRunApp):
         elif not self.runs.history.page(1) and is_first_run(self.settings):
             self.push_screen(_guide(self))
         if self._job is not None and self._demo:
-            self.follow_demo(self._job)
+            follow_demo(self, self._job)
+        self.sends.say_unsent()
         self.set_interval(TICK, self.tick)
         self.set_interval(TICK, self._warn)
         if self.owns_process:
@@ -204,24 +237,134 @@ class LumiApp(FirstRunApp):
         self._place = place.make(self)
         self.push_screen(self._place)
 
-    @on(messages.ClusterWanted)
-    def _cluster_wanted(self, event: messages.ClusterWanted) -> None:
-        self.push_screen(_cluster(self, event.site))
+    def to_first(self) -> None:
+        """Close every screen but the first."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
 
-    @on(messages.RunWanted)
-    def _run_wanted(self, event: messages.RunWanted) -> None:
+    def open_run(self, run_id: str, pane: str = "overview") -> None:
+        """Open a run at one of its panes."""
         from lumitui.app.tui.screens.run_screen import RunScreen
 
-        if isinstance(self.screen, RunScreen) and self.screen.chosen == event.run_id:
-            self.screen.action_pane(event.pane)
+        if isinstance(self.screen, RunScreen) and self.screen.chosen == run_id:
+            self.screen.action_pane(pane)
         else:
-            self.push_screen(RunScreen(self.runs, event.run_id, event.pane))
+            self.push_screen(RunScreen(self.runs, run_id, pane))
 
-    @on(messages.CompareWanted)
-    def _compare_wanted(self, event: messages.CompareWanted) -> None:
+    def open_compare(self, run_ids: tuple[str, ...]) -> None:
+        """Show two to four runs beside each other."""
         from lumitui.app.tui.screens.compare_screen import CompareScreen
 
-        self.push_screen(CompareScreen(self.runs, event.run_ids))
+        self.push_screen(CompareScreen(self.runs, run_ids))
+
+    def open_scaling(self, run_id: str) -> None:
+        """Open the screen that says how a run scales."""
+        from lumitui.app.tui.screens.scaling_screen import ScalingScreen
+
+        if self.run_of(run_id) is not None:
+            self.push_screen(ScalingScreen(self.runs, run_id))
+
+    def open_job(self, job: Path, *, demo: bool = False) -> None:
+        """Open a job file on the screen New; esc leads back to where the person was."""
+        self.push_screen(_new(self, job))
+        if demo:
+            follow_demo(self, job)
+
+    def run_of(self, run_id: str) -> "Run | None":
+        """Return a run; None, after its error is shown, if history cannot be read."""
+        try:
+            return self.runs.history.get(run_id)
+        except LumiError as error:
+            self.show_error(error)
+            return None
+
+    def history_changed(self) -> None:
+        """Let every screen that is seen read history again; the others do when they are shown.
+
+        A screen below a full one is not told: with each message to it Textual draws all of the
+        one above again.
+        """
+        for screen in reversed(self.screen_stack):
+            screen.post_message(HistoryChanged())
+            if not screen.is_modal:
+                break
+
+    def tick(self, *, asked: bool = False) -> None:
+        """Refresh every site that is due; `asked`: the person wants it now."""
+        self._refreshes.tick(asked=asked)
+
+    def action_unsent(self) -> None:
+        """Ask whether to send what is left of the newest series."""
+        self.sends.ask_for_rest()
+
+    # -- the person and the terminal
+
+    async def on_event(self, event: events.Event) -> None:
+        """Record that a person is there."""
+        if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
+            self.schedule.last_input = time.monotonic()
+        if isinstance(event, events.Key):
+            self.absence = ""  # the person has seen it
+        if isinstance(event, events.AppFocus | events.AppBlur):
+            self.schedule.focused = isinstance(event, events.AppFocus)
+        await super().on_event(event)
+
+    @on(events.AppBlur)
+    def _left(self) -> None:
+        self.notices.keep_last_seen()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return Textual's own filters; then no control characters, and readable text."""
+        return [*super().get_line_filters(), *self._own_filters]
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Apply the style sheets anew; before the first screen nothing has been styled by them.
+
+        A theme that is chosen before the start would have them all parsed once more.
+        """
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
+
+    # -- errors, and the end
+
+    def show_error(self, error: BaseException, *, repeats: bool = False) -> None:
+        """Show an error in a dialog; every error of the TUI is shown here."""
+        self._errors.show(error, repeats=repeats)
+
+    @on(events.DescendantBlur)
+    def _field_left(self) -> None:
+        """Show an error that waited while the person typed."""
+        self._errors.show_next_later()
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the screen on top; then show an error that waited for it."""
+        closing = super().pop_screen()
+        self._errors.show_next_later()
+        return closing
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep the first defect for the report."""
+        self.defect = self.defect or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """End as Textual does, without its traceback: that shows local variables, and secrets."""
+        self._close_messages_no_wait()
+
+    async def action_quit(self) -> None:
+        """Quit; what is under way and what is not saved is asked about, both at once."""
+        self.leaving.quit()
+
+    def on_unmount(self) -> None:
+        """Let the threads end: they check `ending`, and a closed connection answers nothing."""
+        self.notices.keep_last_seen()
+        self.ending.set()
+        if not self.under_way and not self._shares_runs:
+            self.runs.close()
+
+    # -- the palette
 
     def action_help(self) -> None:
         """Show the keys that work here."""

@@ -23,7 +23,8 @@ from lumitui.app.scale.resubmission import CodeNews, Resubmission
 from lumitui.app.scale.run_plan import Start
 from lumitui.app.scale.scaling import rungs
 from lumitui.app.scale.scaling.studies import Question
-from lumitui.app.tui import messages
+from lumitui.app.scale.scaling.study import Scaling
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
@@ -105,7 +106,13 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         """Make the first plan, with the run's own settings, and ask what each size takes."""
         if self.query("#nodes"):
             self._settings_changed()
-            self.post_message(messages.CodeNewsWanted(self, self._parent_run.id))
+            run_id = self._parent_run.id
+            ask(
+                self,
+                lambda runs: runs.code_news(run_id),
+                self._compared,
+                failed=lambda _: self._compared(CodeNews()),
+            )
 
     # -- what is wanted
 
@@ -130,8 +137,14 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         with suppress(ValueError):  # the plan says what is wrong with it
             walltime.seconds_of(time)
             question = Question((self._asked,), time=time)
-            run = self._parent_run.id
-            self.post_message(messages.StudyWanted(self, self._number, run, question))
+            run_id, number = self._parent_run.id, self._number
+            ask(
+                self,
+                lambda runs: runs.scaling.of(run_id, question),
+                lambda found: self._studied(number, found),
+                failed=lambda _: None,  # the plan says what is wrong with the run
+                quietly=True,
+            )
 
     def _request_plans(self) -> None:
         """Ask for the plans that are missing, of the size shown and of those to be sent."""
@@ -143,11 +156,26 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         for nodes in dict.fromkeys((*shown, *self._to_send)):
             if nodes not in self._wanted:
                 self._wanted.add(nodes)
-                wanted = messages.PlanWanted(
-                    self, self._number, self._parent_run.id, nodes, settings, code, self._start
-                )
-                self.post_message(wanted)
+                self._plan(nodes, settings, code)
         self._draw()
+
+    def _plan(self, nodes: int, settings: tuple[str, ...], code: Code) -> None:
+        run_id, start, number = self._parent_run.id, self._start, self._number
+
+        def planned(outcome: Outcome) -> None:
+            if number == self._number:
+                self._plans[nodes] = outcome
+                self._draw()
+
+        ask(
+            self,
+            lambda runs: runs.plan_resubmission(
+                run_id, nodes=nodes, settings=settings, code=code, start=start
+            ),
+            planned,
+            failed=planned,  # it stands below the field that is wrong
+            quietly=True,
+        )
 
     @on(Input.Changed, "#nodes")
     def _nodes_changed(self) -> None:
@@ -183,28 +211,20 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
 
     # -- what is known
 
-    @on(messages.CodeNewsFound)
-    def _compared(self, event: messages.CodeNewsFound) -> None:
-        self._news, code = event.news, self.query_one("#code", Choice)
+    def _compared(self, news: CodeNews) -> None:
+        self._news, code = news, self.query_one("#code", Choice)
         if self._news.first == code.value:
             self._draw()
         else:
             code.choose(self._news.first)
             self._settings_changed()
 
-    @on(messages.Planned)
-    def _planned(self, event: messages.Planned) -> None:
-        if event.number == self._number:
-            self._plans[event.nodes] = event.outcome
-            self._draw()
-
-    @on(messages.StudyMade)
-    def _studied(self, event: messages.StudyMade) -> None:
-        if event.number != self._number or isinstance(event.outcome, LumiError):
-            return  # the plan says what is wrong with the run
+    def _studied(self, number: int, found: Scaling) -> None:
+        if number != self._number:
+            return
         ladder = self.query_one(SizeLadder)
-        self._basis = rungs.basis(event.outcome)
-        ladder.show(rungs.rungs_of(event.outcome), rungs.titles(event.outcome), self._typed)
+        self._basis = rungs.basis(found)
+        ladder.show(rungs.rungs_of(found), rungs.titles(found), self._typed)
         self.query_one("#titles", Static).update(Text(ladder.heading(), "dim"))
         self._draw()
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -14,7 +13,6 @@ from textual.widgets import Static
 
 from lumitui.app.explain.words import length
 from lumitui.app.launch.send.submission.submit import SEND_STEPS
-from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
 
@@ -73,12 +71,12 @@ class SendingDialog(ModalScreen[None]):
         """
         return min(self._silence(), time.monotonic() - self._began)
 
-    @on(messages.StepReported)
-    def _reported(self, event: messages.StepReported) -> None:
+    def report(self, step: str, words: str) -> None:
+        """Show that the send has reached a step."""
         # A transfer speaks of itself; it may use another connection than the one that is watched.
-        if event.step != self._step or event.words != self._words:
+        if (step, words) != (self._step, self._words):
             self._began = time.monotonic()
-        self._step, self._words = event.step, event.words
+        self._step, self._words = step, words
         self._draw()
 
     def finish(self) -> bool:

@@ -4,96 +4,145 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
-
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
-from lumitui.app.tui import messages
-from lumitui.app.tui.flows.leaving import LeavingApp
+from lumitui.app.tui.asking import TuiApp, ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.remote.site.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.history.run import Run
+    from lumitui.app.runs import Runs
+    from lumitui.app.tui.flows.leaving import Leaving
+
+Failure = tuple[str, LumiError]
+"""A run that was not cancelled, and why."""
 
 MOST_LISTED = 10
 """Runs that the question before several cancels names."""
 
 
-class CancelApp(LeavingApp):
-    """An app that cancels runs."""
+class Cancels:
+    """The cancels of an app."""
 
-    @on(messages.CancelWanted)
-    def _cancel_wanted(self, event: messages.CancelWanted) -> None:
+    def __init__(self, app: TuiApp, leaving: Leaving) -> None:
+        """Cancel runs of `app`."""
+        self._app, self._leaving = app, leaving
+
+    def cancel(self, run_id: str) -> None:
+        """Cancel a run, after asking."""
         from lumitui.app.tui.dialogs.confirm_dialog import AROUND, Confirm
+
+        app = self._app
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.under_way.append(cancelling(event.run_id))
-                self.cancel_run(event.run_id)
+                self._cancel(run_id)
 
         def now() -> list[tuple[str, str]] | None:
-            run = self.runs.history.get(event.run_id)
+            run = app.runs.history.get(run_id)
             if run.state.is_final:
                 words = f"{run.id} has ended: {run.state}. There is nothing to cancel."
-                self.notify(words, severity="warning", markup=False)
+                app.notify(words, severity="warning", markup=False)
                 return None
             return terms(run)
 
-        run = self._run(event.run_id)
+        run = app.run_of(run_id)
         if run is None:
             return
         if run.state.is_final:
             message = f"{run.id} has ended: {run.state}."
-            self.show_error(InputError(message, "There is nothing to cancel."))
+            app.show_error(InputError(message, "There is nothing to cancel."))
             return
         # The end of an id tells it apart: a narrow box must not cut it.
-        name = styled.shorten(run.id, max(14, self.size.width * 9 // 10 - AROUND - len("Cancel ?")))
+        name = styled.shorten(run.id, max(14, app.size.width * 9 // 10 - AROUND - len("Cancel ?")))
         question = Confirm(f"Cancel {name}?", terms(run), "Cancel the job", now=now)
-        self.push_screen(question, answered)
+        app.push_screen(question, answered)
 
-    @on(messages.RunCancelled)
-    def _cancelled(self, event: messages.RunCancelled) -> None:
-        if event.run is not None:
-            self.notify(words.after_cancel(event.run), markup=False)
-        for warning in event.warnings:
-            self.notify(warning, severity="warning", markup=False)
-        if event.error is not None:
-            self.show_error(self._again(event.error, (event.run_id,), "c"))
-        self.history_changed()
-        self._ended(cancelling(event.run_id), well=event.run is not None)
+    def _cancel(self, run_id: str) -> None:
+        app, warnings = self._app, list[str]()
 
-    @on(messages.CancelManyWanted)
-    def _cancel_many_wanted(self, event: messages.CancelManyWanted) -> None:
+        def cancel(runs: Runs) -> Run | LumiError:
+            try:
+                return runs.cancel(run_id, warn=warnings.append)
+            except LumiError as error:
+                return error
+
+        def over(outcome: Run | LumiError | None) -> None:
+            if isinstance(outcome, LumiError):
+                app.show_error(self._again(outcome, (run_id,), "c"))
+            elif outcome is not None:
+                app.notify(words.after_cancel(outcome), markup=False)
+            well = not isinstance(outcome, LumiError | None)
+            if not well:
+                app.own_cancels.discard(run_id)
+            self._over(cancelling(run_id), warnings, well=well)
+
+        app.under_way.append(cancelling(run_id))
+        app.own_cancels.add(run_id)
+        ask(app, cancel, over, failed=lambda _: over(None))
+
+    def _over(self, what: str, warnings: list[str], *, well: bool) -> None:
+        for warning in warnings:
+            self._app.notify(warning, severity="warning", markup=False)
+        self._app.history_changed()
+        self._leaving.ended(what, well=well)
+
+    def cancel_many(self, run_ids: tuple[str, ...]) -> None:
+        """Cancel several runs, after asking once."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
+        app = self._app
+
         def live() -> list[Run]:
-            found = (self._run(run_id) for run_id in event.run_ids)
+            found = (app.run_of(run_id) for run_id in run_ids)
             return [run for run in found if run is not None and not run.state.is_final]
 
         def now() -> list[tuple[str, str]] | None:
             if runs := live():
-                return self._many_terms(runs, len(event.run_ids))
-            self.notify("All of these runs have ended.", severity="warning", markup=False)
+                return self._many_terms(runs, len(run_ids))
+            app.notify("All of these runs have ended.", severity="warning", markup=False)
             return None
 
         def answered(yes: bool | None) -> None:
             if yes and (ids := tuple(run.id for run in live())):
-                self.under_way.append(cancelling(*ids))
-                self.cancel_runs(ids)
+                self._cancel_many(ids)
 
         if not (runs := live()):
-            message = f"{words.count(len(event.run_ids), 'run')}: all have ended."
-            self.show_error(InputError(message, "There is nothing to cancel."))
+            message = f"{words.count(len(run_ids), 'run')}: all have ended."
+            app.show_error(InputError(message, "There is nothing to cancel."))
             return
         jobs = words.count(len(runs), "job")
-        lines = self._many_terms(runs, len(event.run_ids))
+        lines = self._many_terms(runs, len(run_ids))
         question = Confirm(f"Cancel {jobs}?", lines, f"Cancel {jobs}", now=now)
-        self.push_screen(question, answered)
+        app.push_screen(question, answered)
+
+    def _cancel_many(self, run_ids: tuple[str, ...]) -> None:
+        """Cancel the jobs of runs, one after the other; one that fails does not stop the others."""
+        app, done, failed, warnings = self._app, list[str](), list[Failure](), list[str]()
+
+        def cancel_all(runs: Runs) -> None:
+            for run_id in run_ids:
+                try:
+                    done.append(runs.cancel(run_id, warn=warnings.append).id)
+                except LumiError as error:
+                    failed.append((run_id, error))
+
+        def over(_: object) -> None:
+            if done:
+                app.notify(f"Cancelled {words.count(len(done), 'job')}.", markup=False)
+            if failed:
+                app.show_error(self._not_all(failed))
+            elif isinstance(first := app.screen_stack[0], RunsScreen):
+                first.unmark()
+            self._over(cancelling(*run_ids), warnings, well=not failed)
+
+        app.under_way.append(cancelling(*run_ids))
+        ask(app, cancel_all, over, failed=over)
 
     def _many_terms(self, runs: list[Run], marked: int) -> list[tuple[str, str]]:
-        most = max(1, min(MOST_LISTED, self.size.height - 10))
+        most = max(1, min(MOST_LISTED, self._app.size.height - 10))
         lines = [
             (run.id, f"{run.state}, {words.count(run.layout.nodes, 'node')}") for run in runs[:most]
         ]
@@ -103,22 +152,7 @@ class CancelApp(LeavingApp):
             lines.append(("not these", f"{words.count(ended, 'run')} ended already"))
         return lines
 
-    @on(messages.ManyCancelled)
-    def _many_cancelled(self, event: messages.ManyCancelled) -> None:
-        if event.run_ids:
-            self.notify(f"Cancelled {words.count(len(event.run_ids), 'job')}.", markup=False)
-        for warning in event.warnings:
-            self.notify(warning, severity="warning", markup=False)
-        if event.failed:
-            self.show_error(self._not_all(event.failed))
-        first = self.screen_stack[0]
-        if isinstance(first, RunsScreen) and not event.failed:
-            first.unmark()
-        self.history_changed()
-        failed = tuple(run_id for run_id, _ in event.failed)
-        self._ended(cancelling(*event.wanted), well=not failed)
-
-    def _not_all(self, failed: tuple[tuple[str, LumiError], ...]) -> LumiError:
+    def _not_all(self, failed: list[Failure]) -> LumiError:
         """Return one error that names each run, and says why it is not cancelled."""
         said = [
             error.message if run_id in error.message else f"{run_id}: {error.message}"
@@ -132,14 +166,10 @@ class CancelApp(LeavingApp):
         """Return the error of a cancel with what to press, and when, if the link is the reason."""
         if not isinstance(error, LinkError):
             return error
-        sites = sorted({run.site for run_id in run_ids if (run := self._run(run_id))})
+        sites = sorted({run.site for run_id in run_ids if (run := self._app.run_of(run_id))})
         back = f"{' and '.join(sites)} {'is' if len(sites) == 1 else 'are'} back"
         what = "The job" if len(run_ids) == 1 else "The jobs"
         return LumiError(error.message, f"{what} may still run. Press {key} again when {back}.")
-
-    @on(messages.RunFetched)
-    def _run_fetched(self, event: messages.RunFetched) -> None:
-        self.notify(event.words, markup=False)
 
 
 def terms(run: Run) -> list[tuple[str, str]]:

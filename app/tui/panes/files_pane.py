@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,12 +17,13 @@ from textual.widgets import DataTable, Static
 
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.listed_files import FileList
+    from lumitui.app.follow.results.listed_files import FileList, Preview
+    from lumitui.app.runs import Runs
 
 MOST_ROWS = 2000
 """Files that are listed; the line above says how many more there are."""
@@ -66,20 +68,23 @@ class FilesPane(Vertical):
         """List the files on the site."""
         if self._run is not None:
             self._say("Asking the site for the list of files …")
-            self.app.post_message(messages.FilesWanted(self, self._run.id))
+            run_id = self._run.id
+            failed = "The files could not be listed. Press r to try again."
+            ask(
+                self,
+                lambda runs: runs.files.list(run_id),
+                self._files_found,
+                failed=lambda _: self._say(failed),
+            )
 
-    @on(messages.FilesFound)
-    def _files_found(self, event: messages.FilesFound) -> None:
-        if event.found is None:
-            self._say("The files could not be listed. Press r to try again.")
-            return
-        self._found = event.found
+    def _files_found(self, found: FileList) -> None:
+        self._found = found
         table = self._table
         chosen = self._chosen
         table.clear(columns=True)
         table.add_column(Text("size", justify="right"))
         table.add_column("file")
-        for item in event.found.files[:MOST_ROWS]:
+        for item in found.files[:MOST_ROWS]:
             size = Text(words.size(item.size), justify="right")
             table.add_row(size, plain(item.name), key=item.name)
         if chosen is not None and any(key.value == chosen for key in table.rows):
@@ -107,13 +112,10 @@ class FilesPane(Vertical):
             view.display = False
             self._table.focus()
         elif self._run is not None and self._chosen is not None:
-            self.app.post_message(messages.FileWanted(self, self._run.id, self._chosen))
+            run_id, name = self._run.id, self._chosen
+            ask(self, lambda runs: runs.files.preview(run_id, name), self._file_read)
 
-    @on(messages.FileRead)
-    def _file_read(self, event: messages.FileRead) -> None:
-        if event.preview is None:
-            return
-        found = event.preview
+    def _file_read(self, found: Preview) -> None:
         text = plain(found.text or ("no text" if found.binary else "empty"))
         if found.cut and not found.binary:
             text.append("\n… fetch it to see the rest", "dim")
@@ -145,7 +147,14 @@ class FilesPane(Vertical):
                 self._fetching = (name, size, target)
                 self._timer = self.set_interval(0.5, self._draw_progress)
                 self._draw_progress()
-                self.app.post_message(messages.FileFetchWanted(self, run.id, name, target))
+                ended = partial(self.call_later, self._fetch_ended)
+                # The app asks: that it failed is said, too, when the pane has gone.
+                ask(
+                    tui(self),
+                    lambda runs: _fetched(runs, run.id, name, target),
+                    lambda path: ended(f"Fetched {path}."),
+                    failed=lambda _: ended(f"{name} was not fetched."),
+                )
 
         asked = LineDialog(
             "Fetch into which folder?",
@@ -163,12 +172,11 @@ class FilesPane(Vertical):
             here = Parts(target).size(name)
             self._say(f"Fetching {name}: {words.size(here)} of {words.size(size)} …")
 
-    @on(messages.FileFetchEnded)
-    def _fetch_ended(self, event: messages.FileFetchEnded) -> None:
+    def _fetch_ended(self, words: str) -> None:
         self._fetching = None
         if self._timer is not None:
             self._timer.stop()
-        self._say(f"Fetched {event.path}." if event.path else f"{event.name} was not fetched.")
+        self._say(words)
 
     # -- inside
 
@@ -193,3 +201,12 @@ class FilesPane(Vertical):
 
     def _say(self, line: str) -> None:
         self.query_one("#files-line", Static).update(plain(line, "dim"))
+
+
+def _fetched(runs: Runs, run_id: str, name: str, target: Path) -> Path:
+    """Fetch a file of a run's folder into the folder `target`; return where it is."""
+    from lumitui.app.follow.results.fetch_report import check
+    from lumitui.app.follow.results.listed_files import pattern_of
+
+    check(runs.fetch(run_id, target, [pattern_of(name)]), named=True)
+    return target / name

@@ -4,15 +4,16 @@ import math
 import time
 
 from rich.text import Text
-from textual import on
 
 from lumitui.app.explain import words
+from lumitui.app.follow.sites.cluster_overviews import RunGpus
 from lumitui.app.follow.sites.gpu_words import TITLES, rows, summary
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.styled import plain
 from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
 from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import log_line
 
 PAUSE = 60.0
@@ -42,8 +43,16 @@ class GpusPane(RowList):
         if not self._waiting and (self._asked is None or now - self._asked > PAUSE):
             if self._asked is None:
                 self._say("Reading the GPUs of its nodes …")
-            self._asked, self._waiting = now, True
-            self.app.post_message(messages.GpusWanted(self, run.id))
+            self._asked = now
+            if not tui(self).schedule.is_idle(now):
+                self._waiting = True
+                ask(
+                    self,
+                    lambda runs: runs.clusters.gpus(run.id),
+                    self._read,
+                    failed=self._not_read,
+                    quietly=True,
+                )
 
     def read_again(self) -> None:
         """Read the GPUs at the next draw."""
@@ -55,16 +64,15 @@ class GpusPane(RowList):
             self._said = sentence
             self.show([plain(sentence)])
 
-    @on(messages.GpusRead)
-    def _read(self, event: messages.GpusRead) -> None:
+    def _not_read(self, error: LumiError) -> None:
         self._waiting = False
-        if event.found is None:
-            if event.error is not None:
-                self._say(str(event.error))
-            return
-        gpus, idle = event.found.gpus, event.found.idle_watts
+        self._say(str(error))
+
+    def _read(self, found: RunGpus) -> None:
+        self._waiting = False
+        gpus, idle = found.gpus, found.idle_watts
         head = [plain(line, "yellow" if "idle." in line else "") for line in summary(gpus, idle)]
-        at = words.clock(event.found.at)[11:]
+        at = words.clock(found.at)[11:]
         self._said = ""
         last = len(TITLES) - 1
         made = [

@@ -11,7 +11,7 @@ from textual.widgets import DataTable
 
 from lumitui.app.explain import run_overview
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.styled import COLOURS, plain
 
 if TYPE_CHECKING:
@@ -42,12 +42,11 @@ class LineagePane(DataTable[Text]):
         wanted = (run.id, run.state, run.updated, run.metrics_offset)
         if wanted != self._asked:
             self._asked = wanted
-            self.app.post_message(messages.OverviewWanted(self, run.id))
+            ask(self, lambda runs: runs.overviews.of(run.id), self._overview_found, key="overview")
 
-    @on(messages.OverviewFound)
-    def _overview_found(self, event: messages.OverviewFound) -> None:
-        if self._run is not None and event.overview is not None and event.run_id == self._run.id:
-            self._fill(event.overview)
+    def _overview_found(self, found: Overview) -> None:
+        if self._run is not None and found.run.id == self._run.id:
+            self._fill(found)
 
     def _fill(self, found: Overview) -> None:
         rows = [
@@ -76,4 +75,4 @@ class LineagePane(DataTable[Text]):
     def _row_selected(self, event: DataTable.RowSelected) -> None:
         event.stop()
         if event.row_key.value is not None:
-            self.app.post_message(messages.RunWanted(event.row_key.value))
+            tui(self).open_run(event.row_key.value)

@@ -1,31 +1,46 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
 import time
+from threading import Event
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
+from textual.worker import get_current_worker
 
 from lumitui.app.explain import log_words, words
 from lumitui.app.follow.log.log_follower import (
     LogBegan,
     LogEnded,
+    LogEvent,
     LogGrew,
     LogHeard,
     LogLost,
     LogWaits,
 )
 from lumitui.app.follow.log.log_pages import KeptPage
+from lumitui.app.follow.wait import rest
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.runs import Runs
+from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_ranks import LogPlace, LogRanks, places
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.rank_chips import RankChips
 from lumitui.remote.scheduler.run_log import BLOCK, Page
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.ssh.prompts import attendance
+
+MOST_WAITING = 8
+"""Messages with pieces of a log that the pane has not drawn yet."""
+TICK = 1.5
+"""Seconds between two readings of a log that grows line by line: each is drawn, and costs that."""
+MUCH = 16_384
+"""Bytes of a piece after which the next is read at once: more of them are waiting."""
+_FOLLOWED = "follow"
 
 
 class LogPane(LogRanks):
@@ -61,8 +76,8 @@ class LogPane(LogRanks):
         self._asked: float | None = None
         """Since when the log is asked for; None: an answer came."""
         self._lost: LogLost | None = None
-        self._page: messages.PageWanted | None = None
-        """The part of the log that is being read."""
+        self._page: object | None = None
+        """The part of the log that is being read; what comes of another one is dropped."""
         self._problem = ""
         """Why a part of the log could not be read."""
         self._label_is_rank = True
@@ -100,7 +115,7 @@ class LogPane(LogRanks):
             self._draw_line()
 
     def draw(self, run: Run) -> None:
-        """Say how old the link's last sign of life is; the log itself comes by messages."""
+        """Say how old the link's last sign of life is; the log itself comes by `tell`."""
         self._label_is_rank = run.layout.tasks_per_node == run.layout.ranks_per_node
         self._attempts = run.attempt
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
@@ -114,22 +129,46 @@ class LogPane(LogRanks):
             self._number += 1
             self._following, self._ended = True, ""
             self._asked = time.time()
-            place = (self._run_id, self._attempt, self._offset)
-            self.app.post_message(messages.FollowWanted(self, self._number, *place))
+            stopped = LogEnded("stopped, press l to follow again")
+            request = (self._number, self._attempt, self._offset, tui(self).ending)
+            ask(
+                self,
+                lambda runs: self._read(runs, *request),
+                failed=lambda _: self.tell(request[0], stopped),
+                key=_FOLLOWED,
+            )
+
+    def _read(
+        self, runs: Runs, number: int, attempt: int | None, offset: int, ending: Event
+    ) -> None:
+        """Hand on what happens to the log, until it is no longer followed; in a thread."""
+        worker, due = get_current_worker(), 0.0
+
+        def stop() -> bool:
+            return worker.is_cancelled or ending.is_set() or not self.is_running
+
+        for event in runs.show_log(self._run_id, attempt=attempt, offset=offset, stop=stop):
+            # A log that is written faster than it is drawn waits at the site.
+            while self.message_queue_size > MOST_WAITING and not stop():
+                time.sleep(0.05)
+            self.call_later(self.tell, number, event)
+            if isinstance(event, LogGrew) and len(event.data) < MUCH:
+                rest(due - time.monotonic(), stop)  # what comes meanwhile is one piece
+                due = time.monotonic() + TICK
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""
         # What is still on its way would say that the log is followed; it comes again later.
         self._number += 1
         self._following, self._asked = False, None
-        self.app.post_message(messages.UnfollowWanted())
+        forget(self, _FOLLOWED)
 
-    @on(messages.LogNews)
-    def _news(self, news: messages.LogNews) -> None:
-        if news.number != self._number:
+    def tell(self, number: int, event: LogEvent) -> None:
+        """Show what happened to the log that request `number` follows."""
+        if number != self._number:
             return
         self._asked = None
-        match news.event:
+        match event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
                 self._copy_of = None
@@ -150,7 +189,7 @@ class LogPane(LogRanks):
             case LogHeard(at):
                 self._heard = at
             case LogLost():
-                self._lost = news.event
+                self._lost = event
                 self._view.note("The lines come by themselves when the site answers.")
                 if self._attempt is None and self._page is None and self._copy_of is None:
                     self._want_page("end", 0, 0)  # what is kept on the laptop
@@ -195,24 +234,30 @@ class LogPane(LogRanks):
         self._want_page(event.where, start, length)
 
     def _want_page(self, where: str, start: int, length: int) -> None:
-        attempt = self._older or self._attempt
-        self._page = messages.PageWanted(
-            self, self._number, self._run_id, attempt, where, start, length
-        )
-        self.app.post_message(self._page)
+        run_id, attempt = self._run_id, self._older or self._attempt
+        self._page = part = object()
 
-    @on(messages.PageFound)
-    def _part_found(self, event: messages.PageFound) -> None:
-        if event.wanted is not self._page:
-            return
+        def read(runs: Runs) -> Page:
+            with attendance(False):  # the log that is followed asks, where a login has questions
+                if where == "end":
+                    return runs.pages.end(run_id, attempt)
+                return runs.pages.page(run_id, attempt, start, length)
+
+        def came(found: Page | LumiError) -> None:
+            if part is self._page:
+                self._part_came(where, found)
+
+        ask(self, read, came, failed=came, quietly=True)
+
+    def _part_came(self, where: str, found: Page | LumiError) -> None:
         self._page = None
-        self._problem = "" if event.error is None else f"cannot read more: {event.error.message}"
+        self._problem = f"cannot read more: {found.message}" if isinstance(found, LumiError) else ""
         if self._lost is not None and not self._view.window.size:
             self._problem = ""  # the line says already that there is no link
-        if isinstance(event.page, KeptPage):
-            self._copy_of = event.page.read
-        if event.page is not None:
-            self._show_part(event.wanted.where, event.page)
+        if isinstance(found, KeptPage):
+            self._copy_of = found.read
+        if not isinstance(found, LumiError):
+            self._show_part(where, found)
         self._draw_line()
 
     def _show_part(self, where: str, page: Page) -> None:

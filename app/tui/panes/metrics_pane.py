@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import fit, labelled, plain
@@ -87,17 +86,15 @@ class MetricsPane(Scroll):
         self._points_at = run.metrics_offset
         if with_log:
             self.query_one("#log-series", Static).update("Searching the end of the log …")
-        wanted = messages.FiguresWanted(self, run.id, run.metrics_offset, with_log)
-        self.app.post_message(wanted)
+            ask(self, lambda runs: runs.log_figures(run.id), self._log_figures_found, key="log")
+        ask(self, lambda runs: runs.figures(run.id), self._figures_found, key="figures")
 
-    @on(messages.FiguresFound)
-    def _figures_found(self, event: messages.FiguresFound) -> None:
-        if event.offset == self._points_at:
-            several = len(self._series) > 1
-            self._figures = event.figures
-            self._draw_figures()
-            if several != (len(self._series) > 1):
-                self.refresh_bindings()
+    def _figures_found(self, found: Figures) -> None:
+        several = len(self._series) > 1
+        self._figures = found
+        self._draw_figures()
+        if several != (len(self._series) > 1):
+            self.refresh_bindings()
 
     def _draw_figures(self) -> None:
         figures, series = self._figures, self._series
@@ -112,9 +109,8 @@ class MetricsPane(Scroll):
             chart.show(drawn.curve)
         self.query_one("#series", Static).update(series_table(series, drawn))
 
-    @on(messages.LogFiguresFound)
-    def _log_figures_found(self, event: messages.LogFiguresFound) -> None:
-        self.query_one("#log-series", Static).update(log_table(event.found))
+    def _log_figures_found(self, found: LogFigures) -> None:
+        self.query_one("#log-series", Static).update(log_table(found))
 
 
 def summary_table(found: Figures, drawn: Series | None = None) -> RenderableType:

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.timer import Timer
 from textual.widgets import Static
@@ -21,7 +21,7 @@ from textual.widgets import Static
 from lumitui.app.explain import run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.panes.proof_pane import verdict_line
 from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
@@ -109,12 +109,12 @@ class OverviewPane(Scroll):
 
     def _want(self) -> None:
         if self._run is not None:
-            self.app.post_message(messages.OverviewWanted(self, self._run.id))
+            run_id = self._run.id
+            ask(self, lambda runs: runs.overviews.of(run_id), self._overview_found, key="overview")
 
-    @on(messages.OverviewFound)
-    def _overview_found(self, event: messages.OverviewFound) -> None:
-        if self._run is not None and event.run_id == self._run.id and event.overview is not None:
-            self._found = event.overview
+    def _overview_found(self, found: Overview) -> None:
+        if self._run is not None and found.run.id == self._run.id:
+            self._found = found
             self.draw(self._run)
 
     # -- why it failed
@@ -127,16 +127,20 @@ class OverviewPane(Scroll):
             self._show_why(plain(f"{reassurance}\n"))
             return
         self._show_why(Text("Searching the end of the log …\n", "dim"))
-        self.app.post_message(messages.WhyWanted(self, run.id))
+        ask(
+            self,
+            lambda runs: runs.why(run.id),
+            self._why_found,
+            failed=lambda _: self._show_why(Text()),
+            key="why",
+        )
 
-    @on(messages.WhyFound)
-    def _why_found(self, event: messages.WhyFound) -> None:
+    def _why_found(self, found: Sequence[Diagnosis]) -> None:
         if self._why is not None and self._run is not None:
             from lumitui.app.explain.actions import action_of
 
-            found = event.diagnoses
-            remedy = action_of(found or (), self._run)
-            self._show_why(Text() if found is None else causes(self._run, found, remedy))
+            remedy = action_of(found, self._run)
+            self._show_why(causes(self._run, found, remedy))
             self.remedy = remedy
             self._explained = bool(found)
             self.draw(self._run)

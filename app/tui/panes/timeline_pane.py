@@ -6,11 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import on
 
 from lumitui.app.explain import timeline
 from lumitui.app.history.run import Run
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
 from lumitui.remote.site.safe_text import log_line
 
@@ -37,7 +36,7 @@ class TimelinePane(RowList):
         wanted = (run.id, run.state, run.updated, run.metrics_offset)
         if wanted != self._asked:
             self._asked = wanted
-            self.app.post_message(messages.OverviewWanted(self, run.id))
+            ask(self, lambda runs: runs.overviews.of(run.id), self._overview_found, key="overview")
         found = self._found
         attempts, proof = (found.attempts, found.proof) if found else ((), None)
         told = timeline.happenings(run, attempts, proof)
@@ -52,8 +51,7 @@ class TimelinePane(RowList):
             self.show([Text("What the history does not know is left out.", "dim")],
                       Table(TITLES, table))  # fmt: skip
 
-    @on(messages.OverviewFound)
-    def _overview_found(self, event: messages.OverviewFound) -> None:
-        if self._run is not None and event.overview is not None and event.run_id == self._run.id:
-            self._found = event.overview
+    def _overview_found(self, found: Overview) -> None:
+        if self._run is not None and found.run.id == self._run.id:
+            self._found = found
             self.draw(self._run)

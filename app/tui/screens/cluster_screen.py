@@ -2,13 +2,13 @@
 
 import re
 import time
+from functools import partial
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -17,7 +17,7 @@ from textual.widgets import Static
 from lumitui.app.follow.sites.cluster_overviews import FRESH_SECONDS
 from lumitui.app.follow.sites.overview_words import Part, age_words, nothing_yet, parts_of
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.scroll import Scroll
@@ -61,7 +61,7 @@ class ClusterScreen(FullScreen):
         try:
             self._sites = self.runs.clusters.sites()
         except LumiError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
         if self._first is not None:
             self._sites = [self._first, *(name for name in self._sites if name != self._first)]
         self._show()
@@ -119,16 +119,24 @@ class ClusterScreen(FullScreen):
     def _ask(self, name: str, *, attended: bool) -> None:
         if name in self._asking:
             return
-        self._asking.add(name)
         self._tried[name] = time.time()
-        self.post_message(messages.ClusterAsked(self, name, attended))
+        if not attended and tui(self).schedule.is_idle(time.monotonic()):
+            self._came(name, None)  # nobody is there
+            return
+        self._asking.add(name)
+        ask(
+            self,
+            lambda runs: runs.clusters.ask(name, attended=attended),
+            lambda _: self._came(name, None),
+            failed=partial(self._came, name),
+            quietly=True,
+        )
 
-    @on(messages.ClusterAnswered)
-    def _came(self, event: messages.ClusterAnswered) -> None:
-        self._asking.discard(event.site)
-        self._errors.pop(event.site, None)
-        if event.error is not None:
-            self._errors[event.site] = event.error
+    def _came(self, name: str, error: LumiError | None) -> None:
+        self._asking.discard(name)
+        self._errors.pop(name, None)
+        if error is not None:
+            self._errors[name] = error
         self.reread()
 
     def action_turn(self, step: int) -> None:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
 from textual.widgets import Static
 
 from lumitui.app.explain import words
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.panes.curves_pane import MARKS, SEVERAL, STYLES, Curves
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
@@ -51,27 +50,30 @@ class CompareScreen(FullScreen):
         self.query_one("#compare").focus()
         for chart in self.query(Curves):
             chart.display = False
-        self.post_message(messages.ComparisonWanted(self, self.run_ids))
+        facts = self.query_one("#compare-facts", Static)
+        ask(
+            self,
+            lambda runs: runs.comparisons.of(self.run_ids),
+            self._compared,
+            failed=lambda _: facts.update("They could not be compared."),
+        )
 
     def draw(self) -> None:
         """Show which runs are compared; the rest does not change."""
         self.title_text(f"Compare {words.count(len(self.run_ids), 'run')}")
 
-    @on(messages.ComparisonMade)
-    def _made(self, event: messages.ComparisonMade) -> None:
-        if event.comparison is None:
-            self.query_one("#compare-facts", Static).update("They could not be compared.")
-            return
-        found = event.comparison
+    def _compared(self, found: Comparison) -> None:
         self.query_one("#compare-facts", Static).update(facts(found))
         for chart, curves in zip(self.query(Curves), (found.losses, found.speeds), strict=True):
             chart.show(curves)
         self.query_one("#compare-scripts", Static).update(scripts(found))
-        self.query_one("#compare-code", Static).update(Text("code: reading the files …\n", "dim"))
-
-    @on(messages.CodeCompared)
-    def _code_compared(self, event: messages.CodeCompared) -> None:
-        self.query_one("#compare-code", Static).update(code(event.changes))
+        files = self.query_one("#compare-code", Static)
+        files.update(Text("code: reading the files …\n", "dim"))
+        ask(
+            self,
+            lambda runs: runs.comparisons.code(self.run_ids),
+            lambda changes: files.update(code(changes)),
+        )
 
 
 def facts(found: Comparison) -> RenderableType:

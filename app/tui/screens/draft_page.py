@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from lumitui.app.launch.send.drafts.draft import Draft, save
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.dialogs.unsaved import Answer, LeaveDialog, SaveDialog
 from lumitui.app.tui.panes.compose.compose_views import DraftViews
 from lumitui.app.tui.screens.page import FullScreen
@@ -73,7 +73,7 @@ class DraftPage(FullScreen):
         try:
             self._draft = save(self._draft, path)
         except LumiError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return False
         if path is not None:
             self._draft = replace(self._draft, folder=path.parent, origin=path.name)
@@ -93,7 +93,7 @@ class DraftPage(FullScreen):
         try:
             text = edited(self.app, self._draft.text)
         except LumiError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return
         if text != self._draft.text:
             self.query_one(DraftViews).write(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import on
@@ -31,7 +31,7 @@ from lumitui.app.runs.guide.guide_steps import (
     steps,
 )
 from lumitui.app.runs.guide.ssh_keys import keys_in
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice_button import Choice
@@ -39,6 +39,9 @@ from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
+
+if TYPE_CHECKING:
+    from lumitui.remote.survey.doctor.check_result import Check
 
 INTRO = "Two ways to begin. Leave with esc, come back with 0: what you answered is kept."
 DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."
@@ -178,7 +181,7 @@ class GuideScreen(FullScreen):
         if lacking:
             words = next(found.words for found in self._steps() if found.name == lacking)
             message = f"The step `{lacking}` comes first."
-            self.post_message(messages.Failed(InputError(message, words)))
+            show_error(self, InputError(message, words))
         return bool(lacking)
 
     def action_check(self) -> None:
@@ -194,27 +197,33 @@ class GuideScreen(FullScreen):
             failure = LumiError(
                 f"{around.profile} cannot be written: {error.strerror}.", "Check its folder."
             )
-            self.post_message(messages.Failed(failure))
+            show_error(self, failure)
             return
         self._checking = True
         self._show_results(Text(f"Logging in to {self._progress.site} …"))
-        wanted = messages.SiteCheckWanted(self, self._progress.site, self._progress.account)
-        self.post_message(wanted)
+        site, account = self._progress.site, self._progress.account
+        ask(
+            self,
+            lambda runs: runs.doctor(site, account),
+            self._checked,
+            failed=self._not_checked,
+            quietly=True,
+        )
 
     def _show_results(self, text: Text) -> None:
         results = self.query_one("#results", Static)
         results.display = True
         results.update(text)
 
-    @on(messages.SiteChecked)
-    def _checked(self, event: messages.SiteChecked) -> None:
+    def _not_checked(self, error: LumiError) -> None:
         self._checking = False
-        if isinstance(event.outcome, LumiError):
-            self._show_results(styled.plain(f"failed: {event.outcome}", "bold red"))
-            return
-        failed = [check for check in event.outcome if check.status == "failed"]
-        good = sum(check.status == "ok" for check in event.outcome)
-        text = Text(f"{good} of {len(event.outcome)} facts are as the profile says.")
+        self._show_results(styled.plain(f"failed: {error}", "bold red"))
+
+    def _checked(self, checks: list[Check]) -> None:
+        self._checking = False
+        failed = [check for check in checks if check.status == "failed"]
+        good = sum(check.status == "ok" for check in checks)
+        text = Text(f"{good} of {len(checks)} facts are as the profile says.")
         for check in failed:
             found = styled.shorten(" ".join(check.found.split()), LONGEST)
             text.append("\n").append(styled.plain(f"failed: {check.name}: {found}. ", "bold red"))
@@ -241,9 +250,9 @@ class GuideScreen(FullScreen):
         try:
             job = make()
         except LumiError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return
-        self.post_message(messages.JobWanted(job, demo))
+        tui(self).open_job(job, demo=demo)
 
 
 def _is_ours(profile: Path) -> bool:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from lumitui.app.explain import words
 from lumitui.app.history.run import one_line
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import RunPage
-from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.message import Message
+    from lumitui.app.runs import Runs
 
 MOST_COMPARED = 4
 
@@ -56,14 +58,14 @@ class MarkedPage(RunPage):
         asked: tuple[str, str],
         value: str,
         check: Callable[[str], object],
-        then: Callable[[str], Message],
+        then: Callable[[str], object],
     ) -> None:
         """Ask for a line: its title and words, what it is at first; `then` says what to do."""
         from lumitui.app.tui.dialogs.line_dialog import LineDialog
 
         def answered(line: str | None) -> None:
             if line is not None:
-                self.post_message(then(line))
+                then(line)
                 self.unmark()
 
         self.app.push_screen(LineDialog(*asked, value, check=check), answered)
@@ -75,7 +77,7 @@ class MarkedPage(RunPage):
         """Cancel the jobs of the marked runs after asking once; without marks, of this row."""
         runs = self.marked or self.under_cursor
         if self.marked or len(runs) > 1:
-            self.post_message(messages.CancelManyWanted(runs))
+            tui(self).cancels.cancel_many(runs)
         else:
             super().action_cancel()
 
@@ -86,7 +88,7 @@ class MarkedPage(RunPage):
         try:
             runs = self._meant()
         except InputError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return
         text = "Words such as best; -best removes one. / #best finds them."
         asked = (f"Tag {self._named(runs)}", text)
@@ -94,7 +96,7 @@ class MarkedPage(RunPage):
             asked,
             "",
             lambda line: with_tags("", line),
-            lambda line: messages.TagsWanted(runs, line),
+            lambda line: self._tag(runs, line),
         )
 
     def action_note(self) -> None:
@@ -105,11 +107,23 @@ class MarkedPage(RunPage):
             run_id = self._chosen()
             note, tags = parted(self.runs.history.get(run_id).note)
         except InputError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return
         kept = f" Its tags stay: {tags}." if tags else ""
         asked = (f"Note on {run_id}", f"One line; an empty one removes the note.{kept}")
-        self._ask(asked, note, one_line, lambda line: messages.NoteWanted(run_id, line))
+        self._ask(asked, note, one_line, lambda line: self._note(run_id, line))
+
+    def _tag(self, run_ids: tuple[str, ...], line: str) -> None:
+        from lumitui.app.history.listing.tags import told
+
+        def tagged(_: object) -> None:
+            tui(self).history_changed()
+            self.notify(told(self._named(run_ids), line, "/"), markup=False)
+
+        ask(self, lambda runs: runs.history.tag(run_ids, line), tagged)
+
+    def _note(self, run_id: str, line: str) -> None:
+        ask(self, lambda runs: runs.note(run_id, line), lambda _: tui(self).history_changed())
 
     def action_fetch(self) -> None:
         """Ask for the folder that results are copied to."""
@@ -118,13 +132,39 @@ class MarkedPage(RunPage):
         try:
             runs = self._meant()
         except InputError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return
         several = len(runs) > 1
         text = "The folder on this laptop" + (", which gets one for each run." if several else ".")
         asked = (f"Fetch the results of {self._named(runs)}", text)
         value = "." if several else runs[0]
-        self._ask(asked, value, folder_line, lambda line: messages.FetchWanted(runs, line))
+        self._ask(asked, value, folder_line, lambda line: self._fetch(runs, line))
+
+    def _fetch(self, run_ids: tuple[str, ...], target: str) -> None:
+        """Copy the results of runs: of one into the folder `target`, of several below it."""
+        folder = Path(os.path.expanduser(target))  # leaves `~nobody` as it is
+        app, several = tui(self), len(run_ids) > 1
+        what = words.count(len(run_ids), "run")
+        app.notify(f"Fetching the results of {what} to {target} …", markup=False)
+
+        def fetch(runs: Runs) -> None:
+            from lumitui.app.follow.results import fetch_report
+
+            first: LumiError | None = None
+            for run_id in run_ids:
+                try:
+                    there = folder / run_id if several else folder
+                    found = runs.fetch(run_id, there)
+                    told = [f"{run_id}: {words.count(len(found.files), 'file')} in {there}."]
+                    told += fetch_report.notes(found, named=False)
+                    app.notify(" ".join(told), markup=False)
+                    fetch_report.check(found, named=False)
+                except LumiError as error:
+                    first = first or error
+            if first is not None:
+                raise first
+
+        ask(app, fetch)
 
     def action_compare(self) -> None:
         """Compare the marked runs; with one mark, that one and the run under the cursor."""
@@ -132,9 +172,7 @@ class MarkedPage(RunPage):
         if len(runs) == 1 and self.chosen not in (None, *runs):
             runs = (*runs, self._chosen())
         if 2 <= len(runs) <= MOST_COMPARED:
-            self.post_message(messages.CompareWanted(runs))
+            tui(self).open_compare(runs)
             return
         said = f"{words.count(len(runs), 'run')} cannot be compared."
-        self.post_message(
-            messages.Failed(InputError(said, "Mark two to four runs with space, then press C."))
-        )
+        show_error(self, InputError(said, "Mark two to four runs with space, then press C."))

@@ -1,9 +1,11 @@
 """A new run: a job file as a form, as text, as the script it becomes and as a map of its nodes."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import on
@@ -16,16 +18,19 @@ from lumitui.app.explain.words import count
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.drafts.drafts import Checked
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
-from lumitui.app.tui.panes.compose.start_pane import StartList, beginning
+from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
 from lumitui.app.tui.screens.draft_page import DraftPage, path_of
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
 from lumitui.remote.site.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.survey.inquiry.inquiries import Inquired
 
 START = "Choose what to begin with, or type the path of a job file above and press enter."
 
@@ -84,16 +89,16 @@ class NewScreen(DraftPage):
         self._show_parts()
         self._enable()
         self.title_text("2 New")
-        kept = getattr(self.app, "kept", None)
+        kept = tui(self).kept
         if self._job:
             self._open("file", str(self._job))
-        elif isinstance(kept, Draft):
+        elif kept is not None:
             self._take(kept, opened="")
             self.notify("Your edits that were not saved are back.")
 
     def on_unmount(self) -> None:
         """Keep what was not saved for the next time."""
-        self.app.kept = self.unsaved  # type: ignore[attr-defined]  # of MutationApp
+        tui(self).kept = self.unsaved
 
     # -- what to begin with
 
@@ -102,7 +107,7 @@ class NewScreen(DraftPage):
             runs = self.runs.history.page(limit=20)
         except LumiError as error:
             runs = []
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
         menu = self.query_one(StartList)
         menu.opening = False
         menu.offer(folder, runs)
@@ -146,20 +151,25 @@ class NewScreen(DraftPage):
         self._start_again()
         self._offer(path)
 
-    def _open(self, kind: Literal["file", "example", "run"], value: str) -> None:
+    def _open(self, kind: Beginning, value: str) -> None:
         self._asked += 1
         self.query_one(StartList).opening = True
         if kind == "file":
             self.query_one("#path", Input).value = value
-        self.post_message(messages.DraftWanted(self, self._asked, kind, value))
+        number = self._asked
+        ask(
+            self,
+            lambda runs: _opened(runs, kind, value),
+            lambda draft: self._draft_opened(number, draft),
+            failed=lambda _: self._draft_opened(number, None),
+        )
 
-    @on(messages.DraftOpened)
-    def _draft_opened(self, event: messages.DraftOpened) -> None:
-        if event.number != self._asked:
+    def _draft_opened(self, number: int, draft: Draft | None) -> None:
+        if number != self._asked:
             return
         self.query_one(StartList).opening = False
-        if event.draft is not None:
-            self._take(event.draft, opened=event.draft.text)
+        if draft is not None:
+            self._take(draft, opened=draft.text)
 
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, which began as the text `opened`."""
@@ -191,17 +201,21 @@ class NewScreen(DraftPage):
         self._stale = self._checking
         if not self._checking:
             self._checking = True
-            self.post_message(messages.CheckWanted(self, self._asked, self._draft))
+            number, draft = self._asked, self._draft
+            ask(
+                self,
+                lambda runs: _checked(runs, draft),
+                lambda found: self._draft_checked(number, *found),
+                failed=lambda _: self._draft_checked(number, None, None),
+            )
 
-    @on(messages.DraftChecked)
-    def _draft_checked(self, event: messages.DraftChecked) -> None:
+    def _draft_checked(self, number: int, checked: Checked | None, price: Outlook | None) -> None:
         self._checking = False
         if self._stale:
             self._check()
-        if event.number != self._asked or self._draft is None or event.checked is None:
+        if number != self._asked or self._draft is None or checked is None:
             return  # it was edited meanwhile
-        checked = self._checked = event.checked
-        self._price = event.price
+        self._checked, self._price = checked, price
         self.query_one(DraftViews).check(checked)
         self._draw_cost(checked)
         self._enable()
@@ -269,13 +283,9 @@ class NewScreen(DraftPage):
             return
         first = checked.previews[0]
         self.notify(f"Asking {first.site.name} …", markup=False)
-        self.post_message(messages.InquiryWanted(self, first))
+        ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
 
-    @on(messages.InquiryAnswered)
-    def _answered(self, event: messages.InquiryAnswered) -> None:
-        found = event.inquired
-        if found is None:
-            return
+    def _answered(self, found: Inquired) -> None:
         said = "\n".join(one.message for one in found.advice)
         self.notify(said or "The cluster has nothing against the job.", timeout=15, markup=False)
         self._check()  # what was found stands beside its fields then
@@ -287,7 +297,7 @@ class NewScreen(DraftPage):
         checked = self._checked
         if self._draft is None or checked is None:
             error = InputError("No job file has been read yet.", "Choose one first.")
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
         elif checked.draft.text != self._draft.text:
             self.notify("The last edit is still being checked; try again in a moment.")
         elif checked.errors and not _may_be_forced(checked):
@@ -303,9 +313,9 @@ class NewScreen(DraftPage):
 
         def answered(yes: bool | None) -> None:
             if yes and several:
-                self.post_message(messages.SeriesWanted(previews))
+                tui(self).sends.send_grid(previews)
             elif yes:
-                self.post_message(messages.SendWanted(first))
+                tui(self).sends.send(first)
 
         name = styled.shorten(first.launch.spec.name, 40)
         if several:
@@ -318,6 +328,17 @@ class NewScreen(DraftPage):
             lines = [*(("error", error.message) for error in checked.errors), *lines]
         label = "Submit all the same" if forced else "Submit"
         self.app.push_screen(Confirm(title, lines, label), answered)
+
+
+def _opened(runs: Runs, kind: Beginning, value: str) -> Draft:
+    if kind == "file":
+        return runs.drafts.open(Path(value))
+    return runs.drafts.run(value) if kind == "run" else runs.drafts.example(value, Path.cwd())
+
+
+def _checked(runs: Runs, draft: Draft) -> tuple[Checked, Outlook | None]:
+    checked = runs.drafts.check(draft)
+    return checked, runs.price_outlook(checked.previews[0]) if checked.previews else None
 
 
 def _may_be_forced(checked: Checked) -> bool:

@@ -1,19 +1,19 @@
 """What full screens have in common: a title bar, a footer, a way back, and the keys of a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumitui.app.follow.sites.link_words import Link, LinkState, titles
+from lumitui.app.follow.sites.link_words import LinkState, titles
 from lumitui.app.runs import Runs
 from lumitui.app.tui import messages
+from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.remote.site.errors import InputError, LumiError
@@ -91,7 +91,7 @@ class FullScreen(Screen[None]):
         try:
             self.draw()
         except LumiError as error:
-            self.post_message(messages.Failed(error, repeats=True))
+            show_error(self, error, repeats=True)
 
     def every_second(self) -> None:
         """Draw again, unless nothing was written since and nothing shown depends on the time."""
@@ -105,7 +105,7 @@ class FullScreen(Screen[None]):
                 self.pass_time()
                 return
         except LumiError as error:
-            self.post_message(messages.Failed(error, repeats=True))
+            show_error(self, error, repeats=True)
             return
         self.reread()
 
@@ -127,10 +127,10 @@ class FullScreen(Screen[None]):
         # What is being sent comes first: the dialog that shows it can be hidden. The links keep
         # their place: the news beside them are cut.
         text, links = Text().append(" lumitui ", "bold reverse"), Text()
-        for state, link in titles(self._links, max(10, self.size.width * 2 // 5)):
+        for state, link in titles(tui(self).links, max(10, self.size.width * 2 // 5)):
             links.append("  ").append(styled.plain(link, LINK_STYLES[state]))
-        absence = str(getattr(self.app, "absence", ""))
-        for news, colour in ((self.app.sub_title, "cyan"), (absence, "yellow")):
+        app = tui(self)
+        for news, colour in ((app.sub_title, "cyan"), (app.absence, "yellow")):
             room = self.size.width - text.cell_len - links.cell_len - 2
             if news and room > 0:
                 said = Text(f" {news}", f"bold black on {colour}", end="")
@@ -143,11 +143,6 @@ class FullScreen(Screen[None]):
         if text != self._title:
             self._title = text
             self.query_one("#title", Static).update(text, layout=False)
-
-    @property
-    def _links(self) -> Sequence[Link]:
-        links: tuple[Link, ...] = getattr(self.app, "links", ())
-        return links
 
     def on_screen_resume(self) -> None:
         """Draw again: the screen above has gone."""
@@ -207,27 +202,27 @@ class RunPage(FullScreen):
             raise InputError("There is no run here.", "Press n to make one from a job file.")
         return self.chosen
 
-    def _act(self, wanted: Callable[[str], Message]) -> None:
+    def _act(self, do: Callable[[str], object]) -> None:
         try:
-            self.post_message(wanted(self._chosen()))
+            do(self._chosen())
         except InputError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
 
     def action_pane(self, pane: str) -> None:
         """Open the run at a pane."""
-        self._act(lambda run: messages.RunWanted(run, pane))
+        self._act(lambda run: tui(self).open_run(run, pane))
 
     def action_resubmit(self, factor: int) -> None:
         """Open the dialog that sends the run again."""
-        self._act(lambda run: messages.ResubmitWanted(run, factor))
+        self._act(lambda run: tui(self).sends.resubmit(run, factor))
 
     def action_scaling(self) -> None:
         """Open the screen that says how the run scales."""
-        self._act(messages.ScalingWanted)
+        self._act(tui(self).open_scaling)
 
     def action_cancel(self) -> None:
         """Cancel the job of the run, after asking."""
-        self._act(messages.CancelWanted)
+        self._act(tui(self).cancels.cancel)
 
     def action_copy(self) -> None:
         """Copy the id of the run."""
@@ -237,4 +232,4 @@ class RunPage(FullScreen):
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now."""
-        self.post_message(messages.RefreshWanted())
+        tui(self).tick(asked=True)

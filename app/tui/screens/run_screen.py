@@ -13,7 +13,7 @@ from textual.widgets import ContentSwitcher, Tab, Tabs
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
@@ -186,7 +186,7 @@ class RunScreen(RunPage):
         if pane is None or pane.remedy is None:
             self.action_pane("why")
             return
-        self.post_message(messages.ResubmitWanted(self._run_id, 1, pane.remedy.settings))
+        tui(self).sends.resubmit(self._run_id, 1, pane.remedy.settings)
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now, and read the GPUs again."""
@@ -235,7 +235,7 @@ class RunScreen(RunPage):
         try:
             act(self._run())
         except LumiError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
 
 
 def _name(pane: str) -> str:

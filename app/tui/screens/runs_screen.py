@@ -23,7 +23,7 @@ from lumitui.app.history.listing.state_filter import COUNTED, GROUPS
 from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
@@ -137,7 +137,7 @@ class RunsScreen(MarkedPage):
                 self._window.whole()  # it is further down than anybody has scrolled
                 self._table.changed()
         except LumiError as error:
-            self.post_message(messages.Failed(error, repeats=True))
+            show_error(self, error, repeats=True)
 
     # -- drawing
 
@@ -268,7 +268,7 @@ class RunsScreen(MarkedPage):
             self._window.show(Filter(terms=self.query_one(RunFilter).terms), order)
             self._draw_list()
         except LumiError as error:
-            self.post_message(messages.Failed(error, repeats=True))
+            show_error(self, error, repeats=True)
 
     def action_filter(self) -> None:
         """Show the filter, ready to type in."""

@@ -16,7 +16,7 @@ from textual.widgets import Input, Label, Static
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
 from lumitui.app.scale.scaling.studies import Question
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import RunPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.chart import Mark, ScalingChart
@@ -59,7 +59,6 @@ class ScalingScreen(RunPage):
         """Show how the run `run_id` scales."""
         super().__init__(runs)
         self._run_id = run_id
-        self._number = 0
         self._seen: tuple[int, ...] = ()
         """The history's stamp when the study was asked for."""
         self._waits = False
@@ -104,22 +103,25 @@ class ScalingScreen(RunPage):
         except InputError as error:
             self._advise(error)
             return
-        self._number += 1
         self._waits = True
-        wanted = messages.StudyWanted(self, self._number, self._run_id, question)
-        self.app.post_message(wanted)
+        ask(
+            self,
+            lambda runs: runs.scaling.of(self._run_id, question),
+            self._studied,
+            failed=self._not_studied,
+            quietly=True,
+            key="study",
+        )
 
-    @on(messages.StudyMade)
-    def _study_made(self, event: messages.StudyMade) -> None:
-        if event.number != self._number:
-            return
+    def _not_studied(self, error: LumiError) -> None:
         self._waits = False
-        if isinstance(event.outcome, LumiError):
-            self._advise(event.outcome)
-            return
-        self._found = event.outcome
-        self.query_one(ScalingChart).show(marks_of(event.outcome))
-        self._show_study(event.outcome)
+        self._advise(error)
+
+    def _studied(self, found: Scaling) -> None:
+        self._waits = False
+        self._found = found
+        self.query_one(ScalingChart).show(marks_of(found))
+        self._show_study(found)
         self._show_advice()
 
     def on_resize(self) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from lumitui.app.explain import words
 from lumitui.app.follow.sites.schedule import Schedule
 from lumitui.app.runs import Runs
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables.site_table import SiteRow, SiteTable
 from lumitui.remote.site.errors import InputError
@@ -137,7 +137,9 @@ class SitesScreen(FullScreen):
     def action_cluster(self) -> None:
         """Open the screen Cluster at the site under the cursor."""
         if (site := self.query_one(SiteTable).selected) is not None:
-            self.post_message(messages.ClusterWanted(site))
+            from lumitui.app.tui.screens.cluster_screen import ClusterScreen
+
+            self.app.push_screen(ClusterScreen(self.runs, site))
 
     @on(SiteTable.RowSelected)
     def _open(self) -> None:
@@ -145,7 +147,7 @@ class SitesScreen(FullScreen):
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now."""
-        self.post_message(messages.RefreshWanted())
+        tui(self).tick(asked=True)
 
 
 def _is_closed(site: Site | None) -> bool:

@@ -22,6 +22,7 @@ from textual.driver import Driver
 from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.terminal import ask_person
 from lumitui.app.tui.web.driver import HIGHEST, WIDEST, TabDriver, cells, pieces, told
 from lumitui.app.tui.web.gate import PROTOCOL, SAFE_HEADERS, Gate
 from lumitui.remote.connect import Connect, connect
@@ -107,7 +108,7 @@ class Tabs:
 
     def _ask(self, question: Question) -> str | None:
         """Ask in the newest tab; without a tab nobody answers."""
-        return self._apps[-1].ask(question) if self._apps else None
+        return ask_person(self._apps[-1], question) if self._apps else None
 
     async def talk(self, request: web.Request) -> web.StreamResponse:
         """Run an app for a tab until one of them ends."""

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui import app as app_module
-from lumitui.app.tui import messages
 from lumitui.app.tui.app import PLACES, LumiApp
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
@@ -34,7 +33,7 @@ class StillApp(LumiApp):
         Path(app_module.__file__).parent / path for path in LumiApp.CSS_PATH
     ]
 
-    def tick(self, event: messages.RefreshWanted | None = None) -> None:
+    def tick(self, *, asked: bool = False) -> None:
         """Poll nothing."""
 
 

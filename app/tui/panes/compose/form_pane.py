@@ -16,7 +16,7 @@ from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.job_form import Field
 from lumitui.app.launch.draft.problems import apply_fix, apply_fixes
 from lumitui.app.launch.send.drafts.drafts import Checked
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
@@ -85,7 +85,7 @@ class FormPane(Vertical):
         try:
             text = edited(self._text)
         except LumiError as error:
-            self.post_message(messages.Failed(error))
+            show_error(self, error)
             return
         if text != self._text:
             self._text = text

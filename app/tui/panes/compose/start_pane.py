@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from textual import events
 from textual.widgets import OptionList
@@ -10,8 +11,10 @@ from textual.widgets.option_list import Option
 from lumitui.app.explain import words
 from lumitui.app.history.run import Run
 from lumitui.app.job import examples
-from lumitui.app.tui.messages.drafts import Beginning
 from lumitui.app.tui.widgets.styled import plain
+
+Beginning = Literal["file", "example", "run"]
+"""What a draft can begin with."""
 
 _MOST_RUNS = 20
 _QUIT = "q"

@@ -1,16 +1,22 @@
 """What leaves a log: text that is copied, and the log itself in a pager."""
 
-import os
-from typing import ClassVar
+from __future__ import annotations
 
-from textual import on
+import os
+from typing import TYPE_CHECKING, ClassVar
+
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from lumitui.app.explain import words
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.log.log_view import LogView
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lumitui.app.runs import Runs
 
 
 class LogExits(Vertical):
@@ -58,19 +64,33 @@ class LogExits(Vertical):
     def action_pager(self) -> None:
         """Open what is kept of the log in the person's pager."""
         attempt = self._older or self._attempt
-        self.app.post_message(messages.PagerWanted(self, self._run_id, attempt))
+        ask(self, lambda runs: _exported(runs, self._run_id, attempt), self._show_in_pager)
 
-    @on(messages.PagerReady)
-    def _pager_ready(self, event: messages.PagerReady) -> None:
+    def _show_in_pager(self, path: Path) -> None:
         import shlex
         import subprocess
 
         command = shlex.split(os.environ.get("PAGER") or "less -R")
         try:
             with self.app.suspend():
-                subprocess.run([*command, str(event.path)], check=False)
+                subprocess.run([*command, str(path)], check=False)
         except (SuspendNotSupported, OSError) as error:
             why = str(error).rstrip(".") or "this terminal cannot be left"
             self.notify(f"The pager cannot be opened: {why}.", severity="warning", markup=False)
         finally:
-            event.path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+
+
+def _exported(runs: Runs, run_id: str, attempt: int | None) -> Path:
+    """Write what is kept of a log to a file that a pager can show; who opens it removes it."""
+    import tempfile
+    from pathlib import Path
+
+    handle, name = tempfile.mkstemp(prefix="lumitui-", suffix=".log")  # 0600
+    os.close(handle)
+    try:
+        runs.pages.export(run_id, attempt, Path(name))
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return Path(name)

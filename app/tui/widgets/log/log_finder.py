@@ -10,9 +10,12 @@ from textual.widgets import Input
 
 from lumitui.app.follow.log.log_pages import Found
 from lumitui.app.knowledge.log.error_lines import PATTERN, LogError, first_of_each
-from lumitui.app.tui import messages
+from lumitui.app.runs import Runs
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.remote.scheduler.log_search import MOST, Sought
+from lumitui.remote.site.errors import LumiError
+from lumitui.remote.ssh.prompts import attendance
 
 _ERRORS = Sought(PATTERN, is_pattern=True)
 
@@ -98,7 +101,8 @@ class LogFinder(LineInput):
         """What the search or the errors say now."""
         self.errors: list[LogError] | None = None
         self._places = Places()
-        self._searching: messages.SearchWanted | None = None
+        self._searching: object | None = None
+        """The search under way; the answer to another one is dropped."""
         self._at = self._of = 0
         self._forward = True
         self._turned = False
@@ -174,29 +178,34 @@ class LogFinder(LineInput):
 
     def _ask(self, sought: Sought, at: int, *, forward: bool) -> None:
         self.words = "searching …"
-        self._searching = messages.SearchWanted(
-            self, self._run_id, self.attempt, sought, at, forward
-        )
-        self.app.post_message(self._searching)
+        self._searching = search = object()
+        run_id, attempt = self._run_id, self.attempt
+
+        def find(runs: Runs) -> Found:
+            with attendance(False):  # the log that is followed asks, where a login has questions
+                return runs.pages.find(run_id, attempt, sought, at, forward=forward)
+
+        def answered(found: Found | LumiError) -> None:
+            if search is self._searching:
+                self._searching = None
+                self._take(found, sought, forward=forward)
+
+        ask(self, find, answered, failed=answered, quietly=True)
         self.post_message(self.Jumped(None))
 
-    @on(messages.SearchFound)
-    def _answered(self, event: messages.SearchFound) -> None:
-        if event.wanted is not self._searching:
-            return
-        self._searching = None
-        if event.found is None:
-            self.words = f"cannot search: {event.error.message}" if event.error else ""
+    def _take(self, found: Found | LumiError, sought: Sought, *, forward: bool) -> None:
+        if isinstance(found, LumiError):
+            self.words = f"cannot search: {found.message}"
             self.post_message(self.Jumped(None))
-        elif event.wanted.sought is _ERRORS:
-            lines = [(match.offset, match.text) for match in event.found.matches]
+        elif sought is _ERRORS:
+            lines = [(match.offset, match.text) for match in found.matches]
             self.errors = first_of_each(lines, label_is_rank=self.label_is_rank)
             more = " in its beginning" if len(lines) == MOST else ""
             self.words = f"no error was found{more}"
             self.post_message(self.Jumped(None))
             self.next_error(self._errors_of)
         else:
-            self._matched(event.found, forward=event.wanted.forward)
+            self._matched(found, forward=forward)
 
     def _matched(self, found: Found, *, forward: bool) -> None:
         self._places.add(found)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from lumitui.app.history.listing.metrics_preview import Glance, Glances, Key
 from lumitui.app.history.listing.order import By
 from lumitui.app.history.listing.page_cache import AROUND, RunWindow
-from lumitui.app.tui import messages
+from lumitui.app.tui.asking import ask, show_error
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_columns import (
     Column,
@@ -247,7 +247,7 @@ class RunTable(ScrollView, can_focus=True):
         try:
             read()
         except LumiError as error:
-            self.app.post_message(messages.Failed(error, repeats=True))
+            show_error(self, error, repeats=True)
         self._resize_list()
 
     def _read_rows(self) -> None:
@@ -260,7 +260,7 @@ class RunTable(ScrollView, can_focus=True):
             if self._window.read(top, top + height):
                 self.refresh()
         except LumiError as error:
-            self.app.post_message(messages.Failed(error, repeats=True))
+            show_error(self, error, repeats=True)
         self._look(top, height)
 
     def _look(self, top: int, height: int) -> None:
@@ -275,10 +275,15 @@ class RunTable(ScrollView, can_focus=True):
                     keys.add(key)
         if keys - self._asked:
             self._asked = frozenset(keys)
-            # To the app itself: at a screen Textual stops what that screen's handler made.
-            self.app.post_message(messages.GlancesWanted(self, tuple(keys)))
+            wanted = tuple(keys)
+            ask(
+                self,
+                lambda runs: runs.history.glances.take(wanted),
+                self._looked,
+                failed=self._looked,
+            )
 
-    def on_glances_found(self) -> None:
+    def _looked(self, _: object) -> None:
         """Show the looks that were taken."""
         self._asked = frozenset()
         self.refresh()

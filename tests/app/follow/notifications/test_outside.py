@@ -112,7 +112,7 @@ def test_nothing_outside_keeps_the_program_from_ending(
         async def leave(pilot: Pilot[object]) -> None:
             await pilot.pause()
             assert isinstance(pilot.app, LumiApp)
-            pilot.app._tell([EVENT])
+            pilot.app.notices._tell([EVENT])
             await pilot.pause(0.5)
             left.append(time.monotonic())
             pilot.app.exit()

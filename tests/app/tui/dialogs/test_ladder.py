@@ -151,7 +151,7 @@ async def test_a_second_ladder_is_refused_with_the_key_that_sends_the_first(
     app.runs.series.begin_ladder(plans)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, run.id)
-        app._confirm_ladder(tuple(plans))
+        app.sends.confirm_ladder(tuple(plans))
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the refusal")

@@ -7,7 +7,6 @@ import pytest
 from textual.app import App
 from textual.widgets import Static
 
-from lumitui.app.tui import messages
 from lumitui.app.tui.dialogs import sending
 from lumitui.app.tui.dialogs.sending import SendingDialog
 
@@ -26,7 +25,7 @@ async def _shown(monkeypatch: pytest.MonkeyPatch) -> None:
         line = "staging DATA [##......]  25% 750 MB of 3.0 GB 22 MB/s 1m40 left"
         for done in range(4):
             clock[0] += 2.0
-            dialog.post_message(messages.StepReported("sync", f"{line} {done}"))
+            dialog.report("sync", f"{line} {done}")
             await pilot.pause()
         text = str(dialog.query_one("#steps", Static).render())
         assert f"sync  {line} 3" in text and "no answer" not in text

@@ -1,14 +1,15 @@
 """The log: its bytes become bounded, safe lines, which follow the end only while on the screen."""
 
+import threading
 import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
-from textual import on
 from textual.app import App, ComposeResult
 
 from lumitui.app.follow.log.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.follow.log.log_pages import KeptPage
 from lumitui.app.job.settings import Settings
-from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log_pane import LogPane
 from lumitui.app.tui.widgets.log.log_view import LogView
@@ -75,40 +76,52 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
 
 
 class OnePane(App[int]):
-    """An app with nothing but the pane; it answers no request."""
+    """An app with nothing but the pane; of the log comes what a test tells."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pane = LogPane("demo-000000")
-        self.wanted: list[messages.FollowWanted] = []
-        self.pages: list[messages.PageWanted] = []
+        self.ending = threading.Event()
+        self.runs = SimpleNamespace(show_log=self._show_log, pages=SimpleNamespace(end=self._end))
+        self.followed: list[int] = []
+        """From which byte the log was asked for, each time."""
+        self.kept = KeptPage(0, b"", 0, 0.0)
 
     def compose(self) -> ComposeResult:
         yield self.pane
 
-    @on(messages.PageWanted)
-    def _page_wanted(self, event: messages.PageWanted) -> None:
-        self.pages.append(event)
+    def on_unmount(self) -> None:
+        self.ending.set()
 
-    @on(messages.FollowWanted)
-    def _follow_wanted(self, event: messages.FollowWanted) -> None:
-        self.wanted.append(event)
+    def tell(self, event: LogEvent, request: int = 1) -> None:
+        self.pane.tell(request, event)
+
+    def _show_log(
+        self, run_id: str, *, attempt: int | None, offset: int, stop: Callable[[], bool]
+    ) -> Iterator[LogEvent]:
+        self.followed.append(offset)
+        while not stop():
+            time.sleep(0.01)
+        yield from ()
+
+    def _end(self, run_id: str, attempt: int | None) -> KeptPage:
+        return self.kept
 
 
 async def test_news_still_on_its_way_does_not_stop_the_log_from_being_followed_again() -> None:
     app = OnePane()
     async with app.run_test() as pilot:
         app.pane.follow()
-        await until(pilot, lambda: len(app.wanted) == 1, "the first request")
-        app.pane.post_message(messages.LogNews(1, LogBegan(1, 0)))
-        app.pane.post_message(messages.LogNews(1, LogGrew(b"one\n", 4)))
+        await until(pilot, lambda: len(app.followed) == 1, "the first request")
+        app.tell(LogBegan(1, 0))
+        app.tell(LogGrew(b"one\n", 4))
         await pilot.pause()
         app.pane.unfollow()
-        app.pane.post_message(messages.LogNews(1, LogGrew(b"two\n", 8)))
+        app.tell(LogGrew(b"two\n", 8))
         await pilot.pause()
         app.pane.follow()
-        await until(pilot, lambda: len(app.wanted) == 2, "the second request")
-        assert app.wanted[1].offset == 4, "what was dropped comes again"
+        await until(pilot, lambda: len(app.followed) == 2, "the second request")
+        assert app.followed[1] == 4, "what was dropped comes again"
         assert app.pane.query_one(LogView).lines == ["one"]
 
 
@@ -116,11 +129,8 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
     app = OnePane()
     async with app.run_test(size=(80, 24)) as pilot:
         app.pane.follow()
-        await until(pilot, lambda: app.wanted, "the request")
-
-        def tell(event: LogEvent) -> None:
-            app.pane.post_message(messages.LogNews(1, event))
-
+        await until(pilot, lambda: app.followed, "the request")
+        tell = app.tell
         await sees(pilot, r"waiting for an answer \ds")
         assert "live" not in shown(pilot), "nothing was heard yet"
         tell(LogLost(time.time() - 12, "It refused."))
@@ -141,15 +151,13 @@ async def test_opened_in_an_outage_the_copy_of_the_laptop_is_asked_for_and_said(
     app = OnePane()
     async with app.run_test(size=(80, 24)) as pilot:
         app.pane.follow()
-        await until(pilot, lambda: app.wanted, "the request")
-        app.pane.post_message(messages.LogNews(1, LogLost(time.time() - 12, "Refused.")))
-        await until(pilot, lambda: app.pages, "the copy")
-        page = KeptPage(0, b"kept\n", 5, time.time())
-        app.pane.post_message(messages.PageFound(app.pages[0], page))
+        await until(pilot, lambda: app.followed, "the request")
+        app.kept = KeptPage(0, b"kept\n", 5, time.time())
+        app.tell(LogLost(time.time() - 12, "Refused."))
         await sees(pilot, r"reconnecting .*offline copy of \d\d:\d\d")
         assert app.pane.query_one(LogView).lines == ["kept"]
-        app.pane.post_message(messages.LogNews(1, LogBegan(1, 0)))
-        app.pane.post_message(messages.LogNews(1, LogGrew(b"kept\nnew\n", 9)))
+        app.tell(LogBegan(1, 0))
+        app.tell(LogGrew(b"kept\nnew\n", 9))
         await until(pilot, lambda: "offline" not in shown(pilot), "the log itself")
         assert app.pane.query_one(LogView).lines == ["kept", "new"]
 

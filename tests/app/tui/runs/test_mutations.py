@@ -115,7 +115,7 @@ async def test_a_question_stays_true_and_keeps_its_keys(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, asked = LumiApp(settings), list[str]()
-    monkeypatch.setattr(app, "tick", lambda event=None: None)
+    monkeypatch.setattr(app, "tick", lambda *, asked=False: None)
     history = app.runs.history
     history.begin(a_run("one-000001", state=State.QUEUED, job_id="41"))
     history.begin(a_run("two-000002", state=State.RUNNING, job_id="42", created=2000.0))
@@ -166,7 +166,9 @@ async def test_a_log_is_followed_only_while_it_is_shown_and_leaving_is_quick(
     app = LumiApp(settings)
 
     def streams() -> list[Worker[object]]:
-        return [item for item in app.workers if item.group == "follow" and not item.is_finished]
+        return [
+            item for item in app.workers if item.group.startswith("follow") and not item.is_finished
+        ]
 
     async with app.run_test(size=(80, 24)) as pilot:
         run = await sent(pilot, "long.yaml")

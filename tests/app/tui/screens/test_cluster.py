@@ -4,7 +4,6 @@ from pathlib import Path
 
 from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.job.settings import Settings
-from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.cluster_screen import ClusterScreen, fitting
 from lumitui.remote.scheduler.cluster_overview import Nodes, Overview, QueuedJob
@@ -51,7 +50,8 @@ async def test_sites_are_asked_when_they_are_shown(
             await pilot.press("r")
             await until(pilot, lambda: asked == ["lumi", "lumi"], "asked again")
             app.schedule.last_input -= 10_000
-            app.post_message(messages.ClusterAsked(app.screen, "lumi", attended=False))
+            assert isinstance(app.screen, ClusterScreen)
+            app.screen._ask("lumi", attended=False)
             await pilot.pause(0.2)
             assert asked == ["lumi", "lumi"], "nobody is there"
             await pilot.press("right_square_bracket")

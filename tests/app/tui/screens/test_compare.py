@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from lumitui.app.follow.results.summary import Curve
 from lumitui.app.job.settings import Settings
-from lumitui.app.tui import messages
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.curves_pane import MARKS, SEVERAL, overlaid
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -47,7 +46,7 @@ async def test_runs_are_shown_beside_each_other(settings: Settings) -> None:
         steps = [{"step": at, "loss": 1 / (at + number)} for at in range(1, 30)]
         app.runs.history.metrics.add(run.id, [json.dumps(one).encode() for one in steps], (0, 9))
     async with app.run_test(size=(80, 50)) as pilot:
-        app.post_message(messages.CompareWanted(("vit-1n", "vit-4n")))
+        app.open_compare(("vit-1n", "vit-4n"))
         await sees(pilot, "o vit-1n +done.*\n +x vit-4n +done")
         await sees(pilot, "nodes +1 +4")
         await sees(pilot, "code: the same")
@@ -56,5 +55,5 @@ async def test_runs_are_shown_beside_each_other(settings: Settings) -> None:
         await sees(pilot, "The code of vit-1n is not known: none was")
         assert "samples/s\n" not in shown(pilot), "a chart without values is not shown"
         await pilot.press("escape")
-        app.post_message(messages.CompareWanted(("vit-1n",)))
+        app.open_compare(("vit-1n",))
         await sees(pilot, "1 runs cannot be compared")

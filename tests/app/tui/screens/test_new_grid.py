@@ -80,7 +80,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         plan = json.dumps({"spec": spec, "folder": str(project), "job_file": None})
         members = (Member(1, "SEED=1", plan), Member(2, "SEED=2", plan))
         runs.history.series.begin(Series("gone-1", "grid", "gone", "", time.time(), members))
-        app_of(pilot).look_for_unsent(ask=True)
+        app_of(pilot).sends.ask_for_rest()
         await sees(pilot, "gone-1: 0 of 2 runs were sent")
         await sees(pilot, "There is no site called .gone")
         assert runs.history.series.offered() == []

@@ -36,7 +36,7 @@ async def test_the_title_counts_states_and_rows_say_it_in_words(settings: Settin
     lines = [f'{{"step": {step}, "loss": {9 - step / 20}, "samples_per_s": 61000}}'.encode()
              for step in range(100)]  # fmt: skip
     history.metrics.add("train-000001", lines, (0, 5000))
-    app.tick = lambda event=None: None  # type: ignore[method-assign]
+    app.tick = lambda *, asked=False: None  # type: ignore[method-assign]
     async with app.run_test(size=(200, 24)) as pilot:
         await sees(pilot, "1 running  1 waiting  1 failed  1 unknown")
         await sees(pilot, r"○ queued +wait-000001 .*~\d\d:\d\d in (59m|1h00), next in line")

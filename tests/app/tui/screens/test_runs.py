@@ -1,7 +1,7 @@
 """The first screen: what it says without runs, its columns, bars, pages, filter and cursor."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ from lumitui.app.history.listing.series_runs import Member, Series
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
@@ -175,9 +174,9 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
 
     monkeypatch.setattr(app.runs, "cancel", cancel)
     monkeypatch.setattr(app.runs, "fetch", fetch)
-    monkeypatch.setattr(app, "tick", lambda event=None: None)
+    monkeypatch.setattr(app, "tick", lambda *, asked=False: None)
     wanted: list[tuple[str, ...]] = []
-    monkeypatch.setattr(MarkedPage, "action_compare", compared(wanted, MarkedPage.action_compare))
+    monkeypatch.setattr(app, "open_compare", wanted.append)
     async with app.run_test(size=(80, 24)) as pilot:
         table = app.screen.query_one(RunTable)
         await until(pilot, lambda: table.selected == "run-000003", "the newest that waits")
@@ -275,16 +274,3 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
         assert table.selected == "run-000001"
         await pilot.click(RunTable, offset=(20, 2))
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
-
-
-def compared(
-    wanted: list[tuple[str, ...]], real: Callable[[MarkedPage], None]
-) -> Callable[[MarkedPage], None]:
-    """Return the action with what it posts kept back."""
-
-    def action(page: MarkedPage) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(page, "post_message", lambda message: wanted.append(message.run_ids))
-            real(page)
-
-    return action

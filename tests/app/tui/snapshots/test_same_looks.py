@@ -15,7 +15,6 @@ from textual.pilot import Pilot
 from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
-from lumitui.app.tui import messages
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.cluster_overview import Nodes, Overview, QueuedJob
 from tests.support.gallery.histories import typical
@@ -86,10 +85,10 @@ async def test_screens_look_as_before(
             app.action_go(name)
             await look(name, pattern)
         app.action_go("runs")
-        app.post_message(messages.ScalingWanted(sizes[0].id))
+        app.open_scaling(sizes[0].id)
         await look("scaling", r"(?s)1,940.*Amdahl")
         await pilot.press("escape")
-        app.post_message(messages.CompareWanted(tuple(run.id for run in sizes[:2])))
+        app.open_compare(tuple(run.id for run in sizes[:2]))
         await look("compare", sizes[1].id)
         await pilot.press("escape")
         app.push_screen(screen := RunScreen(app.runs, run_id))

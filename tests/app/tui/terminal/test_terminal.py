@@ -12,6 +12,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.app.tui.terminal import ask_person
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.ssh.prompts import Question
@@ -46,7 +47,7 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
         async def ask(question: Question) -> None:
             answers.clear()
             threads.append(thread := threading.Thread(
-                target=lambda: answers.append(app_of(pilot).ask(question)))
+                target=lambda: answers.append(ask_person(app_of(pilot), question)))
             )  # fmt: skip
             thread.start()
             await until(pilot, lambda: isinstance(pilot.app.screen, QuestionDialog), "a question")

@@ -1,42 +1,33 @@
 """Notices of what happens to runs: toasts, the terminal, the desktop, a webhook; and catch-up."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import threading
 import time
 from typing import TYPE_CHECKING, Literal
 
-from textual import events, on, work
-from textual.reactive import var
-
-from lumitui.app.job.settings import Settings
-from lumitui.app.runs import Runs
-from lumitui.app.tui.workers.core import CoreApp
+from lumitui.app.tui.asking import TuiApp, ask
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from lumitui.app.follow.notifications.events import Event
-    from lumitui.remote.connect import Connect
+    from lumitui.app.runs import Runs
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0
 """How long the catch-up waits for the sites, which know what has ended meanwhile."""
 
 
-class NoticeWorkers(CoreApp):
-    """An app that tells what happened to runs."""
+class Notices:
+    """What an app tells of runs."""
 
-    absence: var[str] = var("")
-    """What ended while the TUI was closed; the title bars show it until a key is pressed."""
-
-    def __init__(
-        self, settings: Settings, connect: "Connect | None", runs: Runs | None = None
-    ) -> None:
+    def __init__(self, app: TuiApp) -> None:
         """Know what was unfinished when the TUI was last open."""
-        super().__init__(settings, connect, runs)
-        self._file = settings.data / "last-seen"
-        self._settings_file = settings.file
+        self._app = app
+        self._file = app.settings.data / "last-seen"
         self._states: dict[str, State] | None = None
         self._warned: set[str] = set()
         self._began = time.monotonic()
@@ -50,7 +41,7 @@ class NoticeWorkers(CoreApp):
         if seen is None:
             return None
         try:
-            return {*seen.unfinished, *self.runs.history.begun_since(seen.at)}
+            return {*seen.unfinished, *self._app.runs.history.begun_since(seen.at)}
         except LumiError:
             return None  # the first draw reports it
 
@@ -69,11 +60,11 @@ class NoticeWorkers(CoreApp):
         found = [
             event
             for run_id in changed(before, states)
-            if run_id not in expected and run_id not in self.own_cancels
-            for event in [event_of(self.runs.history.get(run_id), before[run_id])]
+            if run_id not in expected and run_id not in self._app.own_cancels
+            for event in [event_of(self._app.runs.history.get(run_id), before[run_id])]
             if event is not None
         ]
-        self.own_cancels -= set(before) - set(states)
+        self._app.own_cancels -= set(before) - set(states)
         if found:
             self._tell(found)
 
@@ -85,17 +76,18 @@ class NoticeWorkers(CoreApp):
         """
         if self._away is None:
             return
-        waiting = [link for link in self.links if self.schedule.site(link.site).never_ended]
+        schedule = self._app.schedule
+        waiting = [link for link in self._app.links if schedule.site(link.site).never_ended]
         if waiting and time.monotonic() - self._began < PATIENCE:
             return
-        states = self.runs.history.states(self._away)
+        states = self._app.runs.history.states(self._away)
         self._away = None
         from lumitui.app.follow.notifications.events import away
 
         if words := away(states.values()):
             bad = any(state.is_final and state is not State.DONE for state in states.values())
             self._toast(f"{words}.", bad=bad)
-            self.absence = words
+            self._app.absence = words
 
     def keep_last_seen(self) -> None:
         """Write what the person has seen so far, for the next start."""
@@ -110,13 +102,9 @@ class NoticeWorkers(CoreApp):
         except OSError as error:
             self._warn_once(f"{self._file} cannot be written: {error.strerror}.")
 
-    def on_unmount(self) -> None:
-        """Keep what was seen."""
-        self.keep_last_seen()
-
     # -- telling
 
-    def _tell(self, found: "list[Event]") -> None:
+    def _tell(self, found: list[Event]) -> None:
         from lumitui.app.follow.notifications.events import MOST_SINGLE, Happened, together
 
         single = len(found) <= MOST_SINGLE
@@ -129,21 +117,24 @@ class NoticeWorkers(CoreApp):
         if ended and single:  # of many, the log is read when a person asks
             self._find_causes(ended)
 
-    @work(thread=True, group="causes", exit_on_error=False)
     def _find_causes(self, run_ids: list[str]) -> None:
         """Read once why runs failed, a request each; the list sees that history has changed."""
-        from lumitui.remote.ssh.prompts import attendance
 
-        for run_id in run_ids:
-            # The key that asks why says what is wrong.
-            with attendance(False), contextlib.suppress(LumiError):
-                self.runs.why(run_id)
+        def find(runs: Runs) -> None:
+            from lumitui.remote.ssh.prompts import attendance
+
+            for run_id in run_ids:
+                # The key that asks why says what is wrong.
+                with attendance(False), contextlib.suppress(LumiError):
+                    runs.why(run_id)
+
+        ask(self._app, find)
 
     def _toast(self, words: str, *, bad: bool) -> None:
         severity: Literal["warning", "information"] = "warning" if bad else "information"
-        self.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
+        self._app.notify(words, severity=severity, timeout=TOAST_SECONDS, markup=False)
 
-    def _tell_outside(self, found: "list[Event]") -> None:
+    def _tell_outside(self, found: list[Event]) -> None:
         """Tell it outside the TUI; the end of the program waits for nothing out there.
 
         A worker's thread would be waited for.
@@ -155,7 +146,7 @@ class NoticeWorkers(CoreApp):
 
         threading.Thread(target=tell, name="notices", daemon=True).start()
 
-    def _outside(self, found: "list[Event]") -> None:
+    def _outside(self, found: list[Event]) -> None:
         """Tell it as the settings say; what fails is one warning."""
         # Imported late: the settings bring pydantic, and most seconds nothing happens.
         from lumitui.app.follow.notifications import outside
@@ -163,33 +154,28 @@ class NoticeWorkers(CoreApp):
         from lumitui.app.follow.notifications.notification_settings import read_notify
 
         try:
-            notify = read_notify(self._settings_file)
+            notify = read_notify(self._app.settings.file)
         except LumiError as error:
-            self.call_from_thread(self._warn_once, str(error))
+            self._app.call_from_thread(self._warn_once, str(error))
             return
         wanted = [event for event in found if event.happened in notify.events]
         if not wanted:
             return
         words = wanted[0].sentence if len(wanted) == 1 else together(wanted)
-        if self.schedule.focused is False:
-            self.call_from_thread(self._write, outside.sequence(words, notify.terminal, os.environ))
+        app = self._app
+        if app.schedule.focused is False:
+            app.call_from_thread(
+                app.write_out, outside.sequence(words, notify.terminal, os.environ)
+            )
         troubles = []
-        if notify.desktop and not self.schedule.focused:
+        if notify.desktop and not app.schedule.focused:
             troubles.append(outside.show_on_desktop(words))
         if notify.webhook:
             troubles += [outside.post(event, notify) for event in wanted]
         for trouble in filter(None, dict.fromkeys(troubles)):
-            self.call_from_thread(self._warn_once, trouble)
-
-    def _write(self, sequence: str) -> None:
-        if sequence and self._driver is not None:
-            self._driver.write(sequence)
+            app.call_from_thread(self._warn_once, trouble)
 
     def _warn_once(self, words: str) -> None:
         if words not in self._warned:
             self._warned.add(words)
             self._toast(words, bad=True)
-
-    @on(events.AppBlur)
-    def _left(self) -> None:
-        self.keep_last_seen()

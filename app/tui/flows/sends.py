@@ -1,0 +1,305 @@
+"""Sends: asked first, shown while under way, and the new run shown when its job is there.
+
+Several sizes, like the runs of a grid, are confirmed once and sent one after the other. What is
+left of them after a failure, or after the program was killed, is offered.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lumitui.app.explain import words
+from lumitui.app.tui.asking import TuiApp, ask
+from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.app.tui.widgets import styled
+from lumitui.remote.site.errors import LumiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from lumitui.app.history.listing.series_runs import Member, Series
+    from lumitui.app.history.run import Run
+    from lumitui.app.launch.send.preview import Preview
+    from lumitui.app.runs import Runs
+    from lumitui.app.scale.resubmission import Resubmission
+    from lumitui.app.scale.series_words import Outcome, Standing
+    from lumitui.app.tui.dialogs.sending import SendingDialog
+    from lumitui.app.tui.flows.leaving import Leaving
+
+LONGEST_NAME = 20
+"""Characters of a job's name in the title bar while it is sent."""
+_MOST_TOLD = 3
+_UNFINISHED = "The key U asks to send the rest of it; a no there leaves it out."
+
+
+class Sends:
+    """The sends of an app: of single runs, and of the series that belong together."""
+
+    def __init__(self, app: TuiApp, leaving: Leaving) -> None:
+        """Start with nothing under way."""
+        self._app, self._leaving = app, leaving
+        self._under_way: dict[SendingDialog, tuple[Path, str]] = {}
+        """The sends under way: the project and the job's name of each."""
+        self._stopped: dict[str, str] = {}
+        """Why a series ended here, by its id."""
+
+    # -- one run
+
+    def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
+        """Send what the person has confirmed; if the same job is being sent already, ask first."""
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._begin(preview, resubmission)
+
+        spec = preview.launch.spec
+        if (preview.project, spec.name) in self._under_way.values():
+            lines = [("under way", f"{spec.name} is being sent already")]
+            lines.append(("this sends", "a second job, which is billed too"))
+            title = f"Send {styled.shorten(spec.name, LONGEST_NAME)} twice?"
+            self._app.push_screen(Confirm(title, lines, "Send a second job"), answered)
+        else:
+            answered(yes=True)
+
+    def _begin(self, preview: Preview, resubmission: Resubmission | None) -> None:
+        dialog = self._show(preview, preview.name, preview.name)
+        ask(
+            self._app,
+            lambda runs: runs.send(preview, report=_report_to(dialog), resubmission=resubmission),
+            partial(self._ended, dialog),
+            failed=lambda _: self._ended(dialog, None),
+        )
+
+    def _show(self, preview: Preview, title: str, name: str) -> SendingDialog:
+        """Show that the job `name` is being sent, under a title."""
+        from lumitui.app.tui.dialogs.sending import SendingDialog
+
+        dialog = SendingDialog(title, self._silence_of(preview.launch.spec.site))
+        self._under_way[dialog] = (preview.project, name)
+        self._app.under_way.append(f"sending {name}")
+        self._show_names()
+        self._app.push_screen(dialog)
+        return dialog
+
+    def _silence_of(self, site: str) -> Callable[[], float]:
+        """Return what tells for how long a site has not been heard, in seconds.
+
+        Without a connection: since there was none.
+        """
+        lost = time.monotonic()
+
+        def silence() -> float:
+            nonlocal lost
+            heard = self._app.runs.silence(site)
+            if heard < math.inf:
+                lost = time.monotonic() - heard
+            return time.monotonic() - lost
+
+        return silence
+
+    def _over(self, dialog: SendingDialog) -> tuple[bool, str]:
+        """Close the dialog; return whether the person saw it, and what was under way."""
+        seen = dialog.finish()
+        _, name = self._under_way.pop(dialog)
+        self._show_names()
+        self._app.history_changed()
+        return seen and not self._leaving.quits_when_done, f"sending {name}"
+
+    def _show_names(self) -> None:
+        """Show in every title bar what is being sent."""
+        names = [styled.shorten(name, LONGEST_NAME) for _, name in self._under_way.values()]
+        what = names[0] if len(names) == 1 else f"{len(names)} jobs"
+        self._app.sub_title = styled.plain(f"sending {what}").plain if names else ""
+
+    def _ended(self, dialog: SendingDialog, run: Run | None) -> None:
+        seen, what = self._over(dialog)
+        if run is not None:
+            self._app.notify(f"{run.id} is job {run.job_id}.", markup=False)
+            if seen:
+                self._choose(run.id)
+                self._app.open_run(run.id)
+        self._leaving.ended(what, well=run is not None)
+
+    def _choose(self, run_id: str) -> None:
+        """Go to the list: `1` and `+` are meant for this run, not for the one chosen before."""
+        self._app.to_first()
+        first = self._app.screen_stack[0]
+        assert isinstance(first, RunsScreen)
+        first.choose(run_id)
+
+    # -- other sizes
+
+    def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
+        """Open the dialog that sends a run again on `factor` times its nodes.
+
+        It begins with `settings`, as `key=value`.
+        """
+        from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
+
+        def answered(plans: tuple[Resubmission, ...] | None) -> None:
+            if plans and len(plans) == 1:
+                self.send(plans[0].preview, plans[0])
+            elif plans:
+                self.confirm_ladder(plans)
+
+        if parent := self._app.run_of(run_id):
+            dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings)
+            self._app.push_screen(dialog, answered)
+
+    def confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
+        """Ask once for all of them, with what they cost in all."""
+        from lumitui.app.scale.series_words import ladder_terms
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+
+        first = plans[0].preview
+        name = first.launch.spec.name
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                dialog = self._show(first, f"{name} on {len(plans)} sizes", name)
+                self._send_series(lambda runs: runs.series.begin_ladder(plans), dialog)
+
+        count = words.count(len(plans), "run")
+        lines = ladder_terms(plans)
+        if (first.project, name) in self._under_way.values():
+            lines.append(("under way", f"{name} is being sent already"))
+        title = f"Send {plans[0].plan.parent.id} again as {count}?"
+        self._app.push_screen(Confirm(title, lines, f"Send {count}"), answered)
+
+    # -- series
+
+    def send_grid(self, previews: tuple[Preview, ...]) -> None:
+        """Send the runs of a grid, which the person has confirmed."""
+        name = words.count(len(previews), "run")
+        dialog = self._show(previews[0], name, name)
+        self._send_series(lambda runs: runs.series.begin_grid(previews), dialog)
+
+    def _send_series(
+        self,
+        begin: Callable[[Runs], Series],
+        dialog: SendingDialog,
+        agreed: Sequence[Member] | None = None,
+    ) -> None:
+        """Send the runs of the series that `begin` returns; what fails is told at the end.
+
+        Of one that was begun before, only those that were `agreed` to.
+        """
+
+        def send(runs: Runs) -> tuple[Series, tuple[Outcome, ...]]:
+            from lumitui.app.scale.series_words import LadderUnfinished
+
+            try:
+                series = begin(runs)
+                return series, runs.series.send(series.id, report=_report_to(dialog), agreed=agreed)
+            except LadderUnfinished as error:
+                raise LadderUnfinished(error.message, _UNFINISHED) from error
+
+        ask(
+            self._app,
+            send,
+            lambda sent: self._series_ended(dialog, *sent),
+            failed=lambda _: self._series_ended(dialog, None, ()),
+        )
+
+    def _series_ended(
+        self, dialog: SendingDialog, series: Series | None, outcomes: tuple[Outcome, ...]
+    ) -> None:
+        from lumitui.app.scale.series_words import failure, sent_of, sent_sentence, why_stopped
+
+        seen, what = self._over(dialog)
+        if sent := sent_of(outcomes):
+            self._app.notify(sent_sentence(sent), markup=False)
+            if seen:
+                self._choose(sent[0].id)
+        error = failure(series, outcomes) if series else None
+        if error is not None and series is not None:
+            self._stopped[series.id] = why_stopped(outcomes)
+            hint = f"{error.hint} The key U asks to send what is left.".strip()
+            self._app.show_error(type(error)(error.message, hint))
+        elif series is not None:
+            self.say_unsent()
+        self._leaving.ended(what, well=series is not None and error is None)
+
+    # -- what an earlier try has left
+
+    def say_unsent(self) -> None:
+        """Say what an earlier try, or start, has left unsent."""
+        try:
+            offered = self._app.runs.history.series.offered()
+        except LumiError:
+            return  # the first draw reports it
+        if offered:
+            ask(self._app, lambda runs: tuple(runs.series.unsent()), self._tell_unsent)
+
+    def _tell_unsent(self, standings: tuple[Standing, ...]) -> None:
+        """Say it in a toast: a question that opens by itself would take the answer to another."""
+        for found in standings[:_MOST_TOLD]:
+            told = f"{found.sentence} The key U asks to send those."
+            self._app.notify(told, severity="warning", markup=False, timeout=20)
+
+    def ask_for_rest(self) -> None:
+        """Ask whether to send what is left of the newest series."""
+
+        def rest_ready(rest: tuple[Standing, tuple[Preview, ...]] | None) -> None:
+            if rest is None:
+                self._app.notify("Nothing is left to send.")
+            elif not self._app.screen.is_modal:  # else the next key is meant for what is open
+                self._confirm_rest(*rest)
+
+        ask(self._app, _rest, rest_ready)
+
+    def _confirm_rest(self, found: Standing, previews: tuple[Preview, ...]) -> None:
+        """Ask whether to send the rest; when what is left changes meanwhile, ask anew."""
+        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+        from lumitui.app.tui.widgets.launch_text import whole_price
+
+        series, runs = found.series, self._app.runs
+        why = self._stopped.get(series.id)
+        lines = [("stopped", why)] if why else []
+        lines += [*found.rows, ("billed", whole_price(previews)), ("a no", "leaves them out")]
+        rest = words.count(len(found.left), "run")
+
+        def changed() -> bool:
+            now = runs.series.standing(runs.history.series.get(series.id))
+            return (now.left, now.open) != (found.left, found.open)
+
+        def answered(yes: bool | None) -> None:
+            if changed():
+                self.ask_for_rest()
+            elif yes:
+                dialog = self._show(previews[0], rest, rest)
+                self._send_series(lambda _: series, dialog, found.left)
+            else:
+                runs.series.leave_out(series.id)
+
+        title = f"Send the other {rest} of {series.id}?"
+        asked = Confirm(title, lines, f"Send {rest}", now=lambda: None if changed() else lines)
+        self._app.push_screen(asked, answered)
+
+
+def _report_to(dialog: SendingDialog) -> Callable[[str, str], None]:
+    """Return what tells a dialog, from a thread, the step that its send has reached."""
+
+    def report(step: str, said: str) -> None:
+        dialog.call_later(dialog.report, step, said)
+
+    return report
+
+
+def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
+    """Return what is left of the newest series that was not sent whole, ready to be sent."""
+    found = next(iter(runs.series.unsent()), None)
+    if found is None:
+        return None
+    try:
+        return found, runs.series.made_ready(found)
+    except LumiError as error:
+        # It would be the same each time: it is said once.
+        runs.series.leave_out(found.series.id)
+        said = f"{found.sentence} They cannot be sent any more: {error.message}"
+        raise LumiError(said, error.hint) from error

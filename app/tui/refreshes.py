@@ -1,0 +1,102 @@
+"""Refreshes of the sites, while a person is there."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lumitui.app.follow.sites.link_words import links
+from lumitui.app.follow.sites.schedule import Ending
+from lumitui.app.tui.asking import TuiApp, ask
+from lumitui.remote.site.errors import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.follow.refresh import Refreshed
+    from lumitui.app.runs import Runs
+    from lumitui.app.tui.notices import Notices
+
+TICK = 1.0
+"""Seconds between two checks whether a site is due."""
+_PAUSE = 60.0
+"""Seconds until the next refresh of a site whose profile does not say it."""
+
+
+class Refreshes:
+    """The refreshes of an app: of each site while it has unfinished runs."""
+
+    def __init__(self, app: TuiApp, notices: Notices) -> None:
+        """Refresh the sites of `app`; what happened to runs is told by `notices`."""
+        self._app, self._notices = app, notices
+        self._watched: frozenset[str] = frozenset()
+        """The sites with unfinished runs."""
+        self._seen: tuple[int, ...] = ()
+        """The history's stamp when they were read."""
+
+    def tick(self, *, asked: bool) -> None:
+        """Start a refresh of every site that is due; `asked`: the person wants it now."""
+        app, history, schedule = self._app, self._app.runs.history, self._app.schedule
+        try:
+            # Most seconds nothing was written, and what each run has is not read again.
+            stamp = history.stamp()
+            if stamp != self._seen:
+                unfinished = history.unfinished_states()
+                self._watched = frozenset(site for site, _ in unfinished.values())
+                self._seen = stamp
+                states = {run_id: state for run_id, (_, state) in unfinished.items()}
+                self._notices.tell_news(states)
+        except LumiError as error:
+            app.show_error(error, repeats=True)
+            return
+        sites, now = self._watched, time.monotonic()
+        schedule.drop_warnings(sites)
+        schedule.wake(now, time.time())
+        if asked:
+            schedule.hurry(sites)
+        for site in schedule.due(sites, now):
+            self._refresh_site(site, schedule.began(site, now))
+        self._show_links()
+        try:
+            self._notices.catch_up()
+        except LumiError as error:
+            app.show_error(error, repeats=True)
+
+    def _show_links(self) -> None:
+        """Let the title bars say whether the sites answer; they are drawn when that changes."""
+        app, schedule, now = self._app, self._app.schedule, time.monotonic()
+        for site in self._watched:
+            if schedule.site(site).failed_at is not None:
+                schedule.hear(site, now, app.runs.silence(site))
+            if schedule.site(site).held:
+                silence = app.runs.silence(site) if app.under_way else None
+                schedule.listen(site, now, silence)
+        app.links = tuple(links(schedule, self._watched, now, time.time()))
+
+    def _refresh_site(self, site: str, attended: bool) -> None:
+        def refresh(runs: Runs) -> tuple[Refreshed | None, float]:
+            refreshed = None
+            try:
+                refreshed = runs.refresh(site, attended=attended)
+                return refreshed, runs.sites.load(site).poll_seconds
+            except InputError:
+                return refreshed, _PAUSE  # the profile is gone: the refresh's warning says so
+
+        over = partial(self._refreshed, site)
+        ask(self._app, refresh, lambda found: over(*found), failed=lambda _: over(None, _PAUSE))
+
+    def _refreshed(self, site: str, refreshed: Refreshed | None, pause: float) -> None:
+        """Note that a refresh is over, and draw what it brought; None: it failed."""
+        from lumitui.app.follow.refresh import Refreshed
+
+        found = refreshed or Refreshed((), (f"{site}: the refresh failed.",), 0)
+        ending = Ending(
+            found.requests,
+            found.warnings,
+            answered=site in found.heard,
+            needs_person=bool(found.unanswered),
+            asked=refreshed is None or site in {*found.heard, *found.failed},
+            held=site in found.held,
+        )
+        self._app.schedule.ended(site, time.monotonic(), ending, pause=pause)
+        self._show_links()
+        self._app.history_changed()
