@@ -22,7 +22,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.theme import Theme
 
-from lumitui.app.follow.sites.schedule import Schedule
+from lumitui.app.follow.sites.poll_schedule import Schedule
 from lumitui.app.job.settings import Settings, is_first_run
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import TuiApp

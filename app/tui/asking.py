@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
     from lumitui.app.follow.sites.link_words import Link
-    from lumitui.app.follow.sites.schedule import Schedule
+    from lumitui.app.follow.sites.poll_schedule import Schedule
     from lumitui.app.history.run import Run
     from lumitui.app.job.settings import Settings
     from lumitui.app.launch.send.drafts.draft import Draft

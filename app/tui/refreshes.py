@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.follow.sites.link_words import links
-from lumitui.app.follow.sites.schedule import Ending
+from lumitui.app.follow.sites.poll_schedule import Ending
 from lumitui.app.tui.asking import TuiApp, ask
 from lumitui.remote.site.errors import InputError, LumiError
 

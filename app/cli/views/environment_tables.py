@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.cli.views.tables import table
 from lumitui.app.explain import words
 from lumitui.app.runs import spell_out
-from lumitui.app.runs.images import reaches_index, unknown_because, version_of
+from lumitui.app.runs.image_types import reaches_index, unknown_because, version_of
 
 if TYPE_CHECKING:
     from lumitui.app.runs.types import Image, Removed, Site, Venv

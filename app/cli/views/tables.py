@@ -225,7 +225,7 @@ def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
 
 def overview_text(overview: "Overview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
-    from lumitui.app.runs.images import parts_of
+    from lumitui.app.runs.image_types import parts_of
 
     parts = []
     for part in parts_of(overview, now):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lumitui.app.explain.words import short_length
-from lumitui.app.follow.sites.schedule import SLOW_SECONDS, Schedule, Watched
+from lumitui.app.follow.sites.poll_schedule import SLOW_SECONDS, Schedule, Watched
 from lumitui.app.history.run import NEWS_SECONDS
 
 OFFLINE_SECONDS = NEWS_SECONDS

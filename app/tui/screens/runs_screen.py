@@ -15,7 +15,7 @@ from textual.widgets import Button, Static
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
-from lumitui.app.follow.sites.schedule import Schedule
+from lumitui.app.follow.sites.poll_schedule import Schedule
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.page_cache import RunWindow

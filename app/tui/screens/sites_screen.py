@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import words
-from lumitui.app.follow.sites.schedule import Schedule
+from lumitui.app.follow.sites.poll_schedule import Schedule
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import tui
 from lumitui.app.tui.screens.page import FullScreen

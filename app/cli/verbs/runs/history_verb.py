@@ -92,7 +92,7 @@ def history(
 
 def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     # Late: pydantic takes ten times as long as `lumitui --version` itself.
-    from lumitui.app.runs.listing import By, Filter, Order
+    from lumitui.app.runs.run_lists import By, Filter, Order
 
     site, order = filters["site_name"], Order(By(filters["sort"]))
     state, terms = _state(filters["state"]), _terms(filters["filter_text"])
@@ -115,7 +115,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
 def _terms(text: str) -> "tuple[Term, ...]":
     if not text:
         return ()
-    from lumitui.app.runs.listing import parse
+    from lumitui.app.runs.run_lists import parse
 
     return parse(text)
 

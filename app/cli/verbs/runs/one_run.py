@@ -80,7 +80,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
 
     `lumitui history --text` finds it. An empty TEXT removes it; its tags stay.
     """
-    from lumitui.app.runs.listing import told, with_tags
+    from lumitui.app.runs.run_lists import told, with_tags
 
     if text is None and tag is None:
         raise InputError("There is nothing to save.", "Give a text, or --tag with a word.")

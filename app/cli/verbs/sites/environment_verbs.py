@@ -23,7 +23,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 
     A site is asked once; what it said is kept here.
     """
-    from lumitui.app.runs.images import with_package
+    from lumitui.app.runs.image_types import with_package
 
     with core() as runs:
         listing = runs.environments.images(site_name, refresh=refresh)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lumitui.app.follow.sites.link_words import Link, LinkState, links, titles
-from lumitui.app.follow.sites.schedule import IDLE_SECONDS, Ending, Schedule
+from lumitui.app.follow.sites.poll_schedule import IDLE_SECONDS, Ending, Schedule
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 

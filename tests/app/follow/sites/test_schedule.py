@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.follow.sites.schedule import (
+from lumitui.app.follow.sites.poll_schedule import (
     IDLE_SECONDS,
     LONGEST_PAUSE,
     RETRY_SECONDS,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from lumitui.app.follow.sites.schedule import Ending
+from lumitui.app.follow.sites.poll_schedule import Ending
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.tui.app import LumiApp

@@ -5,7 +5,7 @@ import time
 
 from rich.cells import cell_len
 
-from lumitui.app.follow.sites.schedule import Ending
+from lumitui.app.follow.sites.poll_schedule import Ending
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run_screen import RunScreen

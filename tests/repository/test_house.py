@@ -1,0 +1,69 @@
+"""The house fits a head: a name stands for one thing, and each package has a budget of lines."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+LINES = {
+    "app/cli": 4780, "app/tui": 12010, "app/runs": 2030, "app/scale": 3220, "app/follow": 4340,
+    "app/survey": 1610, "app/launch": 8140, "app/explain": 2690, "app/history": 4090,
+    "app/job": 2140, "app/knowledge": 18510, "remote/site": 2670, "remote/ssh": 3030,
+    "remote/transport": 1000, "remote/scheduler": 2320, "remote/source": 1630,
+    "remote/transfer": 4620, "remote/survey": 2740, "remote/laptop": 1490, "trainers": 9450,
+}  # fmt: skip
+"""Most lines of Python in each package. Who needs more removes some first."""
+FEWEST = 3
+"""A package with fewer modules belongs into its neighbour."""
+SMALL_PACKAGES = {
+    "app/cli/verbs/scale", "app/follow/leftovers", "app/knowledge/masks", "app/launch/send/staging",
+    "app/tui/loop", "trainers/preflight",
+}  # fmt: skip
+"""Those that are left; the set may only shrink."""
+SAME_NAME = {
+    "ddp": "a trainer is started by its name, and its strategy has the same",
+    "fsdp": "a trainer is started by its name, and its strategy has the same",
+}
+"""Why two modules have one name."""
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT)
+
+
+@pytest.mark.parametrize("package", LINES)
+def test_a_package_keeps_to_its_budget_of_lines(package: str) -> None:
+    count = sum(len((ROOT / path).read_text().splitlines()) for path in modules(package))
+    assert count <= LINES[package], f"{package} has {count} lines"
+    assert count > LINES[package] * 0.9, f"the budget of {package} can shrink to {count}"
+
+
+def test_every_package_has_a_budget() -> None:
+    roofs = {"/".join(path.parts[:2]) for path in modules("app", "remote") if len(path.parts) > 2}
+    assert roofs == set(LINES) - {"trainers"}
+
+
+def test_no_module_has_the_name_of_another() -> None:
+    named = defaultdict(list)
+    for path in modules("app", "remote", "trainers"):
+        if path.stem != "__init__" and path.stem not in SAME_NAME:
+            named[path.stem].append(str(path))
+    assert {name: paths for name, paths in named.items() if len(paths) > 1} == {}
+
+
+def test_a_package_has_three_modules_or_more() -> None:
+    inside = defaultdict(set)
+    for path in modules("app", "remote", "trainers"):
+        if path.parent == Path(path.parts[0]):
+            continue
+        if path.stem == "__init__":
+            inside[str(path.parent.parent)].add(str(path.parent))
+        else:
+            inside[str(path.parent)].add(str(path))
+    small = {folder for folder, names in inside.items() if len(names) < FEWEST}
+    assert small == SMALL_PACKAGES
