@@ -21,6 +21,8 @@ SECRETS = ".secrets"
 """The values of `secrets:`, which are never brought back to the laptop."""
 PROBE_SCRIPT = "probe.sh"
 """What measures the binding of every rank (templates/job/probe.sh)."""
+PREFLIGHT = "preflight.json"
+"""What the preflight found; binding.json has it too."""
 PREFLIGHT_SCRIPTS = ("preflight.py", "preflight_verdict.py")
 """What measures GPUs and network before the launch (trainers/preflight), in a job that asks."""
 VENV_SCRIPT = "venv.sh"
@@ -29,6 +31,8 @@ VENVS = "venvs"
 """The folder of environments: beside the projects' folders, and in an exported job's own."""
 SCRIPTS = (JOB_SCRIPT, MACHINERY, PROBE_SCRIPT)
 """What a job runs of lumitui's, in the order in which it is hashed."""
+HOSTFILE = "hostfile"
+"""The job's nodes and their ranks, in a job that asks for it."""
 DEEPSPEED_CONFIG = "ds_config.json"
 """DeepSpeed's configuration, with the batch sizes of this run."""
 

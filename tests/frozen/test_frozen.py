@@ -17,7 +17,8 @@ EVERY = {"preview": 25, "lint": 25, "import": 25, "why": 10, "json": 4}
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_users_see_is_what_was_kept(kind: str, tmp_path: Path) -> None:
     now, kept = collect(kind, tmp_path, EVERY.get(kind, 1)), read(kind)
-    assert len(now) >= len(kept) // EVERY.get(kind, 1)
+    # A pair of an example and a site that does not take it is none: they lie unevenly.
+    assert len(now) * EVERY.get(kind, 1) * 2 >= len(kept)
     if kind in EVERY:
         kept = {name: entry for name, entry in kept.items() if name in now}
     assert list(differences(kept, now)) == []

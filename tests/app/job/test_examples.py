@@ -123,10 +123,10 @@ def test_an_error_that_a_person_can_correct_is_written_and_shown(
     path = tmp_path / "job.yaml"
     done = here("new", "--site", "lumi", "--output", str(path))
     assert done.returncode == 0
-    assert "names 'project_462000000', which is only an example of an account." in done.stderr
+    assert "'project_462000000' is only an example of an account at lumi." in done.stderr
     assert "account: project_462000000" in path.read_text()
     done = here("preview", str(path))
-    assert "error: The job for lumi names 'project_462000000'" in done.stderr + done.stdout
+    assert "error: 'project_462000000' is only an example" in done.stderr + done.stdout
     done = here("submit", str(path), "--yes")
     assert done.returncode == 2 and "Nothing was sent." in done.stderr
 

@@ -72,7 +72,7 @@ def test_the_masks_of_karolina_are_in_the_domains_that_have_gpus() -> None:
 
 def test_where_nobody_knows_the_cores_the_words_say_how_to_measure_them() -> None:
     layout = launched("mahti", "gpumedium").layout
-    assert not layout.masks and "doctor mahti --probe" in layout.unplanned
+    assert not layout.masks and "site check mahti --probe" in layout.unplanned
 
 
 # --- disk
