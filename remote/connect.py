@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.remote.transport.footprint import Footprint, footprint
-from lumitui.remote.transport.request_log import Logged, Request, RequestLog
+from lumitui.remote.transport.request_log import Logged, RequestLog, SiteRequest
 
 if TYPE_CHECKING:
     from lumitui.remote.scheduler.scheduler_protocol import Scheduler
@@ -165,7 +165,7 @@ class Connections:
         connection = self._open.get(site)
         return connection.silence() if connection else math.inf
 
-    def requests(self) -> dict[str, list[Request]]:
+    def requests(self) -> dict[str, list[SiteRequest]]:
         """Return what each open site was asked lately, the newest first; opens nothing."""
         with self._lock:
             return {name: found.log.latest() for name, found in self._open.items()}

@@ -10,11 +10,10 @@ from typing import Any
 from pydantic import JsonValue, TypeAdapter
 
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.job.launch import LaunchFile, Layout, Price
+from lumitui.app.job.launch import LaunchFile, Price, RankLayout
 from lumitui.app.runs import State
-from lumitui.app.runs.rulebook import Example
+from lumitui.app.runs.rulebook import RuleExample
 from lumitui.app.runs.types import (
-    Advice,
     Answered,
     AttemptRecord,
     Check,
@@ -29,16 +28,17 @@ from lumitui.app.runs.types import (
     Pruned,
     RankBinding,
     Remark,
-    Removed,
+    RemovedItems,
+    RemovedVenvs,
     Said,
     Scaling,
     Site,
+    SizeAdvice,
     Stock,
     Summary,
     Suspect,
     Sweep,
     Topic,
-    Unstaged,
     Venv,
 )
 
@@ -103,7 +103,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Member:
+class MemberReply:
     """One of a series, and what became of it."""
 
     place: int
@@ -120,11 +120,11 @@ class Sent:
 
     series: str
     runs: list[RunData]
-    members: list[Member]
+    members: list[MemberReply]
 
 
 @dataclass(frozen=True)
-class Described:
+class ProfileReply:
     """`site add`."""
 
     path: str
@@ -142,7 +142,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ExampleReply:
     """A row of `new --list`."""
 
     name: str
@@ -162,7 +162,7 @@ class Adopted:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellReply:
     """One run of a grid in `preview`."""
 
     name: str
@@ -189,7 +189,7 @@ class Previewed:
     kept_back: list[Suspect]
     shipped_secrets: list[Suspect]
     price: Price
-    layout: Layout
+    layout: RankLayout
     global_batch: int | None
     files: list[LaunchFile]
 
@@ -198,11 +198,11 @@ class Previewed:
 class PreviewedGrid(Previewed):
     """`preview` of a grid."""
 
-    runs: list[Cell]
+    runs: list[CellReply]
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixReply:
     """`fix`."""
 
     written: bool
@@ -212,7 +212,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportReply:
     """`export`."""
 
     path: str
@@ -232,7 +232,7 @@ class HistoryFile:
 
 
 @dataclass(frozen=True)
-class Recovered:
+class RecoveryReply:
     """`history --recover`."""
 
     site: str
@@ -244,7 +244,7 @@ class Recovered:
 
 
 @dataclass(frozen=True)
-class Shown:
+class RunReply:
     """`show`."""
 
     run: RunData
@@ -277,11 +277,11 @@ class Compared:
     """`scaling`."""
 
     scaling: Scaling
-    advice: Advice
+    advice: SizeAdvice
 
 
 @dataclass(frozen=True)
-class Checked:
+class ScriptReply:
     """A script of `lint`."""
 
     script: str
@@ -290,11 +290,11 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Rule:
+class RuleReply:
     """`rules ID`."""
 
     rule: Topic
-    example: Example | None
+    example: RuleExample | None
 
 
 @dataclass(frozen=True)
@@ -322,15 +322,15 @@ def _replies() -> dict[str, Any]:
     from lumitui.app.cli.views.diff import Difference
 
     return {
-        "new": Begun | list[Listing],
+        "new": Begun | list[ExampleReply],
         "import": Adopted,
         "preview": PreviewedGrid | Previewed,
-        "fix": Fixed,
-        "export": Exported,
+        "fix": FixReply,
+        "export": ExportReply,
         "submit": RunData | Sent,
         "status": Status,
-        "history": list[RunData] | HistoryFile | Recovered,
-        "show": Shown,
+        "history": list[RunData] | HistoryFile | RecoveryReply,
+        "show": RunReply,
         "why": Why,
         "note": RunData,
         "diff": Difference,
@@ -339,16 +339,16 @@ def _replies() -> dict[str, Any]:
         "resubmit": RunData | Sent,
         "scaling": Compared,
         "grid": Sweep,
-        "lint": list[Checked],
-        "rules": list[Topic] | Rule,
+        "lint": list[ScriptReply],
+        "rules": list[Topic] | RuleReply,
         "bind": list[RankBinding] | Explained,
         "site show": list[Site] | Site,
-        "site add": Described,
+        "site add": ProfileReply,
         "site check": list[Check] | Probed | list[Remark],
         "site live": Answered,
         "site images": Images,
-        "site venvs": dict[str, list[Venv]] | dict[str, Removed],
-        "site data": list[Stock] | list[Unstaged],
+        "site venvs": dict[str, list[Venv]] | dict[str, RemovedVenvs],
+        "site data": list[Stock] | list[RemovedItems],
         "site prune": dict[str, Pruned],
     }
 

@@ -23,7 +23,15 @@ from lumitui.app.runs import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Member, Outcome, Preview, Resubmission, Run, Series, Standing
+    from lumitui.app.runs.types import (
+        MemberOutcome,
+        Preview,
+        Resubmission,
+        Run,
+        RunSeries,
+        SeriesMember,
+        Standing,
+    )
 
     _Numbers = click.ParamType[tuple[int, ...]]
 else:
@@ -183,11 +191,11 @@ def resubmit_ladder(
     force: bool = False,
 ) -> None:
     """Send a run on several sizes, after the person agrees once."""
-    from lumitui.app.runs.sizes import Question, ladder_terms, rungs
+    from lumitui.app.runs.sizes import ScalingQuestion, ladder_terms, rungs
 
     parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]
     study = runs.scaling.of(
-        parent.id, Question(tuple(sizes), time=plans[0].preview.launch.spec.time)
+        parent.id, ScalingQuestion(tuple(sizes), time=plans[0].preview.launch.spec.time)
     )
     rows = [rung.cells for rung in rungs.rungs_of(study) if rung.nodes in sizes]
     titles = [title.upper() for title in rungs.titles(study)]
@@ -230,9 +238,9 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
 def _send(
     reply: Reply,
     runs: "Runs",
-    series: "Series",
+    series: "RunSeries",
     command: str,
-    agreed: "Sequence[Member] | None" = None,
+    agreed: "Sequence[SeriesMember] | None" = None,
     *,
     forced: bool = False,
 ) -> None:
@@ -269,7 +277,7 @@ def _send(
         raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
 
 
-def _member_data(outcome: "Outcome") -> dict[str, object]:
+def _member_data(outcome: "MemberOutcome") -> dict[str, object]:
     return {
         "place": outcome.member.place,
         "settings": outcome.member.words,

@@ -30,7 +30,7 @@ _LINES = 10
 
 
 @dataclass(frozen=True)
-class Action:
+class HelpfulResubmission:
     """A resubmission that may help."""
 
     words: str
@@ -45,7 +45,7 @@ class Action:
         return " ".join(("lumitui", "resubmit", run_id, *self.options))
 
 
-def action_of(found: Sequence[Diagnosis], run: Run) -> Action | None:
+def action_of(found: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | None:
     """Return what to do about the likeliest cause; None where the job or its code must change.
 
     A run that failed continues from its last checkpoint where it can.
@@ -58,23 +58,25 @@ def action_of(found: Sequence[Diagnosis], run: Run) -> Action | None:
             if first.node:
                 setting = without_nodes(run.spec, first.node)
                 words = f"Resubmit without {first.node}"
-                return Action(words, ("--exclude", first.node), (setting,))
-        return Action("Resubmit")
+                return HelpfulResubmission(words, ("--exclude", first.node), (setting,))
+        return HelpfulResubmission("Resubmit")
     if first.id in _OF_A_KERNEL:
         setting = f"env.{_ONE_BY_ONE[_NVIDIA.search(first.line) is not None]}"
         words = f"Resubmit with {setting.removeprefix('env.').replace('=', ' ')}"
-        return Action(words, ("--set", setting), (setting,))
+        return HelpfulResubmission(words, ("--set", setting), (setting,))
     if first.id in ("gpu-memory", "gpu-library"):
         with suppress(InputError):
             setting = half_batch(run.spec)
             words = f"Resubmit with {setting.replace('=', ' ')}"
-            return Action(words, ("--batch", "half"), (setting,))
+            return HelpfulResubmission(words, ("--batch", "half"), (setting,))
         return None
     if first.id in _OF_TIME:
         with suppress(ValueError):
             time = walltime.text_of(2 * walltime.seconds_of(run.spec.time))
-            return Action(f"Resubmit with {time}", ("--set", f"time={time}"), (f"time={time}",))
-    return Action("Resubmit") if first.id in _NOT_OF_THE_PROGRAM else None
+            return HelpfulResubmission(
+                f"Resubmit with {time}", ("--set", f"time={time}"), (f"time={time}",)
+            )
+    return HelpfulResubmission("Resubmit") if first.id in _NOT_OF_THE_PROGRAM else None
 
 
 def letter(found: Sequence[Diagnosis], run: Run) -> str:

@@ -44,7 +44,7 @@ MOST_DEPTH = 8
 """Generations that are indented further; a chain of a hundred would leave the screen."""
 
 
-class Comparison(Protocol):
+class ParentComparison(Protocol):
     """A run beside its parent, as far as its words need it."""
 
     @property
@@ -128,7 +128,7 @@ def speed(run: Run, totals: Totals | None) -> str:
     return f"{words.number(totals.samples_per_s)} samples/s on {words.count(ranks, 'rank')}"
 
 
-def against(comparison: Comparison | None, parent: Run | None, run: Run) -> str:
+def against(comparison: ParentComparison | None, parent: Run | None, run: Run) -> str:
     """Return how well the run scales from its parent; '' where that is not known."""
     if comparison is None or parent is None or comparison.efficiency is None:
         return ""
@@ -163,7 +163,7 @@ RELATIVE_TITLES = ("run", "state", "nodes", "samples/s", "speed-up", "efficiency
 
 
 def relative(
-    run: Run, depth: int, totals: Totals, beside_parent: Comparison | None
+    run: Run, depth: int, totals: Totals, beside_parent: ParentComparison | None
 ) -> tuple[str, ...]:
     """Return the cells of one run of a lineage, as many as there are titles."""
     speed_up = beside_parent.speed_up if beside_parent else None
@@ -190,7 +190,7 @@ def rows(
     now: float,
     proof: Verdict | None,
     totals: Totals | None,
-    comparison: tuple[Run, Comparison] | None,
+    comparison: tuple[Run, ParentComparison] | None,
     *,
     explained: bool = False,
 ) -> list[Row]:

@@ -11,10 +11,10 @@ from lumitui.remote.site.states import State
 if TYPE_CHECKING:
     # Pydantic, which these bring, takes longer than a short verb of the command line.
     from lumitui.app.history.run import Run
-    from lumitui.app.job.launch import Layout, Price
+    from lumitui.app.job.launch import Price, RankLayout
 
 
-class Advice(Protocol):
+class AdviceWords(Protocol):
     """What the adviser found in a launch, as far as its words need it."""
 
     @property
@@ -75,7 +75,7 @@ def file_heading(name: str) -> str:
     return f"# ======== {name} ========"
 
 
-def layout_size(layout: "Layout") -> str:
+def layout_size(layout: "RankLayout") -> str:
     """Return `2 nodes, 16 ranks, 16 GPUs`, or `2 nodes, 4 ranks on CPU`."""
     ranks = f"{count(layout.nodes, 'node')}, {count(layout.world_size, 'rank')}"
     gpus = layout.nodes * layout.gpus_per_node
@@ -306,6 +306,6 @@ def no_cause(run: "Run") -> str:
     return f"It is {run.state}, and the end of its log shows no failure."
 
 
-def finding(found: Advice) -> str:
+def finding(found: AdviceWords) -> str:
     """Return a finding in one line."""
     return f"{found.severity}: {found.message} {found.do} [{found.id}; {found.source}]"

@@ -6,14 +6,14 @@ from lumitui.app.follow.log.log_follower import read_end
 from lumitui.app.follow.refresh import Watcher
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnose import STOPPED_EARLY
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.site.errors import RefusedError
 
 LOG_BYTES = 200_000
 """Bytes of the log's end: the tracebacks of many ranks, and what was written before them."""
 
 
-def ending_of(watcher: Watcher, run: Run) -> Ending:
+def ending_of(watcher: Watcher, run: Run) -> RunEnd:
     """Return what is known of the end of `run`; its site is asked for the log of a job.
 
     Raises:
@@ -30,7 +30,7 @@ def ending_of(watcher: Watcher, run: Run) -> Ending:
     stopped = run.spec.trainer is not None and any(
         point.event == "stop" for point in watcher.history.metrics.of(run.id, last=1)
     )
-    return Ending(
+    return RunEnd(
         state=run.state,
         word=run.word,
         reason=run.reason,

@@ -10,7 +10,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Changes, Run
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.run_files import poll_files
-from lumitui.remote.scheduler.scheduler_protocol import RunFiles, State, Watch
+from lumitui.remote.scheduler.scheduler_protocol import NewRunFiles, State, Watch
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.site.run_folder import POLL_SECONDS
 
@@ -74,7 +74,7 @@ def poll_site(runs: Sequence[Run], connection: Connection, history: History) -> 
     except LinkError as error:
         warnings.append(str(error))
     for run, changes in observed:
-        if _unseen(poll.files.get(run.id, RunFiles()), changes, poll.clock):
+        if _unseen(poll.files.get(run.id, NewRunFiles()), changes, poll.clock):
             _hold_end(changes, "its folder cannot be seen")
         elif run.id in behind:
             _hold_end(changes, "its metrics are not complete yet")
@@ -94,19 +94,19 @@ def _hold_end(changes: Changes, why: str) -> None:
         changes.pop("exits", None)
 
 
-def _unseen(files: RunFiles, changes: Changes, clock: float | None) -> bool:
+def _unseen(files: NewRunFiles, changes: Changes, clock: float | None) -> bool:
     """Return whether a missing folder may appear again, with the exit file and the metrics."""
     ended = changes.get("ended") or 0.0
     return files.missing and not transitions.is_over(ended, clock)
 
 
 def _store(
-    watches: dict[str, Watch], files: Mapping[str, RunFiles], history: History
+    watches: dict[str, Watch], files: Mapping[str, NewRunFiles], history: History
 ) -> dict[str, Watch]:
     """Write the metrics that came to history; return what to ask about runs that have more."""
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
-        found = files.get(key, RunFiles())
+        found = files.get(key, NewRunFiles())
         start = 0 if watch.anew else watch.metrics_offset
         end = start + found.metrics_skipped + len(found.metrics)
         known = max((item.attempt for item in found.exits), default=watch.exits)

@@ -13,7 +13,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler import run_folders
 from lumitui.remote.scheduler.run_files import poll_files
-from lumitui.remote.scheduler.run_folders import RECORD_BYTES, Folder
+from lumitui.remote.scheduler.run_folders import RECORD_BYTES, RunFolder
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import preparing_seconds
@@ -32,7 +32,7 @@ class PassedOver:
 
 
 @dataclass(frozen=True)
-class Recovered:
+class RecoveredRuns:
     """What was rebuilt of a site's runs."""
 
     roots: tuple[str, ...]
@@ -44,7 +44,7 @@ class Recovered:
     warnings: tuple[str, ...] = ()
 
 
-def recover(watcher: Watcher, site_name: str, account: str) -> Recovered:
+def recover(watcher: Watcher, site_name: str, account: str) -> RecoveredRuns:
     """Rebuild the runs that a site has folders of and the history does not know, or cannot read.
 
     Without `account` the work roots of all accounts that the person has there are searched. A
@@ -75,7 +75,7 @@ def adopt_sent(connection: Connection, site_name: str, folder: str, history: His
     return None
 
 
-def rebuild(connection: Connection, site: Site, account: str, history: History) -> Recovered:
+def rebuild(connection: Connection, site: Site, account: str, history: History) -> RecoveredRuns:
     """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
     transport = connection.transport
     roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
@@ -99,7 +99,7 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
             _fetch_metrics(transport, added, history)
             rebuilt += added
     rebuilt.sort(key=lambda run: run.created)
-    return Recovered(tuple(roots), tuple(rebuilt), known, tuple(passed), tuple(warnings))
+    return RecoveredRuns(tuple(roots), tuple(rebuilt), known, tuple(passed), tuple(warnings))
 
 
 def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
@@ -150,7 +150,7 @@ def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 
 
-def _run_of(folder: Folder, site: str) -> Run:
+def _run_of(folder: RunFolder, site: str) -> Run:
     """Return the run that `folder` belongs to.
 
     Raises:

@@ -12,8 +12,8 @@ from lumitui.app.history.run import Changes, Run
 from lumitui.remote.scheduler.scheduler_protocol import (
     ExitFile,
     JobStatus,
+    NewRunFiles,
     Poll,
-    RunFiles,
     State,
     Watch,
 )
@@ -62,7 +62,7 @@ def is_over(ended: float | None, clock: float | None) -> bool:
 def transition(run: Run, poll: Poll, now: float) -> Changes:
     """Return what the answer to a poll changes for `run`; {} when it says nothing about it."""
     changes: Changes = {}
-    files = poll.files.get(run.id, RunFiles())
+    files = poll.files.get(run.id, NewRunFiles())
     attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
     if files.log_sizes:
         changes["log_sizes"] = dict(files.log_sizes)
@@ -100,7 +100,7 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     return changes
 
 
-def _attempts_begun(run: Run, files: RunFiles) -> int:
+def _attempts_begun(run: Run, files: NewRunFiles) -> int:
     """Return how many attempts left a trace of their own; 0: none is known to have begun."""
     known = merged(run.attempts, files.attempts)
     ended = (item.attempt for item in files.exits)
@@ -109,7 +109,9 @@ def _attempts_begun(run: Run, files: RunFiles) -> int:
     )
 
 
-def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -> ExitFile | None:
+def _exit_file(
+    run: Run, files: NewRunFiles, attempt: int, job: JobStatus | None
+) -> ExitFile | None:
     """Return the exit file of this very attempt: a requeued one may have left its own."""
     for item in files.exits:
         started = job.started if job is not None and job.state.is_final else None
@@ -119,7 +121,7 @@ def _exit_file(run: Run, files: RunFiles, attempt: int, job: JobStatus | None) -
     return None
 
 
-def _hang(files: RunFiles, clock: float | None) -> str:
+def _hang(files: NewRunFiles, clock: float | None) -> str:
     """Return the sentence about a rank that does not move; '' where nothing hangs any more."""
     if files.hang is None:
         return ""
@@ -182,7 +184,7 @@ def _vanished(
     job: JobStatus | None,
     exit_file: ExitFile | None,
     poll: Poll,
-    files: RunFiles,
+    files: NewRunFiles,
 ) -> Changes:
     """Return what changes for a run whose job the queue does not have any more.
 

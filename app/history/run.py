@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 from lumitui.app.history.attempts import AttemptRecord, seconds_ended
 from lumitui.app.history.kept_spec import Brief, LateSpec, brief_of
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import HistoryError, InputError
 from lumitui.remote.site.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
@@ -66,7 +66,7 @@ class Run:
     script: Annotated[str, Text()]
     """job.sh as it was composed, like the next two."""
     command: Annotated[str, Text()]
-    layout: Annotated[Layout, Text(listed=True)]
+    layout: Annotated[RankLayout, Text(listed=True)]
     price: Annotated[Price, Text(listed=True)]
     global_batch: int | None
     deepspeed_config: Annotated[str | None, Text(needed=True)]

@@ -19,7 +19,7 @@ def measured_nodes(nodes: int) -> int:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RankLayout:
     """How the ranks are placed on nodes, GPUs and cores."""
 
     nodes: int
@@ -79,7 +79,7 @@ class Launch:
     spec: "JobSpec"
     script: str
     """job.sh; independent of the run it is for."""
-    layout: Layout
+    layout: RankLayout
     price: Price
     files: tuple[LaunchFile, ...] = ()
     global_batch: int | None = None

@@ -16,7 +16,7 @@ from lumitui.app.job.fields.log_pattern import check_log_pattern
 from lumitui.app.job.fields.mapping_fields import (
     ContainerChoice,
     DeepSpeedChoice,
-    Part,
+    MappingField,
     Scale,
     StagedShort,
     StageName,
@@ -46,7 +46,7 @@ MOST_RELAUNCHES = 10
 """A machine that breaks a program more often is not one to stay on."""
 
 
-class JobSpec(Part):
+class JobSpec(MappingField):
     """A job file: what to run and how. Everything else is derived."""
 
     name: Name

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from lumitui.app.knowledge.bash.request.directives import read_directives
 from lumitui.app.knowledge.bash.request.resource_options import gpus_of
-from lumitui.app.knowledge.model.command_words import Options
+from lumitui.app.knowledge.model.command_words import CommandOptions
 from lumitui.remote.site.profile import Site
 
 _ENOUGH = 2
@@ -64,7 +64,7 @@ class _Facts:
     gpu: str
 
     @classmethod
-    def of(cls, options: Options) -> "_Facts":
+    def of(cls, options: CommandOptions) -> "_Facts":
         """Read them from sbatch's options."""
         return cls(
             (options.value("partition") or "").split(",")[0],

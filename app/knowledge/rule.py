@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.knowledge.any_site import SiteNotKnownError
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.remote.site.profile import Site
 
@@ -51,7 +51,7 @@ class Hit:
 
 RULE_FAILED = "rule-failed"
 """What a defect of a rule is called among the findings."""
-Check = Callable[[Job, Site], Iterator[Hit]]
+Check = Callable[[ScriptJob, Site], Iterator[Hit]]
 """Yields what it finds in a job at a site. Where no site is known, asking it for a fact ends the
 check (`any_site`), and what was found before stays."""
 
@@ -96,7 +96,7 @@ def rule(
 
 
 def run(
-    rules: tuple[Rule, ...], job: Job, site: Site, cures: dict[Finding, Cure] | None = None
+    rules: tuple[Rule, ...], job: ScriptJob, site: Site, cures: dict[Finding, Cure] | None = None
 ) -> list[Finding]:
     """Return what `rules` find in `job`, in the order of the text, errors first on a line.
 
@@ -106,7 +106,7 @@ def run(
     return ordered([finding for item in rules for finding in _asked(item, job, site, known)])
 
 
-def _asked(item: Rule, job: Job, site: Site, cures: dict[Finding, Cure]) -> list[Finding]:
+def _asked(item: Rule, job: ScriptJob, site: Site, cures: dict[Finding, Cure]) -> list[Finding]:
     """Return what one rule finds; that it failed, where it did."""
     found: list[Finding] = []
     try:

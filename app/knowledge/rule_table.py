@@ -1,6 +1,6 @@
 """The table of all rules: `RULES`, and `findings`, which asks each of them."""
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.causes import in_the_script, without_consequences
 from lumitui.app.knowledge.rule import Cure, Finding, Rule, ordered, run
 from lumitui.app.knowledge.rules import (
@@ -31,7 +31,7 @@ RULES: tuple[Rule, ...] = (
 """Every rule, by subject."""
 
 
-def findings(job: Job, site: Site, cures: dict[Finding, Cure] | None = None) -> list[Finding]:
+def findings(job: ScriptJob, site: Site, cures: dict[Finding, Cure] | None = None) -> list[Finding]:
     """Return all that these rules and the site's own find in `job`, in the order of its text.
 
     `cures` gets what ends a finding of these rules, for those of which it is known.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from lumitui.app.knowledge.any_site import is_known
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.bash.referenced_files import named_files
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.report.checked import Checked
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.report.silence import heard
 from lumitui.app.knowledge.rule import Finding
@@ -19,7 +19,7 @@ _DEPTH = 3
 """Files that name files are followed as often."""
 _ROUNDS = 10
 """Times that a fixed script is looked at again, as one change can make way for another."""
-Ask = Callable[[Job, Site], Sequence[Finding]]
+Ask = Callable[[ScriptJob, Site], Sequence[Finding]]
 """Returns what the cluster says of a job."""
 ReadFile = Callable[[str], str | None]
 """Returns the text of a file that a script names; None: it is not there, or is not to be read."""
@@ -38,7 +38,7 @@ class Checking:
     """Only these rules; none: all."""
     ignore: Collection[str] = ()
 
-    def check(self, path: str, text: str, folder: str = "") -> Checked:
+    def check(self, path: str, text: str, folder: str = "") -> CheckedScript:
         """Return the script `text` with what is wrong with it."""
         files: dict[str, str] = {}
         job = read_script(text, site=self.site)
@@ -51,9 +51,9 @@ class Checking:
         every = [*findings(job, self.site), *self.ask(job, self.site)]
         chosen = tuple(item for item in heard(every, text, self.known) if self._is_chosen(item))
         name = self.site.name if is_known(self.site) else None
-        return Checked(path, name, text, chosen, files, folder)
+        return CheckedScript(path, name, text, chosen, files, folder)
 
-    def fix(self, one: Checked) -> Checked:
+    def fix(self, one: CheckedScript) -> CheckedScript:
         """Return the script with the mechanical changes of its findings, checked again."""
         for _ in range(_ROUNDS):
             text, count = fixed(one.text, one.findings)
@@ -62,7 +62,7 @@ class Checking:
             one = self.check(one.path, text, one.folder)
         return one
 
-    def _beside(self, job: Job, held: Collection[str]) -> dict[str, str]:
+    def _beside(self, job: ScriptJob, held: Collection[str]) -> dict[str, str]:
         texts: dict[str, str] = {}
         for name in named_files(job):
             if name in held or len(held) + len(texts) >= _MOST_FILES:

@@ -6,7 +6,7 @@ from functools import cache
 
 import jinja2
 
-from lumitui.app.job.launch import Launch, LaunchFile, Layout, measured_nodes
+from lumitui.app.job.launch import Launch, LaunchFile, RankLayout, measured_nodes
 from lumitui.app.job.script_args import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import lead_of, signal_of
@@ -19,7 +19,7 @@ from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.script import staged
 from lumitui.app.launch.script.program_call import (
     PROBE,
-    Program,
+    ProgramCall,
     code_folder,
     container_call,
     container_environment,
@@ -145,7 +145,7 @@ def plain_script(launch: Launch, site: Site, name: str) -> str:
 
 
 def _script(
-    place: Placement, layout: Layout, program: Program, *, plain: tuple[str, ...] = ()
+    place: Placement, layout: RankLayout, program: ProgramCall, *, plain: tuple[str, ...] = ()
 ) -> str:
     """Return job.sh; with the further options `plain`, the one for plain Slurm.
 
@@ -169,7 +169,7 @@ def _script(
     return _render("job/job.sh.j2", values | {"launch": body}).rstrip("\n") + "\n"
 
 
-def _values(place: Placement, layout: Layout) -> dict[str, object]:
+def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
     """Return what the templates of the script and of its launcher both read."""
     spec, site, container = place.spec, place.site, place.container
     venv = venv_name(place) if spec.venv else spec.container.venv or ""
@@ -226,7 +226,7 @@ def _values(place: Placement, layout: Layout) -> dict[str, object]:
 
 
 def _directives(
-    place: Placement, layout: Layout, signal: str | None, *, exported: bool
+    place: Placement, layout: RankLayout, signal: str | None, *, exported: bool
 ) -> list[str]:
     """Return the options of the script's #SBATCH lines; none has a variable."""
     spec, site = place.spec, place.site
@@ -295,7 +295,7 @@ def _handled(place: Placement, signal: str | None) -> str:
     return f"SIG{name}" if name not in ("", "TERM") and place.runtime.torchrun_signals else ""
 
 
-def _global_batch(spec: JobSpec, layout: Layout) -> int | None:
+def _global_batch(spec: JobSpec, layout: RankLayout) -> int | None:
     name = batch_argument(spec)
     size = batches.whole(argument_value(spec.args, name)) if name else None
     return None if size is None else size * layout.world_size

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import hjson
 
-from lumitui.app.job.launch import Launch, Layout
+from lumitui.app.job.launch import Launch, RankLayout
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, Strategy
 from lumitui.remote.site.errors import InputError
@@ -150,7 +150,7 @@ def has_deepspeed(spec: JobSpec) -> bool:
 
 
 def deepspeed_of(
-    spec: JobSpec, layout: Layout, text: str | None
+    spec: JobSpec, layout: RankLayout, text: str | None
 ) -> tuple[dict[str, object] | None, int | None]:
     """Return the configuration that a job with the file `text` sends, and its global batch.
 

@@ -3,7 +3,7 @@
 import math
 import re
 
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site import walltime
 from lumitui.remote.site.partition import Billing
@@ -11,7 +11,7 @@ from lumitui.remote.site.partition import Billing
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
-def price_of(place: Placement, layout: Layout) -> Price:
+def price_of(place: Placement, layout: RankLayout) -> Price:
     """Return what the site bills for the job if it runs to its time limit, each one it may take."""
     spec, site = place.spec, place.site
     cores = layout.cpus_per_task * layout.tasks_per_node
@@ -45,7 +45,7 @@ def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
     return billing.kind == "sum" and nodes >= (billing.whole_nodes_from or math.inf)
 
 
-def device_options(place: Placement, layout: Layout) -> list[str]:
+def device_options(place: Placement, layout: RankLayout) -> list[str]:
     """Return the job's GPUs and its part of each node's disk as #SBATCH options.
 
     Both in one `--gres` where the site writes GPUs so: a second one takes the place of the first
@@ -62,7 +62,7 @@ def device_options(place: Placement, layout: Layout) -> list[str]:
     return [*options, f"--gres={disk}"]
 
 
-def memory_options(place: Placement, layout: Layout) -> list[str]:
+def memory_options(place: Placement, layout: RankLayout) -> list[str]:
     """Return the job's memory as #SBATCH options; [] where the site decides."""
     spec, site = place.spec, place.site
     if not site.memory_option:
@@ -78,7 +78,7 @@ def memory_options(place: Placement, layout: Layout) -> list[str]:
     return [f"--mem-per-gpu={site.memory_per_gpu}"] if site.memory_per_gpu else []
 
 
-def memory_gib(place: Placement, layout: Layout) -> float:
+def memory_gib(place: Placement, layout: RankLayout) -> float:
     """Return the memory per node that `memory_options` asks for, in GiB; 0: the site decides.
 
     `--mem=0` asks for all memory of a node (sbatch(1)).

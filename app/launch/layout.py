@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lumitui.app.explain.words import count
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.core_binding import numa_cores, rank_bindings
 from lumitui.app.launch.placement import Placement
@@ -11,7 +11,7 @@ from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.site.errors import InputError
 
 
-def layout_of(place: Placement) -> Layout:
+def layout_of(place: Placement) -> RankLayout:
     """Return how the job's ranks are placed on nodes, GPUs and cores.
 
     Raises:
@@ -22,7 +22,7 @@ def layout_of(place: Placement) -> Layout:
     _check_masks(place)
     tasks = gpus if place.launcher.tasks in ("rank", "slot") else 1
     cpus = spec.cpus_per_task or needed_cores(place, gpus) // tasks
-    layout = Layout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes)
+    layout = RankLayout(spec.nodes, gpus, tasks, cpus, gpus, place.whole_nodes)
     node = place.site.node
     bus = node.gpu_bus[:gpus] if place.whole_nodes and not node.on_cpu else ()
     return _with_cores(replace(layout, on_cpu=node.on_cpu, gpu_bus=bus), place)
@@ -95,7 +95,7 @@ def _check_masks(place: Placement) -> None:
         )
 
 
-def _with_cores(layout: Layout, place: Placement) -> Layout:
+def _with_cores(layout: RankLayout, place: Placement) -> RankLayout:
     """Return `layout` with the cores that are planned for each rank, or why none are."""
     node, ranks = place.site.node, layout.ranks_per_node
     unplanned = _unplanned(layout, place)
@@ -110,7 +110,7 @@ def _with_cores(layout: Layout, place: Placement) -> Layout:
     return replace(layout, planned_cores=(format_cores(node.usable_cores),) * ranks)
 
 
-def _unplanned(layout: Layout, place: Placement) -> str:
+def _unplanned(layout: RankLayout, place: Placement) -> str:
     """Return why no cores are promised to any rank; "" where they can be."""
     spec, site, launcher = place.spec, place.site, place.launcher
     if spec.binding == "none":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.remote.transport.transport import Transport
 
 
-class Core:
+class RunsCore:
     """The history, the profiles and the connections of one person."""
 
     def __init__(

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.app.runs.core import Core
+from lumitui.app.runs.core import RunsCore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.launch.send.drafts.drafts import Drafts
-    from lumitui.app.launch.send.export import Exported
+    from lumitui.app.launch.send.export import ExportedFolder
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submission.submit import Report
     from lumitui.app.scale.lineage_overview import Overviews
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lumitui.app.survey.inquiry.inquiries import Inquiries
 
 
-class Launches(Core):
+class Launches(RunsCore):
     """Compose, export, send, resubmit, scale."""
 
     def preview(
@@ -97,7 +97,7 @@ class Launches(Core):
 
         return Inquiries(lambda site: self._connections.get(site), self._budgets)
 
-    def export(self, preview: Preview, target: Path) -> Exported:
+    def export(self, preview: Preview, target: Path) -> ExportedFolder:
         """Write the job of `preview` as a folder for plain Slurm; no site is asked.
 
         Raises:

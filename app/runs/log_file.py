@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.app.knowledge.log.log_end import log_end
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.states import State
@@ -36,7 +36,7 @@ def why_of_log(
         raise InputError(
             f"The log {name} is empty.", "Look for the job's other files: --error has its own log."
         )
-    return diagnose(Ending(State(state), rc=rc, log=text, before=before))
+    return diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
 
 
 def _end(path: Path) -> tuple[str, int | None]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.follow.results.comparison import Comparisons
     from lumitui.app.follow.results.event_files import Boards
-    from lumitui.app.follow.results.listed_files import RunFiles
+    from lumitui.app.follow.results.listed_files import RunFileLists
     from lumitui.app.follow.results.log_patterns import LogFigures
     from lumitui.app.follow.results.run_figures import Figures
     from lumitui.app.follow.results.sweep import Sweeps
@@ -134,8 +134,8 @@ class Results(Watching):
         return Boards(self.history, self._transport)
 
     @cached_property
-    def files(self) -> RunFiles:
+    def files(self) -> RunFileLists:
         """The files of runs' folders."""
-        from lumitui.app.follow.results.listed_files import RunFiles
+        from lumitui.app.follow.results.listed_files import RunFileLists
 
-        return RunFiles(self.history, self._transport)
+        return RunFileLists(self.history, self._transport)

@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "templates" / "rule_examples.js
 
 
 @dataclass(frozen=True)
-class Example:
+class RuleExample:
     """The lines of a script that a rule is about; of a longer one only those that differ."""
 
     site: str
@@ -60,7 +60,7 @@ def topic(name: str, sites: Iterable[Site]) -> Topic:
 
 
 @cache
-def examples() -> Mapping[str, Example]:
+def examples() -> Mapping[str, RuleExample]:
     """Return an example for each rule that has one."""
     try:
         data = json_of(EXAMPLES.read_bytes())
@@ -68,5 +68,6 @@ def examples() -> Mapping[str, Example]:
         return {}
     rows = data.items() if isinstance(data, dict) else ()
     return {
-        name: Example(item["site"], tuple(item["bad"]), tuple(item["good"])) for name, item in rows
+        name: RuleExample(item["site"], tuple(item["bad"]), tuple(item["good"]))
+        for name, item in rows
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lumitui.app.knowledge.any_site import any_site
 from lumitui.app.knowledge.guess import Guess, guess_site
-from lumitui.app.knowledge.report.checked import Checked
+from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
 from lumitui.app.knowledge.rule_table import RULES
 from lumitui.app.knowledge.rules.phrases import nearest
@@ -63,7 +63,7 @@ class Scripts:
         ignore: Collection[str] = (),
         fix: bool = False,
         ask: bool = False,
-    ) -> tuple[Checked, Checked]:
+    ) -> tuple[CheckedScript, CheckedScript]:
         """Return a script as it is, and as it would be with its mechanical changes made.
 
         Args:
@@ -93,7 +93,7 @@ class Scripts:
         return one, checking.fix(one) if fix else one
 
     @staticmethod
-    def write(script: Checked) -> None:
+    def write(script: CheckedScript) -> None:
         """Write a fixed script over the file it came from.
 
         Raises:

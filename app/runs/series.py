@@ -14,11 +14,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from lumitui.app.history.listing.series_runs import Kind, Member, Series
+from lumitui.app.history.listing.series_runs import Kind, RunSeries, SeriesMember
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.shipment import slug
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.app.scale.series_words import LadderUnfinished, Outcome, Standing, standing
+from lumitui.app.scale.series_words import LadderUnfinished, MemberOutcome, Standing, standing
 from lumitui.remote.site.errors import LinkError, LumiError
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LONGEST_NOTE = 200
 
 
-class Core(Protocol):
+class SeriesCore(Protocol):
     """What a series needs of the facade."""
 
     @property
@@ -85,7 +85,7 @@ class _Ready:
 class SeriesRuns:
     """Begins series, and sends what is left of them. Threads may share it."""
 
-    def __init__(self, core: Core, locks: Path) -> None:
+    def __init__(self, core: SeriesCore, locks: Path) -> None:
         """Send through `core`; the folder `locks` keeps two processes from sending one series."""
         self._core, self._locks = core, locks
         self._ready: dict[tuple[str, int], _Ready] = {}
@@ -93,7 +93,7 @@ class SeriesRuns:
 
     # -- begin
 
-    def begin_grid(self, previews: Sequence[Preview]) -> Series:
+    def begin_grid(self, previews: Sequence[Preview]) -> RunSeries:
         """Write down the runs of a job file, which are sent next; nothing is sent.
 
         Raises:
@@ -105,7 +105,7 @@ class SeriesRuns:
         ready = [(one.cell, _grid_plan(one), _Ready(one)) for one in previews]
         return self._begin("grid", source, ready)
 
-    def begin_ladder(self, plans: Sequence[Resubmission]) -> Series:
+    def begin_ladder(self, plans: Sequence[Resubmission]) -> RunSeries:
         """Write down a run on several sizes, which are sent next; nothing is sent.
 
         Raises:
@@ -117,23 +117,25 @@ class SeriesRuns:
         ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
         return self._begin("ladder", plans[0].plan.parent.id, ready)
 
-    def _begin(self, kind: Kind, source: str, ready: Sequence[tuple[str, str, _Ready]]) -> Series:
+    def _begin(
+        self, kind: Kind, source: str, ready: Sequence[tuple[str, str, _Ready]]
+    ) -> RunSeries:
         for _, _, one in ready:
             one.preview.check()
         first = ready[0][2].preview
         name = f"{slug(_shared([one.preview.name for _, _, one in ready]))[:20]}"
         name = f"{name}-{secrets.token_hex(3)}"
         members = tuple(
-            Member(place, words, plan) for place, (words, plan, _) in enumerate(ready, 1)
+            SeriesMember(place, words, plan) for place, (words, plan, _) in enumerate(ready, 1)
         )
-        series = Series(name, kind, first.site.name, source, time.time(), members)
+        series = RunSeries(name, kind, first.site.name, source, time.time(), members)
         self._core.history.series.begin(series)
         self._ready |= {(name, place): one for place, (_, _, one) in enumerate(ready, 1)}
         return series
 
     # -- what is left
 
-    def standing(self, series: Series) -> Standing:
+    def standing(self, series: RunSeries) -> Standing:
         """Return which members of a series are jobs; no site is asked."""
         ids = [member.run for member in series.members if member.run]
         return standing(series, self._core.history.finder.with_ids(ids))
@@ -199,7 +201,7 @@ class SeriesRuns:
         ready = [(self._made_ready(now.series, member), member.words) for member in now.left]
         return tuple(replace(one.preview, cell=own) for one, own in ready)
 
-    def _made_ready(self, series: Series, member: Member) -> _Ready:
+    def _made_ready(self, series: RunSeries, member: SeriesMember) -> _Ready:
         if known := self._ready.get((series.id, member.place)):
             return known
         plan = json.loads(member.plan)
@@ -223,9 +225,9 @@ class SeriesRuns:
         *,
         report: Report = lambda step, words: None,
         sent: Callable[[Run], None] = lambda run: None,
-        agreed: Sequence[Member] | None = None,
+        agreed: Sequence[SeriesMember] | None = None,
         forced: bool = False,
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[MemberOutcome, ...]:
         """Send what is left of a series, in order, each exactly once; `sent` hears of each.
 
         `forced`: with the adviser's errors, which the person has seen.
@@ -270,11 +272,11 @@ class SeriesRuns:
         ready: Sequence[_Ready],
         report: Report,
         sent: Callable[[Run], None],
-    ) -> list[Outcome]:
-        outcomes, over, total = list[Outcome](), False, len(now.series.members)
+    ) -> list[MemberOutcome]:
+        outcomes, over, total = list[MemberOutcome](), False, len(now.series.members)
         for member, one in zip(now.left, ready, strict=True):
             if over:
-                outcomes.append(Outcome(member))
+                outcomes.append(MemberOutcome(member))
                 continue
 
             def told(step: str, words: str, place: int = member.place) -> None:
@@ -286,15 +288,17 @@ class SeriesRuns:
                 outcomes.append(self._sent_elsewhere(now.series, member, error))
                 told("record", error.message)
             except LumiError as error:
-                outcomes.append(Outcome(member, error=error))
+                outcomes.append(MemberOutcome(member, error=error))
                 over = now.series.kind == "grid" or isinstance(error, LinkError)
             else:
-                outcomes.append(Outcome(member, run))
+                outcomes.append(MemberOutcome(member, run))
                 self._ready.pop((now.series.id, member.place), None)
                 sent(run)
         return outcomes
 
-    def _send_one(self, series: Series, member: Member, one: _Ready, report: Report) -> Run:
+    def _send_one(
+        self, series: RunSeries, member: SeriesMember, one: _Ready, report: Report
+    ) -> Run:
         note = f"{series.kind} {series.id}: {member.words}"
 
         def begun(run: Run) -> None:
@@ -310,13 +314,15 @@ class SeriesRuns:
             tried=self._core.history.series.tried(series.id, member.place),
         )
 
-    def _sent_elsewhere(self, series: Series, member: Member, error: AlreadySent) -> Outcome:
+    def _sent_elsewhere(
+        self, series: RunSeries, member: SeriesMember, error: AlreadySent
+    ) -> MemberOutcome:
         """Return what became of a member that another laptop sent; its run takes the place."""
         history = self._core.history
         run = history.finder.with_ids([error.run]).get(error.run)
         if run is not None and history.series.of_run(run.id) is None:
             history.series.claim(series.id, member.place, run.id)
-        return Outcome(member, run, already=error.message)
+        return MemberOutcome(member, run, already=error.message)
 
 
 def _shared(names: Sequence[str]) -> str:

@@ -4,14 +4,14 @@ from lumitui.app.follow.results.summary import Summary, summarize
 from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.drawing import drawing, write_drawing
 from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
-from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.series_words import LadderUnfinished, failure, ladder_terms
 from lumitui.app.scale.speedup import Speedup, TrainedRun, speedups
 
 __all__ = [
     "Goal",
     "LadderUnfinished",
-    "Question",
+    "ScalingQuestion",
     "Speedup",
     "Summary",
     "TrainedRun",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from lumitui.app.runs.watching import Watching
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.recover import Recovered
+    from lumitui.app.follow.recover import RecoveredRuns
     from lumitui.app.follow.refresh import Warn
     from lumitui.app.follow.sites.inventory import Stocks
     from lumitui.remote.survey.doctor.check_result import Check
     from lumitui.remote.transfer.snapshots.prune import Pruned
-    from lumitui.remote.transport.request_log import Request
+    from lumitui.remote.transport.request_log import SiteRequest
 
 
 class Upkeep(Watching):
@@ -42,7 +42,7 @@ class Upkeep(Watching):
             for root, keep in self.history.snapshots.in_use(site_name).items()
         }
 
-    def recover(self, site_name: str, account: str = "") -> Recovered:
+    def recover(self, site_name: str, account: str = "") -> RecoveredRuns:
         """Rebuild the runs that the history does not know from their folders on a site.
 
         The runs that it knows stay as they are. Without `account` all accounts count that the
@@ -77,6 +77,6 @@ class Upkeep(Watching):
 
         return Stocks(self.history, self.sites, self._watcher.connection)
 
-    def requests(self) -> dict[str, list[Request]]:
+    def requests(self) -> dict[str, list[SiteRequest]]:
         """Return what each site was asked lately, the newest first; no site is asked."""
         return self._connections.requests()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lumitui.app.runs.core import Core
+from lumitui.app.runs.core import RunsCore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lumitui.remote.transport.footprint import Footprint
 
 
-class Watching(Core):
+class Watching(RunsCore):
     """Refresh, cancel, wait, and read logs."""
 
     def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:

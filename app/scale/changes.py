@@ -15,7 +15,7 @@ from lumitui.app.scale import learning_rate
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanChange:
     """One line of the before/after table."""
 
     what: str
@@ -28,11 +28,11 @@ class Change:
         return self.before != self.after
 
 
-def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
+def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     """Return the before/after table of two launches, including rows that stay the same."""
 
-    def row(what: str, read: Callable[[Launch], object]) -> Change:
-        return Change(what, str(read(before)), str(read(after)))
+    def row(what: str, read: Callable[[Launch], object]) -> PlanChange:
+        return PlanChange(what, str(read(before)), str(read(after)))
 
     rows = [
         row("nodes", lambda launch: launch.layout.nodes),
@@ -50,14 +50,14 @@ def changes_between(before: Launch, after: Launch) -> tuple[Change, ...]:
     rows += _config_changes(before, after)
     shown = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
     rows += [
-        Change(key, old, new)
+        PlanChange(key, old, new)
         for key, (old, new) in differing_rows([before.spec, after.spec])
         if key not in shown and not key.startswith("-")  # the row `arguments` has those
     ]
     return tuple(rows)
 
 
-def effect(changes: Sequence[Change]) -> str:
+def effect(changes: Sequence[PlanChange]) -> str:
     """Return in words what happens to the batch of a step and to the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
@@ -99,10 +99,10 @@ def _figure(rate: object) -> str:
     return f"{float(str(rate)):.4g}" if learning_rate.is_number(rate) else str(rate)
 
 
-def _rate_change(before: Launch, after: Launch) -> Change:
+def _rate_change(before: Launch, after: Launch) -> PlanChange:
     """Return the row of the learning rates, exact where four digits would hide a difference."""
-    short = Change("learning rate", _rates(before, _figure), _rates(after, _figure))
-    exact = Change("learning rate", _rates(before, str), _rates(after, str))
+    short = PlanChange("learning rate", _rates(before, _figure), _rates(after, _figure))
+    exact = PlanChange("learning rate", _rates(before, str), _rates(after, str))
     return short if short.differs == exact.differs else exact
 
 
@@ -118,7 +118,7 @@ def _rates(launch: Launch, shown: Callable[[object], str]) -> str:
     return ", ".join(found) or "unknown"
 
 
-def _config_changes(before: Launch, after: Launch) -> list[Change]:
+def _config_changes(before: Launch, after: Launch) -> list[PlanChange]:
     """Return the fields in which the DeepSpeed configurations of two launches differ.
 
     The global batch and the learning rates are left out: the table has rows for them.
@@ -129,7 +129,7 @@ def _config_changes(before: Launch, after: Launch) -> list[Change]:
     shown = {TRAIN} | learning_rate.rates(old).keys() | learning_rate.rates(new).keys()
     one, other = dict(_fields(old)), dict(_fields(new))
     return [
-        Change(".".join(path), one.get(path, "none"), other.get(path, "none"))
+        PlanChange(".".join(path), one.get(path, "none"), other.get(path, "none"))
         for path in dict.fromkeys([*one, *other])
         if path[-1] not in shown and one.get(path) != other.get(path)
     ]

@@ -89,10 +89,10 @@ def _work(item: Launch | Run, *, sized: bool) -> dict[str, object]:
 
 
 def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None:
-    from lumitui.app.scale.scaling.studies import Question
+    from lumitui.app.scale.scaling.studies import ScalingQuestion
 
     try:
-        found = scalings.of(run.id, Question(nodes=(launch.layout.nodes,)))
+        found = scalings.of(run.id, ScalingQuestion(nodes=(launch.layout.nodes,)))
     except LumiError:
         return None
     size = next((one for one in found.sizes if one.nodes == launch.layout.nodes), None)

@@ -8,7 +8,7 @@ from lumitui.app.explain.proof.binding_proof import Verdict, verdict_of
 from lumitui.app.explain.timeline import Attempt, attempts_of
 from lumitui.app.follow.results.run_figures import Figures, figures_from
 from lumitui.app.follow.results.summary import Summary
-from lumitui.app.follow.results.sweep import Pace, pace_of, sweep, workers_in
+from lumitui.app.follow.results.sweep import StepPace, pace_of, sweep, workers_in
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.scale.speedup import Speedup, TrainedRun, speedups
@@ -30,7 +30,7 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Overview:
+class RunOverview:
     """What is known of a run besides its own fields."""
 
     run: Run
@@ -60,10 +60,10 @@ class Overviews:
         """Read from `history`; threads may share it."""
         self._history = history
         self._lock = threading.Lock()
-        self._read: dict[tuple[str, int], _Metrics] = {}
+        self._read: dict[tuple[str, int], _RunMetrics] = {}
         """By a run's id and its bytes of metrics.jsonl; the oldest first."""
 
-    def of(self, run_id: str) -> Overview:
+    def of(self, run_id: str) -> RunOverview:
         """Return the overview of a run; no site is asked.
 
         Raises:
@@ -73,7 +73,7 @@ class Overviews:
         own = self._metrics(run)
         relatives = self._relatives(self._history.lineage(run.id))
         advice = self._advice(run)
-        return Overview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
+        return RunOverview(run, verdict_of(run), own.figures, relatives, own.attempts, advice)
 
     def _advice(self, run: Run) -> tuple[str, ...]:
         """Return what follows from the grid of a run, where that is about loader workers."""
@@ -89,14 +89,14 @@ class Overviews:
         """Return the figures of a run's metrics; those of 20,000 steps take 0.3 s once."""
         return self._metrics(run).figures
 
-    def _metrics(self, run: Run) -> "_Metrics":
+    def _metrics(self, run: Run) -> "_RunMetrics":
         key = (run.id, run.metrics_offset)
         with self._lock:
             known = self._read.get(key)
         if known is None:
             points = self._history.metrics.of(run.id)
             broken = self._history.metrics.broken(run.id)
-            known = _Metrics(figures_from(points, broken), attempts_of(points), pace_of(points))
+            known = _RunMetrics(figures_from(points, broken), attempts_of(points), pace_of(points))
             with self._lock:
                 self._read[key] = known
                 while len(self._read) > _MOST:
@@ -116,12 +116,12 @@ class Overviews:
 
 
 @dataclass(frozen=True)
-class _Metrics:
+class _RunMetrics:
     """What one run's metrics come to."""
 
     figures: Figures
     attempts: tuple[Attempt, ...]
-    pace: Pace
+    pace: StepPace
 
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:

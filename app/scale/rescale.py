@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from lumitui.app.job.fields.mapping_fields import Scale
-from lumitui.app.job.launch import Launch, Layout
+from lumitui.app.job.launch import Launch, RankLayout
 from lumitui.app.job.script_args import (
     argument_value,
     batch_argument,
@@ -126,7 +126,7 @@ def _partition(spec: JobSpec, site: Site, notes: list[str]) -> JobSpec:
 
 
 def _batch_and_rate(
-    spec: JobSpec, earlier: Launch, layout: Layout, held: frozenset[str], notes: list[str]
+    spec: JobSpec, earlier: Launch, layout: RankLayout, held: frozenset[str], notes: list[str]
 ) -> JobSpec:
     """Return the job with its arguments for batch and learning rate changed as `scale:` says.
 
@@ -168,7 +168,7 @@ def _batch_and_rate(
 def _rescale_config(
     spec: JobSpec,
     earlier: Launch,
-    layout: Layout,
+    layout: RankLayout,
     written: Written,
     held: frozenset[str],
     notes: list[str],
@@ -199,7 +199,7 @@ def _rescale_config(
 
 
 def _resized(
-    old: batches.Batch, scale: Scale, layout: Layout, ranks: int, nodes: int
+    old: batches.Batch, scale: Scale, layout: RankLayout, ranks: int, nodes: int
 ) -> batches.Batch:
     """Return the batch that the rule asks for on the ranks of `layout`."""
     world = layout.world_size
@@ -234,7 +234,7 @@ def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | 
 
 
 def _with_micro(
-    spec: JobSpec, earlier: Launch, micro: int, layout: Layout, notes: list[str]
+    spec: JobSpec, earlier: Launch, micro: int, layout: RankLayout, notes: list[str]
 ) -> JobSpec:
     """Return `spec` with the script's argument equal to DeepSpeed's micro batch."""
     name, sent = _argument(spec), sent_config(earlier).get(batches.MICRO)

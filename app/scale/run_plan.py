@@ -11,7 +11,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
-from lumitui.app.scale.changes import Change, changes_between
+from lumitui.app.scale.changes import PlanChange, changes_between
 from lumitui.app.scale.rescale import Written, apply_settings, rescale
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
@@ -61,7 +61,7 @@ class RunPlan:
 
     parent: Run
     launch: Launch
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     notes: tuple[str, ...]
     start: Start
     request: ResubmissionRequest

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lumitui.app.explain.phrases.chain_words import time_limit
 from lumitui.app.explain.words import count, price, price_limit
-from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -20,12 +20,12 @@ _MOST_NAMED = 6
 class Standing:
     """Which members of a series are jobs, and which are not."""
 
-    series: Series
-    sent: tuple[tuple[Member, Run], ...]
+    series: RunSeries
+    sent: tuple[tuple[SeriesMember, Run], ...]
     """They had or have a job."""
-    open: tuple[tuple[Member, Run], ...]
+    open: tuple[tuple[SeriesMember, Run], ...]
     """Their site has to be asked whether they have one."""
-    left: tuple[Member, ...]
+    left: tuple[SeriesMember, ...]
     """They certainly have none."""
 
     @property
@@ -47,7 +47,7 @@ class Standing:
         return f"{self.series.id}: {sent}, {rest}{open_}."
 
 
-def standing(series: Series, runs: Mapping[str, Run]) -> Standing:
+def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
     """Return how the members of `series` stand; `runs` has those in history, by id."""
     sent, unsettled, left = [], [], []
     for member in series.members:
@@ -66,10 +66,10 @@ class LadderUnfinished(InputError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MemberOutcome:
     """What became of one member that was to be sent."""
 
-    member: Member
+    member: SeriesMember
     run: Run | None = None
     error: LumiError | None = None
     """Why it was not sent; neither run nor error nor `already`: it was not tried."""
@@ -77,18 +77,18 @@ class Outcome:
     """That another laptop has sent it, or is sending it; `run` is its run where that is known."""
 
 
-def why_stopped(outcomes: Sequence[Outcome]) -> str:
+def why_stopped(outcomes: Sequence[MemberOutcome]) -> str:
     """Return which member failed and why; "" where none did."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     return f"{failed.member.words}: {failed.error}" if failed else ""
 
 
-def sent_of(outcomes: Sequence[Outcome]) -> list[Run]:
+def sent_of(outcomes: Sequence[MemberOutcome]) -> list[Run]:
     """Return the runs that have a job."""
     return [outcome.run for outcome in outcomes if outcome.run is not None]
 
 
-def failure(series: Series, outcomes: Sequence[Outcome]) -> LumiError | None:
+def failure(series: RunSeries, outcomes: Sequence[MemberOutcome]) -> LumiError | None:
     """Return what was sent and what was not as one error; None: all were sent."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     if failed is None or failed.error is None:
@@ -105,7 +105,7 @@ def failure(series: Series, outcomes: Sequence[Outcome]) -> LumiError | None:
     )
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: MemberOutcome) -> str:
     if outcome.already:
         return f"{outcome.member.words}: {outcome.already}"
     if outcome.run is not None:

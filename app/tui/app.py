@@ -56,7 +56,7 @@ _QUIET = 1.0
 
 
 @dataclass(frozen=True)
-class Place:
+class ScreenKey:
     """A screen that a digit opens."""
 
     name: str
@@ -94,11 +94,11 @@ def _guide(app: "LumiApp") -> Screen[None]:
 
 
 PLACES = (
-    Place("runs", "1", "Runs", None),
-    Place("new", "2", "New run", _new),
-    Place("sites", "3", "Sites", _sites),
-    Place("cluster", "4", "Cluster", _cluster),
-    Place("guide", "0", "First run", _guide),
+    ScreenKey("runs", "1", "Runs", None),
+    ScreenKey("new", "2", "New run", _new),
+    ScreenKey("sites", "3", "Sites", _sites),
+    ScreenKey("cluster", "4", "Cluster", _cluster),
+    ScreenKey("guide", "0", "First run", _guide),
 )
 
 STYLES = (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.message_pump import MessagePump
 
-    from lumitui.app.follow.sites.link_words import Link
+    from lumitui.app.follow.sites.link_words import SiteLink
     from lumitui.app.follow.sites.poll_schedule import Schedule
     from lumitui.app.history.run import Run
     from lumitui.app.job.settings import Settings
@@ -60,7 +60,7 @@ class TuiApp(OrderedKeysApp):
 
     absence: var[str] = var("")
     """What ended while the TUI was closed; the title bars show it until a key is pressed."""
-    links: var[tuple[Link, ...]] = var(())
+    links: var[tuple[SiteLink, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
     settings: Settings
     runs: Runs

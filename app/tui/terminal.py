@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lumitui.app.tui.dialogs.question import QuestionDialog
     from lumitui.remote.site.errors import LumiError
-    from lumitui.remote.ssh.prompts import Question
+    from lumitui.remote.ssh.prompts import LoginQuestion
 
 ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
@@ -62,7 +62,7 @@ class Errors:
             app.push_screen(ErrorDialog(self._waiting.popleft()))
 
 
-def ask_person(app: TuiApp, question: Question) -> str | None:
+def ask_person(app: TuiApp, question: LoginQuestion) -> str | None:
     """Ask the person a question, from a worker's thread, and return the answer.
 
     None: the person declined, left the app, or took longer than the site waits.

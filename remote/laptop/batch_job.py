@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from lumitui.remote.laptop.batch_options import Request
-from lumitui.remote.laptop.job_store import CANCEL, COMMANDS, REQUEUE, STEPS, Record
+from lumitui.remote.laptop.batch_options import BatchRequest
+from lumitui.remote.laptop.job_store import CANCEL, COMMANDS, REQUEUE, STEPS, JobRecord
 from lumitui.remote.laptop.process_tree import (
     KILL_WAIT,
     STEPS_VARIABLE,
@@ -31,10 +31,10 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2)
 _UNKILLABLE = 60.0  # slurm.conf(5), UnkillableStepTimeout
 
 
-class Job:
+class BatchJob:
     """One job, in the process that supervises it."""
 
-    def __init__(self, record: Record, request: Request, run: Path, folder: Path) -> None:
+    def __init__(self, record: JobRecord, request: BatchRequest, run: Path, folder: Path) -> None:
         """Start nothing yet; `run` is the run's folder, `folder` the job's own."""
         self.record, self.request, self.run, self.folder = record, request, run, folder
         self.script = 0

@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class BatchRequest:
     """What the #SBATCH lines ask for."""
 
     nodes: int = 1
@@ -100,7 +100,7 @@ def options_of(script: str) -> dict[str, str]:
     return found
 
 
-def read_request(script: str) -> Request:
+def read_request(script: str) -> BatchRequest:
     """Return what `script` asks for.
 
     Raises:
@@ -115,7 +115,7 @@ def read_request(script: str) -> Request:
     if tasks > MAX_TASKS:
         raise Refused("Batch job submission failed: More processors requested than permitted")
     number, before, to_script = _signal(options.get("signal"))
-    return Request(
+    return BatchRequest(
         nodes=nodes,
         tasks=tasks,
         tasks_per_node=per_node,

@@ -96,7 +96,7 @@ def knock(door: Path) -> int | None:
 
 
 @dataclass
-class Record:
+class JobRecord:
     """The state of a job, in Slurm's words; times are epoch seconds."""
 
     job: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.remote.scheduler.cancelling import NEXT
-from lumitui.remote.scheduler.cluster_overview import Overview
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_WORDS,
@@ -22,7 +22,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     Submission,
     Watch,
 )
-from lumitui.remote.scheduler.step_gpus import Gpu
+from lumitui.remote.scheduler.step_gpus import GpuReading
 from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
 from lumitui.remote.site.answer_fields import json_of, last_words, lines, moment, short
 from lumitui.remote.site.errors import OutcomeUnknown, RefusedError
@@ -107,14 +107,16 @@ class Process:
         words = "This machine does not have its job any more, so nothing was cancelled."
         return {watch.run: words for watch in watches if f"gone {watch.run}" in said}
 
-    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:
         """See Scheduler.gpus."""
         raise RefusedError("This machine's jobs run without GPUs.", "Look at them on a cluster.")
 
-    def overview(self, budget: str) -> Overview:
+    def overview(self, budget: str) -> ClusterOverview:
         """See Scheduler.overview; nothing is asked."""
         here = "This machine has no Slurm: its jobs are in the list of runs."
-        return Overview(faults=dict.fromkeys(("nodes", "queue", "reservations", "budget"), here))
+        return ClusterOverview(
+            faults=dict.fromkeys(("nodes", "queue", "reservations", "budget"), here)
+        )
 
 
 def poll_script(marker: str, watches: Sequence[Watch]) -> str:

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).absolute().parents[3]))
 
 from lumitui.remote.laptop.job_store import CANCEL, DOOR, REQUEUE, knock
 from lumitui.remote.laptop.process_tree import KILL_WAIT, STEPS_VARIABLE
-from lumitui.remote.laptop.step import Step, Task, report
+from lumitui.remote.laptop.step import LocalStep, Task, report
 
 ADDRESS = "127.0.0.1"
 """Every node's address: `localhost` may be ::1 for one program and not for another."""
@@ -117,7 +117,7 @@ def srun(arguments: list[str]) -> int:
     bad_exit = options.get("kill-on-bad-exit", "0") != "0"
     cores = bound_cores(options.get("cpu-bind", ""))
     try:
-        return Step(command, tasks, names, number, "label" in options, bad_exit, cores).run()
+        return LocalStep(command, tasks, names, number, "label" in options, bad_exit, cores).run()
     finally:
         if mark is not None:
             mark.unlink(missing_ok=True)

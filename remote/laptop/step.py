@@ -34,7 +34,7 @@ class Task:
 
 
 @dataclass
-class Step:
+class LocalStep:
     """One call of srun: its tasks as local processes, each with a process group of its own."""
 
     command: list[str]

@@ -22,14 +22,14 @@ from typing import NoReturn
 # The folder of the package comes last: nothing in it may hide the standard library.
 sys.path.append(str(Path(__file__).absolute().parents[3]))
 
-from lumitui.remote.laptop.batch_job import REQUEUED, Job, adopt_orphans
+from lumitui.remote.laptop.batch_job import REQUEUED, BatchJob, adopt_orphans
 from lumitui.remote.laptop.batch_options import Refused, read_request
 from lumitui.remote.laptop.job_store import (
     COMMANDS,
     DOOR,
     LIVE,
     STEPS,
-    Record,
+    JobRecord,
     cancel,
     new_job,
     queue,
@@ -49,7 +49,7 @@ def submit(name: str, run: Path) -> int:
         words = error.strerror if isinstance(error, OSError) else error
         print(f"submit: error: {words}", file=sys.stderr)
         return 1
-    record = Record(folder.name, name, str(folder / DOOR), partition=request.partition)
+    record = JobRecord(folder.name, name, str(folder / DOOR), partition=request.partition)
     record.submitted = time.time()
     record.nodes = ",".join(f"node{number}" for number in range(1, request.nodes + 1))
     # Both ends: as long as it has a writer itself, the door never reports the end of a file.
@@ -58,7 +58,7 @@ def submit(name: str, run: Path) -> int:
     answer, answered = os.pipe()
     if os.fork() == 0:
         os.close(answer)
-        _supervise(Job(record, request, run, folder), door, answered)
+        _supervise(BatchJob(record, request, run, folder), door, answered)
     os.close(answered)
     with open(answer, encoding="utf-8") as reader:
         outcome = reader.read()
@@ -87,7 +87,7 @@ def _make_job(run: Path, script: bytes) -> Path:
     return folder
 
 
-def _supervise(job: Job, door: int, answered: int) -> NoReturn:
+def _supervise(job: BatchJob, door: int, answered: int) -> NoReturn:
     """Become the supervisor, detached, with a parent that clears up if it is killed."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -122,11 +122,11 @@ def _supervise(job: Job, door: int, answered: int) -> NoReturn:
     os._exit(0)
 
 
-def _clear(job: Job) -> None:
+def _clear(job: BatchJob) -> None:
     """End the job of a supervisor that was killed; its descendants are this process's now."""
     data = read_record(job.run)
     if data and data.get("word") in LIVE:
-        job.record = Record(**data)
+        job.record = JobRecord(**data)
         job.script = job.record.script
         job.kill()
         job.write_state("NODE_FAIL", "its supervisor was killed", ended=time.time())

@@ -20,7 +20,7 @@ NEXT = "The next refresh settles it (`lumitui status`)."
 """What to do about a cancel that nobody has confirmed."""
 
 
-class Outcome(NamedTuple):
+class CancelOutcome(NamedTuple):
     """What a cancel came to."""
 
     gone: dict[str, str]
@@ -53,7 +53,7 @@ def cancel_script(marker: str, watches: Sequence[Watch], clean: str, ours: str) 
     )
 
 
-def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Outcome:
+def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> CancelOutcome:
     """Return what the answer of `cancel_script` says.
 
     Raises:
@@ -84,7 +84,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Outcom
                     )
                 if opened:
                     raise OutcomeUnknown(f"{opened}.", NEXT)
-                return Outcome(gone, count(said) or commands)
+                return CancelOutcome(gone, count(said) or commands)
             case _:
                 break
     raise RefusedError(f"The jobs could not be cancelled: {said}.", "Try again in a minute.")

@@ -11,7 +11,7 @@ from itertools import islice
 
 from lumitui.remote.site.answer_fields import count, lines, moment
 from lumitui.remote.site.shell_text import quote
-from lumitui.remote.transport.questions import MOST_PART, Question, Said, ask, read_answers
+from lumitui.remote.transport.questions import MOST_PART, Question, SiteAnswers, ask, read_answers
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -81,7 +81,7 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class Overview:
+class ClusterOverview:
     """What a site said of itself; a part that is in `faults` is empty."""
 
     partitions: tuple[Nodes, ...] = ()
@@ -94,7 +94,7 @@ class Overview:
 
 
 @purpose("cluster")
-def ask_overview(transport: Transport, clean: str, budget: str) -> Overview:
+def ask_overview(transport: Transport, clean: str, budget: str) -> ClusterOverview:
     """Ask a site with Slurm for all parts in one request; `budget` is its own command, or ''.
 
     `clean` is sh that unsets what would change Slurm's answers.
@@ -107,7 +107,7 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> Overview:
     return _overview(said)
 
 
-def parse_overview(output: bytes, marker: str, budget: str) -> Overview:
+def parse_overview(output: bytes, marker: str, budget: str) -> ClusterOverview:
     """Return what a request's output says; no bytes make it raise."""
     return _overview(read_answers(output, marker, _questions(budget)))
 
@@ -117,8 +117,8 @@ def _questions(budget: str) -> tuple[Question[object], ...]:
     return (_NODES, _QUEUE, _RESERVATIONS, *((more,) if budget else ()))
 
 
-def _overview(said: Said) -> Overview:
-    return Overview(
+def _overview(said: SiteAnswers) -> ClusterOverview:
+    return ClusterOverview(
         partitions=said.of(_NODES),
         queue=said.of(_QUEUE),
         reservations=said.of(_RESERVATIONS),

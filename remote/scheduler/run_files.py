@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import TypedDict
 
-from lumitui.remote.scheduler.scheduler_protocol import ExitFile, Hang, RunFiles, Watch
+from lumitui.remote.scheduler.scheduler_protocol import ExitFile, Hang, NewRunFiles, Watch
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.answer_fields import count, json_of, lines, moment, short, whole
 from lumitui.remote.site.shell_text import quote
@@ -37,7 +37,7 @@ _MOST = 10**9  # a rank, and the absolute value of an exit code
 
 
 @purpose("metrics")
-def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, RunFiles]:
+def poll_files(transport: Transport, watches: Sequence[Watch]) -> dict[str, NewRunFiles]:
     """Return what is new in the folders of `watches`, with as many of their metrics as fit.
 
     Raises:
@@ -177,7 +177,7 @@ def _binding_bytes(watches: Sequence[Watch]) -> int:
 
 def parse_files(
     output: bytes, marker: str, watches: Sequence[Watch], most: int = METRICS_BYTES
-) -> dict[str, RunFiles]:
+) -> dict[str, NewRunFiles]:
     """Return what `files_script` printed, by run.
 
     Raises:
@@ -190,7 +190,7 @@ def parse_files(
     attempts: dict[int, bytes] = {}
     claims: dict[int, str] = {}
     hangs: dict[int, Hang] = {}
-    metrics: dict[int, _Metrics] = {}
+    metrics: dict[int, _MetricLines] = {}
     missing: set[int] = set()
     cancelled: set[int] = set()
     for words, content in parse_records(output, marker):
@@ -227,7 +227,7 @@ def parse_files(
                     case "claim", []:
                         claims[place] = _claim(content)
     return {
-        watch.run: RunFiles(
+        watch.run: NewRunFiles(
             log_sizes=sizes.get(watch.folder, {}),
             exits=tuple(exits[index][number] for number in sorted(exits.get(index, ()))),
             binding=bindings.get(index),
@@ -248,7 +248,7 @@ def _claim(content: bytes) -> str:
     return said if count(said) is not None else ""
 
 
-class _Metrics(TypedDict, total=False):
+class _MetricLines(TypedDict, total=False):
     metrics: bytes
     metrics_skipped: int
     more_metrics: bool
@@ -256,7 +256,7 @@ class _Metrics(TypedDict, total=False):
     metrics_anew: bool
 
 
-def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _Metrics:
+def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLines:
     """Return the metrics of an answer; some bytes before those of `watch` come first.
 
     What is known ends with a whole line, unless a line was too long for an answer and its beginning
@@ -272,7 +272,7 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _Metrics:
     whole = body[: body.rfind(b"\n") + 1]
     full = len(body) >= most
     # A line longer than a whole answer would come again for ever: it is skipped.
-    found: _Metrics = {"metrics": whole or (body if full else b""), "more_metrics": full}
+    found: _MetricLines = {"metrics": whole or (body if full else b""), "more_metrics": full}
     if 0 < skipped <= SKIPPED_BYTES:
         found["metrics_skipped"] = skipped
     last = before.splitlines()
@@ -281,7 +281,9 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _Metrics:
     return found
 
 
-def _believed(found: _Metrics, content: bytes, watch: Watch, length: int | None) -> _Metrics:
+def _believed(
+    found: _MetricLines, content: bytes, watch: Watch, length: int | None
+) -> _MetricLines:
     """Return `found`, or nothing where the site's commands failed.
 
     A file is shorter than what is known of it only when `wc` says so: where `wc`, `tail` or `head`

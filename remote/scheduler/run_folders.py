@@ -39,7 +39,7 @@ exit 0"""
 
 
 @dataclass(frozen=True)
-class Folder:
+class RunFolder:
     """What a run's folder holds."""
 
     path: str
@@ -98,7 +98,7 @@ exit 0"""
 
 
 @purpose("recover")
-def read_folders(transport: Transport, paths: Sequence[str]) -> list[Folder]:
+def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
     """Return what the folders at `paths` hold; a folder that is gone is left out.
 
     Raises:
@@ -143,11 +143,11 @@ exit 0"""
     ]
 
 
-def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> Folder:
+def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:
     said = dict(line.partition(" ")[::2] for line in signs)
     # A claim that is void names no job: a cancelled run leaves such a one.
     ids = [said[name] for name in ("claim", "receipt") if said.get(name, "void") != "void"]
-    return Folder(
+    return RunFolder(
         path=path,
         record=record,
         locked="locked" in said,

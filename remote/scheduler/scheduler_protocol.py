@@ -9,8 +9,8 @@ from lumitui.remote.site.states import State as State
 
 if TYPE_CHECKING:
     # Neither they nor pydantic are needed to poll.
-    from lumitui.remote.scheduler.cluster_overview import Overview
-    from lumitui.remote.scheduler.step_gpus import Gpu
+    from lumitui.remote.scheduler.cluster_overview import ClusterOverview
+    from lumitui.remote.scheduler.step_gpus import GpuReading
     from lumitui.remote.site.gpu_readings import GpuReadings
 
 MOST_WORDS = 4000
@@ -114,7 +114,7 @@ class Hang:
 
 
 @dataclass(frozen=True)
-class RunFiles:
+class NewRunFiles:
     """What a run's folder holds that was not known yet."""
 
     log_sizes: Mapping[int, int] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Poll:
     jobs: Mapping[str, JobStatus]
     """By run; without an entry the site does not know the run's job. A job that has its id but is
     another's counts for nothing."""
-    files: Mapping[str, RunFiles]
+    files: Mapping[str, NewRunFiles]
     """By run."""
     warning: str = ""
     """Why the scheduler could not be asked; nothing is then known of the jobs."""
@@ -204,7 +204,7 @@ class Scheduler(Protocol):
         """
         ...
 
-    def overview(self, budget: str) -> "Overview":
+    def overview(self, budget: str) -> "ClusterOverview":
         """Return nodes, queue, reservations and the site's `budget` command, in one request.
 
         Raises:
@@ -212,7 +212,7 @@ class Scheduler(Protocol):
         """
         ...
 
-    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[Gpu, ...]":
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> "tuple[GpuReading, ...]":
         """Return what the GPUs of a running job's nodes do now; one step of the job, one request.
 
         Raises:

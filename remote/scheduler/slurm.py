@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lumitui.remote.scheduler.cancelling import cancel_script, parse_cancel
-from lumitui.remote.scheduler.cluster_overview import Overview, ask_overview
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview, ask_overview
 from lumitui.remote.scheduler.run_files import files_script
 from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_WORDS,
@@ -24,8 +24,8 @@ from lumitui.remote.scheduler.slurm_answers import (
     QUEUE_FIELDS,
     parse_poll,
 )
-from lumitui.remote.scheduler.step_gpus import Gpu, read_gpus
-from lumitui.remote.scheduler.submission import Outcome, settle_by_evidence, submit_once
+from lumitui.remote.scheduler.step_gpus import GpuReading, read_gpus
+from lumitui.remote.scheduler.submission import SubmissionOutcome, settle_by_evidence, submit_once
 from lumitui.remote.site.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import new_marker, record_functions
@@ -132,7 +132,7 @@ class Slurm:
         )
         return self._counted(found)
 
-    def _counted(self, outcome: Outcome) -> Answer:
+    def _counted(self, outcome: SubmissionOutcome) -> Answer:
         self.commands += outcome.commands
         return outcome.answer
 
@@ -145,12 +145,12 @@ class Slurm:
         self.commands += 1 + sum(words in result.out for words in more)
         return parse_poll(result.out, marker, watches)
 
-    def overview(self, budget: str) -> Overview:
+    def overview(self, budget: str) -> ClusterOverview:
         """See Scheduler.overview."""
         self.commands += 3
         return ask_overview(self._transport, CLEAN, budget)
 
-    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[Gpu, ...]:
+    def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:
         """See Scheduler.gpus."""
         self.commands += 1
         return read_gpus(self._transport, CLEAN, job_id, nodes, readings)

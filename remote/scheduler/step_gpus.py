@@ -42,7 +42,7 @@ _USED, _TOTAL = "VRAM Total Used Memory (B)", "VRAM Total Memory (B)"
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuReading:
     """One GPU at one moment; None: the command says nothing of it."""
 
     node: str
@@ -59,7 +59,7 @@ class Gpu:
 @purpose("GPUs")
 def read_gpus(
     transport: Transport, clean: str, job_id: str, nodes: int, readings: "GpuReadings"
-) -> tuple[Gpu, ...]:
+) -> tuple[GpuReading, ...]:
     """Return the GPUs of a job's nodes, in the order of the nodes; one request.
 
     `clean` is sh that unsets what would change Slurm's answers.
@@ -135,7 +135,7 @@ exit 0
 """
 
 
-def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[Gpu]:
+def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[GpuReading]:
     """Yield the GPUs in labelled lines (`3: …`); no bytes make it raise but too many lines."""
     said: dict[int, list[str]] = {}
     for line in lines(output):
@@ -147,7 +147,7 @@ def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[Gpu]:
         yield from read(node, rows)
 
 
-def _rocm(node: str, rows: list[str]) -> Iterator[Gpu]:
+def _rocm(node: str, rows: list[str]) -> Iterator[GpuReading]:
     # Warnings, as of a low-power state, may come before the one line of JSON.
     data = next((json_of(row) for row in rows if row.startswith("{")), None)
     if not isinstance(data, dict):
@@ -159,17 +159,17 @@ def _rocm(node: str, rows: list[str]) -> Iterator[Gpu]:
         powers = (_number(card.get(key)) for key in _POWER)
         watts = next((power for power in powers if power is not None), None)
         used, total, use = (_number(card.get(key)) for key in (_USED, _TOTAL, _USE))
-        yield Gpu(node, int(index[1]), watts, used, total, use)
+        yield GpuReading(node, int(index[1]), watts, used, total, use)
 
 
-def _nvidia(node: str, rows: list[str]) -> Iterator[Gpu]:
+def _nvidia(node: str, rows: list[str]) -> Iterator[GpuReading]:
     kept = [row.split(",") for row in rows if re.match(r"\d{1,3},", row)]
     for row in kept[:MOST_GPUS]:
         if len(row) != 5:
             continue
         watts, used, total, use = (_number(word) for word in row[1:])
         # nvidia-smi(1): memory is in MiB.
-        yield Gpu(node, int(row[0]), watts, _mib(used), _mib(total), use)
+        yield GpuReading(node, int(row[0]), watts, _mib(used), _mib(total), use)
 
 
 def _mib(value: float | None) -> float | None:

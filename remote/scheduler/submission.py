@@ -13,7 +13,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 
 
-class Outcome(NamedTuple):
+class SubmissionOutcome(NamedTuple):
     """What a submission came to, and what finding out has cost."""
 
     answer: Answer
@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
 @purpose("submit")
 def submit_once(
     transport: Transport, submission: Submission, command: str, functions: str
-) -> Outcome:
+) -> SubmissionOutcome:
     """Run the submit step, with `command` as the scheduler's; a second call submits nothing.
 
     `functions` are the scheduler's for the evidence, in sh.
@@ -46,7 +46,7 @@ def settle_by_evidence(
     deep: bool,
     void: bool,
     grace: float,
-) -> Outcome:
+) -> SubmissionOutcome:
     """Read the evidence; see Scheduler.settle.
 
     Raises:
@@ -59,7 +59,7 @@ def settle_by_evidence(
     return outcome_of(transport.run(script, timeout=SUBMIT_SECONDS), marker)
 
 
-def outcome_of(result: Result, marker: str) -> Outcome:
+def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
     """Return what an answer says that carries `marker`.
 
     Raises:
@@ -71,7 +71,7 @@ def outcome_of(result: Result, marker: str) -> Outcome:
                 # Bytes first: an answer may be of any size.
                 message = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()
                 answer = answer_of(kind, more[0] if more else "", message[:MOST_WORDS])
-                return Outcome(answer, count(asked) or 0)
+                return SubmissionOutcome(answer, count(asked) or 0)
             case _:
                 pass
     raise LinkLost(

@@ -10,7 +10,7 @@ from lumitui.remote.site.facts import Facts, Pattern
 Command = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _Reading(Facts):
+class _MeterRows(Facts):
     """Rows of a command's output, with named groups."""
 
     pattern: Pattern
@@ -35,7 +35,7 @@ class _Reading(Facts):
         return ()
 
 
-class Quota(_Reading):
+class Quota(_MeterRows):
     """Used and allowed bytes and files of each folder, as a command of the site lists them.
 
     Groups: `folder`, `used`, `limit`; and `files`, `file_limit` where it lists them. Numbers may
@@ -53,7 +53,7 @@ class Quota(_Reading):
         return ("files", "file_limit")
 
 
-class Budget(_Reading):
+class Budget(_MeterRows):
     """Used and granted hours of each account, in the rows of `commands: balance:`.
 
     Groups: `account`, `limit`, and `used` or `left`; all in the site's `billing_unit`.

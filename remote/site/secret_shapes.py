@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lumitui.remote.site.key_shapes import SHAPES, Shape
+from lumitui.remote.site.key_shapes import SHAPES, KeyShape
 
 
 @dataclass(frozen=True)
-class Mark:
+class KeyMark:
     """One place in a file that has the shape of a key."""
 
     shape: str
@@ -29,7 +29,7 @@ def is_shape(name: str) -> bool:
     return name in _BY_ID
 
 
-def shape_of(mark: Mark) -> Shape:
+def shape_of(mark: KeyMark) -> KeyShape:
     """Return what the mark shows."""
     return _BY_ID[mark.shape]
 
@@ -44,10 +44,10 @@ class _Group:
 
     keyword: bytes
     anywhere: re.Pattern[bytes]
-    shapes: tuple[tuple[re.Pattern[bytes], Shape], ...]
+    shapes: tuple[tuple[re.Pattern[bytes], KeyShape], ...]
 
     @staticmethod
-    def of(shapes: Sequence[Shape]) -> "_Group":
+    def of(shapes: Sequence[KeyShape]) -> "_Group":
         first, rest = shapes[0].expression[:1], [shape.expression[1:] for shape in shapes]
         anywhere = re.compile(re.escape(first) + b"(?:" + b"|".join(rest) + b")")
         return _Group(
@@ -56,7 +56,7 @@ class _Group:
             tuple((re.compile(shape.expression), shape) for shape in shapes),
         )
 
-    def places(self, data: bytes) -> Iterator[tuple[int, Shape]]:
+    def places(self, data: bytes) -> Iterator[tuple[int, KeyShape]]:
         """Yield where the shapes of the group are."""
         for found in self.anywhere.finditer(data):
             at = found.start()
@@ -70,7 +70,7 @@ class _Group:
 
 
 def _grouped() -> tuple[_Group, ...]:
-    groups: dict[bytes, list[Shape]] = {}
+    groups: dict[bytes, list[KeyShape]] = {}
     for shape in SHAPES:
         groups.setdefault(shape.keyword or shape.expression[:1], []).append(shape)
     return tuple(map(_Group.of, groups.values()))
@@ -95,7 +95,7 @@ def _is_placeholder(secret: bytes) -> bool:
     return _EXAMPLE.search(secret) is not None or len(set(secret.strip(b"-_."))) <= 2
 
 
-def marks_in(text: bytes) -> tuple[Mark, ...]:
+def marks_in(text: bytes) -> tuple[KeyMark, ...]:
     """Return where a short text, which is no file of settings, has the shape of a key."""
     search = ShapeSearch()
     search.feed(text)
@@ -110,7 +110,7 @@ class ShapeSearch:
         self._last = b""  # what was searched last
         self._line = 1
         self._wide = False
-        self._found: dict[str, Mark] = {}
+        self._found: dict[str, KeyMark] = {}
 
     def feed(self, piece: bytes) -> None:
         """Search the next piece."""
@@ -125,7 +125,7 @@ class ShapeSearch:
             for at, shape in group.places(data):
                 if shape.id not in self._found and len(self._found) < _MOST_MARKS:
                     line = self._line + data.count(b"\n", 0, at)
-                    self._found[shape.id] = Mark(shape.id, line)
+                    self._found[shape.id] = KeyMark(shape.id, line)
         self._last = data
 
     def _beginning(self) -> bytes:
@@ -135,6 +135,6 @@ class ShapeSearch:
         return self._last[passed:]
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[KeyMark, ...]:
         """The first place of each shape that was found, in the order of the lines."""
         return tuple(sorted(self._found.values(), key=lambda mark: mark.line))

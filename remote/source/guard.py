@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lumitui.remote.site.secret_shapes import Mark, shape_of
+from lumitui.remote.site.secret_shapes import KeyMark, shape_of
 from lumitui.remote.source.gitignore import Patterns
 from lumitui.remote.source.secret_names import HEAD_BYTES, NameRule, has_settings, secret_name
 
@@ -26,7 +26,7 @@ class Suspect:
     source: str
 
 
-class Guard:
+class ScanGuard:
     """Decides for the files of one scan, and keeps what it decided."""
 
     def __init__(self, ship: Sequence[str] = ()) -> None:
@@ -73,7 +73,7 @@ class Guard:
         what = f"{rule.what}, as the link {link} says"
         return self._decide(Suspect(path, "name", what, None, rule.source))
 
-    def holds_secret(self, path: str, marks: Iterable[Mark], also: Sequence[str] = ()) -> bool:
+    def holds_secret(self, path: str, marks: Iterable[KeyMark], also: Sequence[str] = ()) -> bool:
         """Whether the file at `path` is kept back for its contents; see `names_secret`."""
         for mark in marks:
             shape = shape_of(mark)
@@ -94,7 +94,7 @@ class Guard:
 
 
 def covering(words: Iterable[str], path: str) -> str | None:
-    """Return the first of the patterns that names the file at `path`; see `Guard`."""
+    """Return the first of the patterns that names the file at `path`; see `ScanGuard`."""
     for word in words:
         if path == posixpath.normpath(word) or _covers(_anchored(word), path):
             return word

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.remote.site.secret_shapes import RULES_ID, Mark, is_shape
+from lumitui.remote.site.secret_shapes import RULES_ID, KeyMark, is_shape
 
 _RACY_NS = 2_000_000_000
 """FAT has the coarsest times, 2 s; ext4 and APFS have those of the kernel's tick, 4 ms."""
@@ -27,11 +27,11 @@ _State = list[int]
 
 
 @dataclass(frozen=True)
-class Contents:
+class FileContent:
     """What a file has in it."""
 
     sha256: str
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[KeyMark, ...] = ()
     """Where it has the shape of a key."""
 
 
@@ -43,9 +43,9 @@ class Hashes:
         self._path, self._root = path, str(root)
         self._began = time.time_ns()
         self._known = _read(path, self._root)
-        self._kept: dict[str, tuple[_State, Contents]] = {}
+        self._kept: dict[str, tuple[_State, FileContent]] = {}
 
-    def known(self, path: str, info: os.stat_result) -> Contents | None:
+    def known(self, path: str, info: os.stat_result) -> FileContent | None:
         """Return what the file at `path` has in it; None: it changed, or is not known."""
         found = self._known.get(path)
         if found is None or found[0] != _state(info):
@@ -53,7 +53,7 @@ class Hashes:
         self._kept[path] = found
         return found[1]
 
-    def keep(self, path: str, info: os.stat_result, contents: Contents) -> None:
+    def keep(self, path: str, info: os.stat_result, contents: FileContent) -> None:
         """Remember the contents of a file whose stat was `info` before and after the reading."""
         if max(info.st_mtime_ns, info.st_ctime_ns) < self._began - _RACY_NS:
             self._kept[path] = (_state(info), contents)
@@ -81,11 +81,11 @@ def _state(info: os.stat_result) -> _State:
     return [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns]
 
 
-def _row(state: _State, found: Contents) -> list[object]:
+def _row(state: _State, found: FileContent) -> list[object]:
     return [*state, found.sha256, *([mark.shape, mark.line] for mark in found.marks)]
 
 
-def _read(path: Path, root: str) -> dict[str, tuple[_State, Contents]]:
+def _read(path: Path, root: str) -> dict[str, tuple[_State, FileContent]]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -98,7 +98,7 @@ def _read(path: Path, root: str) -> dict[str, tuple[_State, Contents]]:
         if content["shapes"] != RULES_ID:  # another lumitui looked for other shapes
             return {}
         return {
-            name: (row[:5], Contents(row[5], tuple(Mark(*mark) for mark in row[6:])))
+            name: (row[:5], FileContent(row[5], tuple(KeyMark(*mark) for mark in row[6:])))
             for name, row in content["files"].items()
             if _is_row(row)
         }

@@ -14,7 +14,7 @@ _FILES = (".lumituiignore", ".gitignore")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Inclusion:
     """What happens to one file or folder."""
 
     sent: bool
@@ -83,20 +83,20 @@ class Ignoring:
         )
         return replace(self, own=own, git=git)
 
-    def entering(self, choice: Choice) -> "Ignoring":
+    def entering(self, choice: Inclusion) -> "Ignoring":
         """Return the rules that hold inside a folder for which `choice` was made."""
         return replace(self, left_out=not choice.sent)
 
-    def choice(self, path: str) -> Choice:
+    def choice(self, path: str) -> Inclusion:
         """Return what happens to `path`; a folder's ends in a slash."""
         if path.removesuffix("/") in self.elsewhere:
-            return Choice(False)
+            return Inclusion(False)
         own = _decided(self.own, path)
         ignored = self.left_out or bool(_decided(self.git, path)) if own is None else own
         if ignored and own is None and self._tracks(path) == path:
-            return Choice(True)
+            return Inclusion(True)
         inside = ignored and path.endswith("/") and own is not True and self._brings_back(path)
-        return Choice(not ignored, inside)
+        return Inclusion(not ignored, inside)
 
     def _brings_back(self, folder: str) -> bool:
         if self._tracks(folder).startswith(folder):

@@ -10,7 +10,7 @@ from lumitui.remote.site.errors import InputError
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One file or symbolic link."""
 
     path: str
@@ -28,10 +28,10 @@ class Entry:
 class Manifest:
     """All entries, sorted by path: an immutable description of one state of the code."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
 
     @property
-    def files(self) -> Iterator[Entry]:
+    def files(self) -> Iterator[ManifestEntry]:
         """The entries that are files."""
         return (entry for entry in self.entries if entry.target is None)
 
@@ -71,13 +71,13 @@ class Manifest:
             InputError: the text is none that `Manifest.text` gave.
         """
         try:
-            entries = tuple(Entry(*json.loads(line)) for line in text.splitlines())
+            entries = tuple(ManifestEntry(*json.loads(line)) for line in text.splitlines())
         except (ValueError, TypeError) as error:
             raise InputError("A stored list of sent files cannot be read.", "") from error
         return Manifest(entries)
 
 
-def differing(new: Manifest, old: Manifest) -> tuple[Sequence[Entry], Sequence[str]]:
+def differing(new: Manifest, old: Manifest) -> tuple[Sequence[ManifestEntry], Sequence[str]]:
     """Return the entries of `new` that differ in `old`, and the paths of `old` to remove first."""
     before = {entry.path: entry for entry in old.entries}
     after = {entry.path: entry for entry in new.entries}

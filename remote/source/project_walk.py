@@ -19,7 +19,7 @@ _KERNEL = ("/proc", "/sys", "/dev")  # the kernel makes their files; /dev/shm is
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProjectLimits:
     """How much code a project may have."""
 
     files: int = MAX_FILES
@@ -30,11 +30,11 @@ class Limits:
     """What else a person may do about too much of it, at the end of a sentence."""
 
 
-class Found:
+class WalkedFiles:
     """What a walk has met so far."""
 
     def __init__(
-        self, limits: Limits, root: Path, follow: Follow | None = None, *, looked_at: int = 0
+        self, limits: ProjectLimits, root: Path, follow: Follow | None = None, *, looked_at: int = 0
     ) -> None:
         """Stop the walk below `root` over the `limits`, after `looked_at` entries at the least."""
         self.files: list[tuple[str, os.stat_result]] = []
@@ -77,7 +77,7 @@ class Found:
                 "Exclude them in .lumituiignore, or follow the advice for each.",
             )
 
-    def check(self, limits: Limits) -> None:
+    def check(self, limits: ProjectLimits) -> None:
         """Raise InputError when there is too much, naming the five largest at the top."""
         count, size = len(self.files) + len(self.links), self.size
         if count <= limits.files and size <= limits.bytes:
@@ -105,10 +105,10 @@ class Found:
 
 def walk(
     root: Path,
-    limits: Limits,
+    limits: ProjectLimits,
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
-) -> Found:
+) -> WalkedFiles:
     """Return what of the project below `root` is sent, far enough to describe what is too much.
 
     `elsewhere` are the files and folders in it that are no part of what is sent; `follow` says
@@ -122,7 +122,7 @@ def walk(
             f"The project {root} belongs to the system; it is not a folder with your code.",
             "Name the folder of your code in `project:`.",
         )
-    found = Found(limits, root, follow, looked_at=LOOKED_AT)
+    found = WalkedFiles(limits, root, follow, looked_at=LOOKED_AT)
     _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found
 
@@ -137,19 +137,19 @@ def is_system(root: Path) -> bool:
 
 def exceeds(
     root: Path,
-    limits: Limits = Limits(),  # frozen
+    limits: ProjectLimits = ProjectLimits(),  # frozen
     *,
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
 ) -> bool:
     """Whether the project is over the limits: a walk that reads no file and stops there."""
-    found = Found(limits, root, follow)
+    found = WalkedFiles(limits, root, follow)
     if root.is_dir() and not is_system(root):
         _walk(root, "", Ignoring.of(root, elsewhere), found)
     return found.full
 
 
-def _walk(folder: Path, below: str, ignoring: Ignoring, found: Found) -> None:
+def _walk(folder: Path, below: str, ignoring: Ignoring, found: WalkedFiles) -> None:
     """Collect what is sent of `folder`, which is `below` ("a/b/") the root."""
     try:
         items = sorted(os.scandir(folder), key=lambda item: item.name)
@@ -175,7 +175,7 @@ def _walk(folder: Path, below: str, ignoring: Ignoring, found: Found) -> None:
             _take(item, path, found, rules)
 
 
-def _take(item: os.DirEntry[str], path: str, found: Found, rules: Ignoring) -> None:
+def _take(item: os.DirEntry[str], path: str, found: WalkedFiles, rules: Ignoring) -> None:
     if not _travels(path):
         found.refuse(path, "has a name with a line end or bytes that are not UTF-8; rename it")
         return
@@ -185,7 +185,7 @@ def _take(item: os.DirEntry[str], path: str, found: Found, rules: Ignoring) -> N
         found.refuse(path, f"cannot be read ({error.strerror})")
 
 
-def _take_kind(item: os.DirEntry[str], path: str, found: Found, rules: Ignoring) -> None:
+def _take_kind(item: os.DirEntry[str], path: str, found: WalkedFiles, rules: Ignoring) -> None:
     if item.is_symlink():
         target = os.readlink(item.path)
         if _leads_out(found.root, item.path, path, target):
@@ -209,7 +209,7 @@ def _take_kind(item: os.DirEntry[str], path: str, found: Found, rules: Ignoring)
         found.refuse(path, "is neither a file nor a folder (socket, pipe or device); remove it")
 
 
-def _follow(real: Path, path: str, found: Found, rules: Ignoring) -> None:
+def _follow(real: Path, path: str, found: WalkedFiles, rules: Ignoring) -> None:
     """Take what the link at `path` leads to: the file, or all of the folder, at `real`."""
     info = os.lstat(real)
     if stat.S_ISREG(info.st_mode):

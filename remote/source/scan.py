@@ -9,11 +9,11 @@ from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.secret_shapes import ShapeSearch
-from lumitui.remote.source.guard import Guard
-from lumitui.remote.source.hash_cache import Contents, Hashes
-from lumitui.remote.source.manifest import Entry, Manifest
+from lumitui.remote.source.guard import ScanGuard
+from lumitui.remote.source.hash_cache import FileContent, Hashes
+from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.outside_links import Follow, names_of
-from lumitui.remote.source.project_walk import Found, Limits, walk
+from lumitui.remote.source.project_walk import ProjectLimits, WalkedFiles, walk
 from lumitui.remote.source.secret_names import NameRule
 
 _CHUNK = 1 << 20
@@ -24,8 +24,8 @@ def scan(
     root: Path,
     *,
     extra: Mapping[str, Path] | None = None,
-    guard: Guard | None = None,
-    limits: Limits = Limits(),  # noqa: B008  # frozen
+    guard: ScanGuard | None = None,
+    limits: ProjectLimits = ProjectLimits(),  # noqa: B008  # frozen
     hashes: Hashes | None = None,
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
@@ -62,8 +62,8 @@ def scan(
             found.refuse(str(source), f"cannot be read ({error.strerror})")
     found.check(limits)
     found.raise_refused()
-    guard = guard or Guard()
-    hashing = _Reading(source_of(root, {**(extra or {}), **follow.taken}), hashes)
+    guard = guard or ScanGuard()
+    hashing = _ScanReader(source_of(root, {**(extra or {}), **follow.taken}), hashes)
     behind = {path: _behind(root, path, real) for path, real in follow.taken.items()}
     links = _linked_secrets(root, found, guard)
     entries = []
@@ -75,7 +75,7 @@ def scan(
                 entries.append(entry)
     if hashes is not None:
         hashes.save()
-    entries += [Entry(path, 0, False, "", target) for path, target in found.links]
+    entries += [ManifestEntry(path, 0, False, "", target) for path, target in found.links]
     return Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
 
 
@@ -91,7 +91,9 @@ def _behind(root: Path, path: str, real: Path) -> list[str]:
     return ["/".join(real.parts[-3:]), *names_of(root / path)]
 
 
-def _linked_secrets(root: Path, found: Found, guard: Guard) -> list[tuple[str, str, NameRule]]:
+def _linked_secrets(
+    root: Path, found: WalkedFiles, guard: ScanGuard
+) -> list[tuple[str, str, NameRule]]:
     """Return the links with a secret's name, each with what it points to and the rule."""
     top, secrets = os.path.realpath(root), []
     for path, _ in found.links:
@@ -101,7 +103,7 @@ def _linked_secrets(root: Path, found: Found, guard: Guard) -> list[tuple[str, s
     return secrets
 
 
-class _Reading:
+class _ScanReader:
     """Reads the files of one scan, unless `hashes` knows them."""
 
     def __init__(self, where: _Where, hashes: Hashes | None) -> None:
@@ -110,7 +112,7 @@ class _Reading:
     def is_kept_back(
         self,
         path: str,
-        guard: Guard,
+        guard: ScanGuard,
         links: list[tuple[str, str, NameRule]],
         names: Sequence[str] = (),
     ) -> bool:
@@ -122,7 +124,7 @@ class _Reading:
             raise _unreadable(path, error) from error
         return any(guard.target_is_secret(link, target, path, rule) for link, target, rule in links)
 
-    def read(self, path: str, seen: os.stat_result) -> tuple[Entry, Contents]:
+    def read(self, path: str, seen: os.stat_result) -> tuple[ManifestEntry, FileContent]:
         """Return the file's entry and what is in it; `seen` is its stat when it was found."""
         hashes = self._hashes
         contents = hashes.known(path, seen) if hashes is not None else None
@@ -137,12 +139,12 @@ class _Reading:
                 hashes.keep(path, now, contents)
             seen = now
         executable = bool(seen.st_mode & 0o100)
-        return Entry(path, seen.st_size, executable, contents.sha256), contents
+        return ManifestEntry(path, seen.st_size, executable, contents.sha256), contents
 
 
 def contents_of(
     source: Path, size: int, passed: Callable[[int], None] | None = None, *, search: bool = True
-) -> tuple[Contents, os.stat_result]:
+) -> tuple[FileContent, os.stat_result]:
     """Return what is in a file of about `size` bytes, and its stat afterwards.
 
     `passed` hears of each portion of bytes; without `search` nobody looks for keys.
@@ -162,7 +164,7 @@ def contents_of(
             if passed is not None:
                 passed(len(chunk))
         marks = shapes.marks if shapes is not None else ()
-        return Contents(digest.hexdigest(), marks), os.fstat(file)
+        return FileContent(digest.hexdigest(), marks), os.fstat(file)
     finally:
         os.close(file)
 

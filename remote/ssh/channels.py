@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import chain
 
 from lumitui.remote.site.errors import LinkError, LinkLost
-from lumitui.remote.ssh.exchange import Exchange
+from lumitui.remote.ssh.exchange import RequestExchange
 from lumitui.remote.ssh.link import Channel, ChannelRefused, CommandRefused, Link
 from lumitui.remote.ssh.prompts import is_attended
 from lumitui.remote.transport.answer_limits import check_stream
@@ -54,7 +54,7 @@ class Requests:
         framing = Framing()
         payload = framing.payload(script)
         link, channel = self._start(framing.command(), timeout)
-        talk = Exchange(channel, framing)
+        talk = RequestExchange(channel, framing)
         deadline = time.monotonic() + timeout
 
         def check() -> None:
@@ -81,7 +81,7 @@ class Requests:
         framing = Framing()
         payload = framing.payload(script)
         link, channel = self._start(framing.command(watched=True), 60.0)
-        talk = Exchange(channel, framing)
+        talk = RequestExchange(channel, framing)
         heard = began = time.monotonic()
 
         def check() -> None:

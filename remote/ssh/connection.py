@@ -24,7 +24,7 @@ from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
 from lumitui.remote.ssh.options.aliases import aliases
 from lumitui.remote.ssh.options.openssh import openssh_table
 from lumitui.remote.ssh.options.resolve import resolve, stricter
-from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
+from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands
 
 # Without a handler Python prints the warnings of a library over the screen.
@@ -34,7 +34,7 @@ _PAUSES = (1.0, 3.0)  # seconds before the tries that follow a refusal of MaxSta
 _Route = list[tuple[HostConfig, dict[str, str]]]
 
 
-def decline(_: Question) -> None:
+def decline(_: LoginQuestion) -> None:
     """Decline every question: the `ask` of a caller without a person."""
     return None
 
@@ -141,7 +141,7 @@ class Ssh(Requests):
             socks[0].endure()
         return Link(hops, host, precious=precious)
 
-    def _question(self, question: Question) -> str | None:
+    def _question(self, question: LoginQuestion) -> str | None:
         """Ask about a host's key, if a person waits."""
         self._kept.needs = "yes to its host key"
         if not is_attended():

@@ -14,7 +14,7 @@ import paramiko
 
 from lumitui.remote.site.errors import AnswerNeeded
 from lumitui.remote.ssh.config import HostConfig
-from lumitui.remote.ssh.prompts import Ask, Question, answer_needed, is_attended
+from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 
 ANSWERS = 2
 """How often one question is answered: a wrong answer may be corrected once."""
@@ -61,7 +61,7 @@ class Dialog:
         """How many different questions the server has asked."""
         return len(self._asked)
 
-    def put(self, question: Question) -> str:
+    def put(self, question: LoginQuestion) -> str:
         """Return the person's answer.
 
         Raises:
@@ -94,7 +94,7 @@ class Dialog:
         if times > 1:
             lines.insert(1, "The last answer was not accepted; this is the last try.")
         self.messages.clear()
-        word = self.put(Question("\n".join(filter(None, lines)), secret=not shown, kind=kind))
+        word = self.put(LoginQuestion("\n".join(filter(None, lines)), secret=not shown, kind=kind))
         self._typed[prompt] = word
         return word
 

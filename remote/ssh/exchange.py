@@ -14,7 +14,7 @@ _POLL = 0.3
 _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
 
 
-class Exchange:
+class RequestExchange:
     """One request under way: its channel, and its two outputs as far as they have arrived."""
 
     def __init__(self, channel: Channel, framing: Framing) -> None:

@@ -18,7 +18,7 @@ from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.dialog import ANSWERS, Dialog, Kept, Unanswered
 from lumitui.remote.ssh.key_files import Locked, Unusable, load_key
 from lumitui.remote.ssh.link import BROKEN
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 
 
 class Keyring:
@@ -128,7 +128,7 @@ class Keyring:
         for number in range(tries):
             again = "That did not open it; this is the last try.\n" if number else ""
             try:
-                word = self._dialog.put(Question(again + text, secret=True, kind="passphrase"))
+                word = self._dialog.put(LoginQuestion(again + text, secret=True, kind="passphrase"))
             except Unanswered:
                 self._kept.needs = "passphrase"
                 raise

@@ -10,7 +10,7 @@ from lumitui.remote.site.errors import AnswerNeeded
 
 
 @dataclass(frozen=True)
-class Question:
+class LoginQuestion:
     """Something only the person can answer while a connection is made."""
 
     text: str
@@ -20,7 +20,7 @@ class Question:
     """`host-key` is accepted with `yes`; any other answer declines."""
 
 
-Ask = Callable[[Question], str | None]
+Ask = Callable[[LoginQuestion], str | None]
 """Puts a question to the person; None: they declined. Called from any thread."""
 
 _attended: ContextVar[bool] = ContextVar("attended", default=True)

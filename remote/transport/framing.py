@@ -79,12 +79,12 @@ class Framing:
                 "Check the names and settings that you typed.",
             ) from error
 
-    def reader(self) -> "Reader":
+    def reader(self) -> "FrameReader":
         """Return a reader for one of the two outputs."""
-        return Reader(self.mark.encode())
+        return FrameReader(self.mark.encode())
 
 
-class Reader:
+class FrameReader:
     """Takes one output as it comes and returns the bytes between the marks."""
 
     def __init__(self, mark: bytes) -> None:

@@ -62,7 +62,7 @@ class Question(Generic[T_co]):
 
 
 @dataclass(frozen=True)
-class Said:
+class SiteAnswers:
     """What a site answered, by the names of the questions."""
 
     texts: Mapping[str, str]
@@ -83,7 +83,7 @@ def ask(
     *,
     timeout: float,
     each: int = PART_SECONDS,
-) -> Said:
+) -> SiteAnswers:
     """Ask all questions in one request of at most `timeout` seconds, and `each` for a command.
 
     `head` is sh that comes first, like what unsets variables that would change the answers.
@@ -95,7 +95,7 @@ def ask(
     result = transport.run(request(marker, head, questions, each), timeout=timeout)
     found = read_answers(result.out, marker, questions)
     words = last_words(result.err, result.out, default=f"exit status {result.code}")
-    return Said(found.texts, found.faults, words)
+    return SiteAnswers(found.texts, found.faults, words)
 
 
 def request(
@@ -112,7 +112,7 @@ def request(
     return "\n".join([head, functions, *(one.framed for one in questions), "exit 0"])
 
 
-def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> Said:
+def read_answers(output: bytes, marker: str, questions: Sequence[Question[object]]) -> SiteAnswers:
     """Return what each question was answered, and why not; no bytes make it raise.
 
     Raises:
@@ -137,7 +137,7 @@ def read_answers(output: bytes, marker: str, questions: Sequence[Question[object
     for name in known:
         if name not in texts:
             faults.setdefault(name, "The site's answer ends before it.")
-    return Said(texts, faults)
+    return SiteAnswers(texts, faults)
 
 
 def _fault(asked: Question[object], status: str, said: str) -> str:

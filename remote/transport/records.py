@@ -21,7 +21,7 @@ MOST_OPENING = 1_000
 """Most bytes of a record's opening line; the words that scripts write there have some 40."""
 
 
-class Record(NamedTuple):
+class AnswerRecord(NamedTuple):
     """One record of an answer."""
 
     words: list[str]
@@ -43,13 +43,13 @@ def record_functions(marker: str) -> str:
     return f'begin() {{ echo {marker} "$@"; }}\nfinish() {{ echo {marker} end; }}'
 
 
-def parse_records(output: bytes, marker: str) -> list[Record]:
+def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
     """Return the records of `output`; what stands between them is left out.
 
     Raises:
         AnswerUnusable: there are more than MOST_RECORDS.
     """
-    found: list[Record] = []
+    found: list[AnswerRecord] = []
     begin = f"{marker} ".encode()
     position = 0
     while (start := output.find(begin, position)) >= 0:
@@ -61,7 +61,7 @@ def parse_records(output: bytes, marker: str) -> list[Record]:
         if line_end - start > MOST_OPENING:
             continue
         words = output[start + len(begin) : line_end].decode("utf-8", "replace").split()
-        found.append(Record(words, output[line_end + 1 : close]))
+        found.append(AnswerRecord(words, output[line_end + 1 : close]))
         if len(found) > MOST_RECORDS:
             raise AnswerUnusable(
                 f"The site's answer has more than {MOST_RECORDS} records.",

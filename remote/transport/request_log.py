@@ -33,7 +33,7 @@ def purpose(kind: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Request:
+class SiteRequest:
     """One request to a site."""
 
     began: float
@@ -54,11 +54,11 @@ class RequestLog:
 
     def __init__(self) -> None:
         """Nothing was asked yet."""
-        self._requests: OrderedDict[int, Request] = OrderedDict()
+        self._requests: OrderedDict[int, SiteRequest] = OrderedDict()
         self._lock = threading.Lock()
         self._number = 0
 
-    def latest(self) -> list[Request]:
+    def latest(self) -> list[SiteRequest]:
         """Return the requests that are remembered, the newest first."""
         with self._lock:
             return list(reversed(self._requests.values()))
@@ -67,7 +67,7 @@ class RequestLog:
         """Note that a request begins; return its number."""
         with self._lock:
             self._number += 1
-            self._requests[self._number] = Request(time.time(), kind)
+            self._requests[self._number] = SiteRequest(time.time(), kind)
             while len(self._requests) > MOST_REQUESTS:
                 self._requests.popitem(last=False)
             return self._number

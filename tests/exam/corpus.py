@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, field_validator
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.remote.site.states import State
 
 _HERE = Path(__file__).parent
@@ -43,7 +43,7 @@ class Excerpt(BaseModel, frozen=True):
         state = State(self.state.replace("-", " ")) if slurm else State.FAILED
         rc = self.exit_code if slurm and self.exit_code else None
         log = before + "\n".join(self.lines) + "\n"
-        return diagnose(Ending(state, state.name if slurm else "", "", rc, None, log))[0]
+        return diagnose(RunEnd(state, state.name if slurm else "", "", rc, None, log))[0]
 
 
 @cache

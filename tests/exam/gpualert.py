@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.remote.site.states import State
 
 _CLASSES = {
@@ -66,7 +66,7 @@ def answer(row: Row, folder: Path, *, with_code: bool) -> str:
     log = (folder / row.log_path).read_text(encoding="utf-8", errors="replace")
     code = row.true_exit_code
     rc = (128 - code if code < 0 else code) if with_code else None
-    return class_of(diagnose(Ending(State.FAILED, rc=rc or None, log=log))[0])
+    return class_of(diagnose(RunEnd(State.FAILED, rc=rc or None, log=log))[0])
 
 
 def macro_f1(pairs: Sequence[tuple[str, str]]) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.causes.meanings import EXIT_CODES
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.site.states import State
 from tests.exam.corpus import Excerpt, asked_once, benign, benign_logs, excerpts, got_over
 
@@ -49,7 +49,7 @@ def score(items: Sequence[Excerpt], *, slurm: bool) -> Score:
 def invented() -> tuple[tuple[str, str], ...]:
     """Return the benign lines, and whole logs, of which a failed job gets a cause."""
     texts = (*(f"{line}\n" for line in benign()), *benign_logs(), *got_over())
-    answers = ((text, diagnose(Ending(State.FAILED, log=text))[0].id) for text in texts)
+    answers = ((text, diagnose(RunEnd(State.FAILED, log=text))[0].id) for text in texts)
     return tuple((text[:80], answer) for text, answer in answers if answer not in UNNAMED)
 
 

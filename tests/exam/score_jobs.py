@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash.script_reader import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.launch.adviser import adviser
 from lumitui.app.launch.compose import compose
@@ -100,7 +100,7 @@ def false_alarms(cases: Sequence[Case]) -> tuple[tuple[Case, Said], ...]:
     return tuple((case, item) for case in cases for item in said_of(case))
 
 
-_READ: dict[str, Callable[[Job], object]] = {
+_READ: dict[str, Callable[[ScriptJob], object]] = {
     "nodes": lambda job: job.resources.nodes or 1,
     "tasks": lambda job: job.resources.tasks,
     "per_node": lambda job: job.resources.tasks_per_node,
@@ -113,17 +113,17 @@ _READ: dict[str, Callable[[Job], object]] = {
 }
 
 
-def _launcher(job: Job) -> str:
+def _launcher(job: ScriptJob) -> str:
     step = job.training[0]
     return "srun" if step.launcher == "plain" and step.srun is not None else step.launcher
 
 
-def _container(job: Job) -> str:
+def _container(job: ScriptJob) -> str:
     call = job.training[0].container
     return f"{call.program} {call.verb}".strip() if call else ""
 
 
-def _program(job: Job) -> str:
+def _program(job: ScriptJob) -> str:
     program = job.training[0].program
     return program.known if program else ""
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.site.states import State
 from tests.exam.corpus import asked_once, benign, excerpts, got_over, rewritten
 from tests.exam.score import changed, invented, score
@@ -37,7 +37,7 @@ def test_no_cause_is_invented_for_lines_that_ended_nothing() -> None:
 
 
 def test_what_was_got_over_is_said_as_possible_and_after_that_nothing_is_known() -> None:
-    told = [diagnose(Ending(State.FAILED, rc=1, log=log)) for log in got_over()]
+    told = [diagnose(RunEnd(State.FAILED, rc=1, log=log)) for log in got_over()]
     assert len(told) >= 25
     for first, *perhaps in told:
         assert first.id == "unknown", first.line
@@ -66,7 +66,7 @@ RAISED = f"""\
     ],
 )
 def test_what_other_ranks_print_after_a_fault_does_not_hide_it(log: str) -> None:
-    assert diagnose(Ending(State.FAILED, rc=1, log=log))[0].id == "gpu-memory"
+    assert diagnose(RunEnd(State.FAILED, rc=1, log=log))[0].id == "gpu-memory"
 
 
 def test_benign_lines_before_a_failure_change_no_answer() -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filter_syntax import parse
-from lumitui.app.history.listing.find_runs import Filter, Listing
+from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.app.history.listing.order import By, Order
 from lumitui.app.history.run import Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -140,9 +140,9 @@ def milliseconds(action: Callable[[], object]) -> float:
     return min(rounds)
 
 
-def listing(text: str) -> Listing:
+def listing(text: str) -> RunListing:
     """Return the list that a filter makes."""
-    return Listing(Filter(terms=parse(text)), now=time.time())
+    return RunListing(Filter(terms=parse(text)), now=time.time())
 
 
 def inside(path: Path, count: int) -> dict[str, float]:
@@ -162,11 +162,11 @@ def inside(path: Path, count: int) -> dict[str, float]:
         "a filter by state": lambda: history.finder.entries(listing("failed"), 200, None),
         "a filter by size": lambda: history.finder.entries(listing("nodes:>=999"), 200, None),
         "a filter by tag": lambda: history.finder.entries(listing("#none"), 200, None),
-        "a page of ids": lambda: history.finder.entries(Listing(), 200, None),
+        "a page of ids": lambda: history.finder.entries(RunListing(), 200, None),
         "the count": history.count,
         "the unfinished": history.count_unfinished,
     }
-    orders = {f"sorted by {by}": Listing(order=Order(by), now=time.time()) for by in By}
+    orders = {f"sorted by {by}": RunListing(order=Order(by), now=time.time()) for by in By}
     for name, each in orders.items():
         asked[name] = partial(history.finder.entries, each, 200, None)
     found = {name: milliseconds(action) for name, action in asked.items()}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lumitui.app.knowledge.rule_catalogue import Topic
-from lumitui.app.runs.rulebook import EXAMPLES, Example, topics
+from lumitui.app.runs.rulebook import EXAMPLES, RuleExample, topics
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.rules.rule_cases import Case, read_cases
 
@@ -35,7 +35,7 @@ _PARTS = {
 }
 
 
-def example_of(case: Case) -> Example:
+def example_of(case: Case) -> RuleExample:
     """Return the lines in which the two scripts of a case differ, or its files if they do."""
     bad, good = case.bad, case.good
     if bad == good:
@@ -49,12 +49,12 @@ def example_of(case: Case) -> Example:
         if kind != "equal":
             wrong += left[start:end]
             cured += right[other_start:other_end]
-    return Example(case.site, tuple(wrong[:_MOST]), tuple(cured[:_MOST]))
+    return RuleExample(case.site, tuple(wrong[:_MOST]), tuple(cured[:_MOST]))
 
 
 def examples_text() -> str:
     """Return the file of the examples: the first case of each rule, one a line."""
-    found: dict[str, Example] = {}
+    found: dict[str, RuleExample] = {}
     for case in read_cases():
         example = example_of(case)
         if example.bad or example.good:  # a rule about the site itself has two sites, one script

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.job import examples
-from lumitui.app.job.examples import Example
+from lumitui.app.job.examples import JobExample
 from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
@@ -52,7 +52,7 @@ def shortened(spec: JobSpec) -> list[str]:
     return [*words, *batch, "--workers", "1", "--steps", "3", "--limit", "128", "--eval", "never"]
 
 
-def config_of(example: Example, folder: Path) -> list[str]:
+def config_of(example: JobExample, folder: Path) -> list[str]:
     """The arguments for the DeepSpeed configuration that would be sent, for one rank."""
     spec = example.spec
     if not STRATEGIES[spec.strategy].zero_stage:

@@ -11,7 +11,7 @@ from lumitui.app.runs import spell_out
 from lumitui.app.runs.image_types import reaches_index, unknown_because, version_of
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Image, Removed, Site, Venv
+    from lumitui.app.runs.types import Image, RemovedVenvs, Site, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
 clock = words.clock
@@ -102,7 +102,7 @@ def venv_table(found: Mapping[str, Sequence[Venv]], columns: int) -> str:
     return "\n\n".join(parts)
 
 
-def removed_text(gone: Mapping[str, Removed]) -> str:
+def removed_text(gone: Mapping[str, RemovedVenvs]) -> str:
     """Return what was removed in each folder, one a line."""
     return "\n".join(
         f"{spell_out(folder)}: {words.count(len(item.names), 'environment')}, "

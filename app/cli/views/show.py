@@ -24,7 +24,7 @@ _SHRINKING = ("GPUs", "found", "planned", "host")
 
 
 @dataclass(frozen=True)
-class RunPage:
+class ShownRun:
     """All that is known of a run."""
 
     run: Run
@@ -43,7 +43,7 @@ class RunPage:
     """What its grid says."""
 
 
-def gather(runs: Runs, run_id: str) -> RunPage:
+def gather(runs: Runs, run_id: str) -> ShownRun:
     """Return what is known of a run; a site that cannot be reached is a warning.
 
     Raises:
@@ -63,7 +63,7 @@ def gather(runs: Runs, run_id: str) -> RunPage:
     found, log = runs.overviews.of(run.id), runs.log_figures(run.id)
     if log.warning:
         warnings.append(log.warning)
-    return RunPage(
+    return ShownRun(
         found.run,
         tuple(item.run for item in found.relatives),
         found.proof,
@@ -78,7 +78,7 @@ def gather(runs: Runs, run_id: str) -> RunPage:
     )
 
 
-def page_data(page: RunPage) -> dict[str, object]:
+def page_data(page: ShownRun) -> dict[str, object]:
     """Return what `show --json` says."""
     return {
         "run": run_data(page.run),
@@ -97,7 +97,7 @@ def page_data(page: RunPage) -> dict[str, object]:
     }
 
 
-def page_text(page: RunPage, now: float, columns: int) -> str:
+def page_text(page: ShownRun, now: float, columns: int) -> str:
     """Return the page that a person reads."""
     run, proof = page.run, page.proof
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
@@ -121,7 +121,7 @@ def _cause(found: Diagnosis) -> str:
     return _lines([f"{found.cause} {found.do}", *evidence])
 
 
-def _timeline(page: RunPage, now: float) -> str:
+def _timeline(page: ShownRun, now: float) -> str:
     told = timeline.rows(timeline.happenings(page.run, page.attempts, page.proof), now)
     return _lines([f"{moment:19}  {since:<14}  {what}" for moment, since, what in told])
 

@@ -11,19 +11,19 @@ from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs.types import (
-        Change,
         Check,
+        ClusterOverview,
         Fetched,
         FileFacts,
         Loose,
-        Overview,
+        PlanChange,
         Pruned,
         Remark,
+        RemovedItems,
         Run,
         Site,
         Stock,
     )
-    from lumitui.app.runs.types import Unstaged as Removed
 
 NARROWEST = 8
 """Columns below which no column shrinks."""
@@ -176,7 +176,7 @@ def file_words(facts: "FileFacts", runs: int) -> str:
     return f"{facts.path}: {', '.join(said)}"
 
 
-def change_table(changes: Sequence["Change"], columns: int) -> str:
+def change_table(changes: Sequence["PlanChange"], columns: int) -> str:
     """Return the before/after table of a resubmission; `=` where nothing changes."""
     rows = [(item.what, item.before, item.after if item.differs else "=") for item in changes]
     return table(("", "BEFORE", "AFTER"), rows, columns, shrink=(1, 2))
@@ -223,7 +223,7 @@ def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
     )
 
 
-def overview_text(overview: "Overview", now: float, columns: int) -> str:
+def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
     from lumitui.app.runs.image_types import parts_of
 
@@ -283,7 +283,7 @@ def _loose_words(loose: "Loose") -> str:
     return f"{words.count(loose.files, 'file')}, {words.size(loose.bytes)}"
 
 
-def removed_text(freed: "Sequence[Removed]", *, dry: bool) -> str:
+def removed_text(freed: "Sequence[RemovedItems]", *, dry: bool) -> str:
     """Return what was removed of each store, or would be."""
     verb, gone = ("would free", "would remove") if dry else ("freed", "removed")
     said = []

@@ -23,7 +23,7 @@ _ENDS = {
 """Short: at 80 columns there is room for 50 characters."""
 
 
-class Limits(Protocol):
+class ChainLimits(Protocol):
     """The part of a job file that says how long it may take."""
 
     @property
@@ -37,7 +37,7 @@ class Limits(Protocol):
         ...
 
 
-def time_limit(limits: Limits) -> str:
+def time_limit(limits: ChainLimits) -> str:
     """Return `01:00:00`, or `4 x 01:00:00`."""
     return f"{limits.chain} x {limits.time}" if limits.chain > 1 else limits.time
 

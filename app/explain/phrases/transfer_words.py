@@ -1,12 +1,12 @@
 """How far a transfer is, in one line: a bar, bytes, rate, time left. Pure."""
 
 from lumitui.app.explain.words import short_length, size
-from lumitui.remote.transfer.contents.shipment_progress import Progress
+from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
 _CELLS = 8
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: ShipmentProgress) -> str:
     """Return one line about a shipment under way, of 60 characters where its name is short."""
     if progress.phase == "asking":
         return f"staging {progress.name}: asking what the site has"

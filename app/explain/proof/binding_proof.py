@@ -11,7 +11,7 @@ from lumitui.app.explain.proof.probe_report import ProbeReport, read
 from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
 from lumitui.app.explain.words import count, ranks_named
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import ALL_NODES, Layout, measured_nodes
+from lumitui.app.job.launch import ALL_NODES, RankLayout, measured_nodes
 
 _STOPPED = 124  # timeout(1): the time was over
 
@@ -37,7 +37,7 @@ class Verdict:
 @lru_cache(maxsize=4)  # a screen asks for the same run's each second; 8,192 ranks take 0.2 s
 def verdict(
     binding: str | None,
-    layout: Layout,
+    layout: RankLayout,
     *,
     ended: bool = False,
     proof: str = "on",
@@ -87,7 +87,7 @@ def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:
 
 
 def _conclude(
-    rows: list[RankProof], layout: Layout, found: ProbeReport, expected: int
+    rows: list[RankProof], layout: RankLayout, found: ProbeReport, expected: int
 ) -> tuple[Kind, str]:
     missing = _missing(rows, layout)
     wrong = [row for row in rows if not row.ok]
@@ -115,7 +115,7 @@ def _conclude(
     return _all_measured(rows, layout)
 
 
-def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
+def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]:
     """Return the verdict on ranks that all reported and are all right."""
     measured = [row for row in rows if row.found]
     hosts = len({row.host for row in measured})
@@ -136,13 +136,13 @@ def _all_measured(rows: list[RankProof], layout: Layout) -> tuple[Kind, str]:
     return kind, f"All {len(measured):,} ranks measured on {where} have {what}.{gpus}"
 
 
-def _silent(rows: list[RankProof], layout: Layout) -> str:
+def _silent(rows: list[RankProof], layout: RankLayout) -> str:
     """Return whose devices were not measured, after the rest of the sentence."""
     words = unmeasured(rows, layout)
     return f" {words}" if words else ""
 
 
-def _sampled(rows: list[RankProof], layout: Layout) -> str:
+def _sampled(rows: list[RankProof], layout: RankLayout) -> str:
     """Return which nodes of a large run were looked at, since the others were not."""
     hosts = len({row.host for row in rows if row.found})
     others = layout.nodes - hosts
@@ -164,7 +164,7 @@ def _differing(wrong: list[RankProof]) -> str:
     return f"{ranks_named([row.rank for row in wrong])} differ. {' '.join(first)}"
 
 
-def _missing(rows: list[RankProof], layout: Layout) -> list[int]:
+def _missing(rows: list[RankProof], layout: RankLayout) -> list[int]:
     """Return the ranks that should have reported and did not."""
     each = layout.ranks_per_node
     wanted: Sequence[int] = range(layout.nodes)

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.explain.words import ranks_named
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 
 NONE = "none"
 """What the probe says where the driver is there and a rank may open none of its GPUs."""
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:([0-9a-f]{2}):[0-9a-f]{2}\.[0-7]")
 
 
-def compare_devices(rows: Sequence[RankProof], layout: Layout) -> list[RankProof]:
+def compare_devices(rows: Sequence[RankProof], layout: RankLayout) -> list[RankProof]:
     """Return `rows` with what is wrong with the GPUs that the driver shows each rank.
 
     A rank of an older probe, or one without a driver, is as it was: `unmeasured` tells of those.
@@ -31,7 +31,7 @@ def compare_devices(rows: Sequence[RankProof], layout: Layout) -> list[RankProof
     return checked
 
 
-def unmeasured(rows: Sequence[RankProof], layout: Layout) -> str:
+def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
     """Return which ranks' devices nobody knows though GPUs were asked for; "" where none.
 
     Reports of an older probe, which looked for none, are not judged by this.
@@ -44,7 +44,7 @@ def unmeasured(rows: Sequence[RankProof], layout: Layout) -> str:
     return f"Devices not measured: the driver said nothing of the GPUs{who}."
 
 
-def _wrong(row: RankProof, layout: Layout) -> str:
+def _wrong(row: RankProof, layout: RankLayout) -> str:
     """Return what is wrong with the GPUs that the driver shows a rank."""
     if row.devices == NONE:
         return "it asked for a GPU and sees none"

@@ -9,7 +9,7 @@ from lumitui.remote.site.safe_text import plain
 
 
 @dataclass(frozen=True)
-class Report:
+class RankReport:
     """What one rank found (templates/job/probe.sh writes it)."""
 
     rank: int
@@ -30,7 +30,7 @@ class Report:
 class ProbeReport:
     """The whole file."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[RankReport, ...]
     """Sorted by rank."""
     broken: int
     """Lines that are no report."""
@@ -56,7 +56,7 @@ def read(text: str) -> ProbeReport | None:
         broken = len(parsed) - len(records)
         if not records:
             return None
-    reports: list[Report] = []
+    reports: list[RankReport] = []
     probe: int | None = None
     said = ""
     preflight: Preflight | None = None
@@ -87,13 +87,13 @@ def _records(text: str) -> list[dict[str, object]] | None:
     return data
 
 
-def _report(record: dict[str, object]) -> Report | None:
+def _report(record: dict[str, object]) -> RankReport | None:
     rank, local_rank = record.get("rank"), record.get("local_rank")
     if type(rank) is not int or type(local_rank) is not int:
         return None
     host, cores, gpus = (_text(record.get(name)) for name in ("host", "cores", "gpus"))
     devices = _text(record["devices"]) if "devices" in record else None
-    return Report(rank, local_rank, host, cores, gpus, devices, _text(record.get("device")))
+    return RankReport(rank, local_rank, host, cores, gpus, devices, _text(record.get("device")))
 
 
 def _text(value: object) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from lumitui.app.explain.proof.probe_report import Report
-from lumitui.app.job.launch import Layout
+from lumitui.app.explain.proof.probe_report import RankReport
+from lumitui.app.job.launch import RankLayout
 from lumitui.remote.site.core_sets import parse_cores
 
 _CORES = re.compile(r"\d{1,4}(?:[,-]\d{1,4})*")
@@ -36,7 +36,7 @@ class RankProof:
     """The one that it takes."""
 
 
-def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
+def compare_ranks(reports: Sequence[RankReport], layout: RankLayout) -> list[RankProof]:
     """Return one row for each rank that reported, by rank, with what is wrong with it."""
     rows = [_place(row, layout) for row in _unique(reports, layout.planned_cores)]
     if layout.planned_cores:
@@ -48,7 +48,7 @@ def compare_ranks(reports: Sequence[Report], layout: Layout) -> list[RankProof]:
     return _gpus(rows, layout)
 
 
-def _unique(reports: Sequence[Report], planned: Sequence[str]) -> list[RankProof]:
+def _unique(reports: Sequence[RankReport], planned: Sequence[str]) -> list[RankProof]:
     """Return one row per rank, by rank; a rank with two different reports is wrong."""
     rows: dict[int, RankProof] = {}
     for item in reports:
@@ -70,7 +70,7 @@ def _wrong(row: RankProof, why: str) -> RankProof:
     return row if not row.ok else replace(row, ok=False, why=why)
 
 
-def _place(row: RankProof, layout: Layout) -> RankProof:
+def _place(row: RankProof, layout: RankLayout) -> RankProof:
     """Ranks fill one node after the other: rank r is local rank r mod ranks per node."""
     if not 0 <= row.rank < layout.world_size:
         return _wrong(row, f"there are only {layout.world_size} ranks")
@@ -79,7 +79,7 @@ def _place(row: RankProof, layout: Layout) -> RankProof:
     return row
 
 
-def _hosts(rows: list[RankProof], layout: Layout) -> list[RankProof]:
+def _hosts(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
     """Each node's ranks are on one host, and no host has two nodes' ranks."""
     host_of: dict[int, str] = {}
     node_of: dict[str, int] = {}
@@ -94,7 +94,7 @@ def _hosts(rows: list[RankProof], layout: Layout) -> list[RankProof]:
     return checked
 
 
-def _cores(row: RankProof, layout: Layout) -> RankProof:
+def _cores(row: RankProof, layout: RankLayout) -> RankProof:
     if not row.found:
         return row
     found, planned = _set(row.found), _set(row.planned)
@@ -108,7 +108,7 @@ def _cores(row: RankProof, layout: Layout) -> RankProof:
     return row
 
 
-def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: Layout) -> str:
+def _kind_of_wrong(found: frozenset[int], planned: frozenset[int], layout: RankLayout) -> str:
     """Return how the cores differ from exact ones, where it has a name."""
     if not layout.exact:
         return ""
@@ -156,7 +156,7 @@ def _disjoint(rows: list[RankProof]) -> list[RankProof]:
     return checked
 
 
-def _gpus(rows: list[RankProof], layout: Layout) -> list[RankProof]:
+def _gpus(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
     """A rank finds its GPU by its local rank: all of a host see the same, or each its own."""
     lists: dict[str, list[tuple[str, ...]]] = {}
     for row in rows:
@@ -182,7 +182,7 @@ class _Beside:
     """Where each rank has a GPU of its own: all of these, in their order."""
 
 
-def _beside(lists: list[tuple[str, ...]], layout: Layout) -> _Beside:
+def _beside(lists: list[tuple[str, ...]], layout: RankLayout) -> _Beside:
     alone = sum(1 for seen in lists if len(seen) == 1)
     own = layout.ranks_per_node > 1 and 2 * alone > len(lists) > 1
     counts = Counter(lists)
@@ -197,7 +197,7 @@ def _visible(gpus: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in gpus.split(",") if part))
 
 
-def _wrong_gpus(row: RankProof, beside: _Beside, layout: Layout) -> str:
+def _wrong_gpus(row: RankProof, beside: _Beside, layout: RankLayout) -> str:
     """Return what is wrong with the GPUs the row sees, beside those of its host."""
     mine, local = _visible(row.gpus), row.local_rank
     if mine == ("none",):

@@ -82,7 +82,7 @@ LogEvent = LogBegan | LogGrew | LogHeard | LogLost | LogWaits | LogEnded
 
 
 @dataclass(frozen=True)
-class Reader:
+class LogReader:
     """Who follows a run's log: what they have of it, and how they learn of the run's end."""
 
     run: Callable[[], Run]
@@ -137,7 +137,7 @@ def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[Log
     """
     if ended := _never_logged(run):
         return iter((ended,))
-    reader = Reader(
+    reader = LogReader(
         run=lambda: watcher.history.get(run.id),
         last=last,
         last_of_next=None,
@@ -158,7 +158,7 @@ def show(
     """
     if ended := _never_logged(run):
         return iter((ended,))
-    reader = Reader(
+    reader = LogReader(
         run=lambda: watcher.history.get(run.id),
         last=FIRST_BYTES,
         last_of_next=FIRST_BYTES,
@@ -170,7 +170,7 @@ def show(
     return events(watcher.connection(run.site).transport, reader, stop)
 
 
-def events(transport: Transport, reader: Reader, stop: Stop) -> Iterator[LogEvent]:
+def events(transport: Transport, reader: LogReader, stop: Stop) -> Iterator[LogEvent]:
     """Yield what happens to a run's log until the run has ended, or until `stop()`.
 
     A cut link is resumed at its byte, with back-off. A requeued run goes on with the log of its
@@ -194,7 +194,7 @@ def _never_logged(run: Run) -> LogEnded | None:
 class _Follower:
     """One reader's place in a log."""
 
-    def __init__(self, transport: Transport, reader: Reader, stop: Stop) -> None:
+    def __init__(self, transport: Transport, reader: LogReader, stop: Stop) -> None:
         self._transport, self._reader, self._stop = transport, reader, stop
         self._attempt, self._offset = reader.attempt, reader.offset
         self._attended = True  # a person opened the log; what comes later is the clock's

@@ -20,7 +20,7 @@ LAST_BYTES = 4 * BLOCK
 
 
 @dataclass(frozen=True)
-class Found:
+class LogMatches:
     """What a search found, and the part of the log in which there is nothing else."""
 
     matches: Sequence[Match]
@@ -145,7 +145,7 @@ class LogPages:
 
     def find(
         self, run_id: str, attempt: int | None, sought: Sought, at: int, *, forward: bool
-    ) -> Found:
+    ) -> LogMatches:
         """Return where `sought` is in an attempt's log: the nearest places behind or before `at`.
 
         Raises:
@@ -184,9 +184,9 @@ def _find_kept(page: Page, sought: Sought, at: int, *, forward: bool) -> list[Ma
     return matches[: log_search.MOST] if forward else matches[-log_search.MOST :]
 
 
-def found_of(matches: list[Match], at: int, *, forward: bool) -> Found:
+def found_of(matches: list[Match], at: int, *, forward: bool) -> LogMatches:
     """Return what is known after a search: more matches than MOST are cut off."""
     whole = len(matches) < log_search.MOST
     if forward:
-        return Found(matches, at, None if whole else matches[-1].offset + 1)
-    return Found(matches, 0 if whole else matches[0].offset, at)
+        return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
+    return LogMatches(matches, 0 if whole else matches[0].offset, at)

@@ -24,7 +24,7 @@ _RUN = re.compile(r"[A-Za-z0-9][\w.-]{0,200}")
 _NAME = re.compile(r"(\d{1,6})-(\d{1,18})\.part")
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """A file with a part of a log."""
 
     attempt: int
@@ -89,7 +89,7 @@ class KeptLogs:
                         found += file.read(length - len(found))
         return found
 
-    def parts(self, run_id: str, attempt: int | None = None) -> list[Part]:
+    def parts(self, run_id: str, attempt: int | None = None) -> list[LogPart]:
         """Return the parts that are kept of a run's logs; None: of all attempts."""
         if not _RUN.fullmatch(run_id):
             return []
@@ -110,18 +110,18 @@ class KeptLogs:
         return start, self.read(run_id, attempt, start, length), max(p.written for p in parts)
 
     @staticmethod
-    def _parts(folder: Path) -> Iterator[Part]:
+    def _parts(folder: Path) -> Iterator[LogPart]:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if match := _NAME.fullmatch(entry.name):
                     stat = entry.stat(follow_symlinks=False)
-                    yield Part(
+                    yield LogPart(
                         int(match[1]), int(match[2]), stat.st_size, stat.st_mtime, Path(entry.path)
                     )
 
     def _sweep(self) -> None:
         """Remove the oldest parts beyond the limits."""
-        left: list[Part] = []
+        left: list[LogPart] = []
         for folder in self._folder.iterdir():
             left += _within(list(self._parts(folder)), self._run_bytes)
         _within(left, self._all_bytes)
@@ -130,7 +130,7 @@ class KeptLogs:
                 folder.rmdir()
 
 
-def _within(parts: list[Part], most: int) -> list[Part]:
+def _within(parts: list[LogPart], most: int) -> list[LogPart]:
     """Return the newest of `parts` that have at most `most` bytes; remove the others."""
     kept, size = [], 0
     for part in sorted(parts, key=lambda part: -part.written):

@@ -29,7 +29,7 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """What differs between runs, as history has them."""
 
     runs: tuple[Run, ...]
@@ -72,7 +72,7 @@ class Comparisons:
         self._history = history
         self._transport = transport
 
-    def of(self, run_ids: Sequence[str]) -> Comparison:
+    def of(self, run_ids: Sequence[str]) -> RunComparison:
         """Return what differs between the runs; no site is asked.
 
         Raises:
@@ -84,7 +84,7 @@ class Comparisons:
             )
         runs = tuple(self._history.get(run_id) for run_id in run_ids)
         points = [self._history.metrics.of(run.id) for run in runs]
-        return Comparison(
+        return RunComparison(
             runs,
             contrasted_fields(runs),
             _code(runs),

@@ -35,7 +35,7 @@ class FileList:
 
 
 @dataclass(frozen=True)
-class Preview:
+class FilePreview:
     """The beginning of one file."""
 
     name: str
@@ -46,7 +46,7 @@ class Preview:
     binary: bool
 
 
-class RunFiles:
+class RunFileLists:
     """Lists and previews the files of runs; each call is one request to the run's site."""
 
     def __init__(self, history: History, transport: Callable[[Run], Transport]) -> None:
@@ -68,7 +68,7 @@ class RunFiles:
         left = [f"{item.name}: {item.why}" for item in found.left.values()]
         return FileList(files, (*left, *found.troubles))
 
-    def preview(self, run_id: str, name: str) -> Preview:
+    def preview(self, run_id: str, name: str) -> FilePreview:
         """Return the beginning of the file `name`, which `list` gave.
 
         Raises:
@@ -86,7 +86,7 @@ class RunFiles:
         data = result.out[:PREVIEW_BYTES]
         binary = b"\0" in data
         text = "" if binary else data.decode("utf-8", "replace")
-        return Preview(name, text, len(result.out) > PREVIEW_BYTES, binary)
+        return FilePreview(name, text, len(result.out) > PREVIEW_BYTES, binary)
 
 
 def pattern_of(name: str) -> str:

@@ -12,7 +12,7 @@ from statistics import median
 
 from lumitui.app.follow.results.summary import summarize
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.series_runs import Series
+from lumitui.app.history.listing.series_runs import RunSeries
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
@@ -28,7 +28,7 @@ _WORKERS = re.compile(r"^-{1,2}(?:num[-_])?workers=(\d+)$|^-j=(\d+)$")
 
 
 @dataclass(frozen=True)
-class Pace:
+class StepPace:
     """What the steps of a training say; None where they don't."""
 
     epoch_s: float | None = None
@@ -50,7 +50,7 @@ class SweepRow:
     """What it has of its own: `--workers=4`."""
     run: str | None = None
     state: str = "not sent"
-    pace: Pace = Pace()
+    pace: StepPace = StepPace()
     others: tuple[float | None, ...] = ()
     """The last values of the grid's own metrics, in its order."""
 
@@ -122,9 +122,9 @@ def workers_in(setting: str) -> int | None:
 
 
 def sweep(
-    series: Series,
+    series: RunSeries,
     states: Mapping[str, str],
-    pace: Callable[[str], Pace],
+    pace: Callable[[str], StepPace],
     metrics: Sequence[str] = (),
 ) -> Sweep:
     """Return the rows of a grid and what follows from them.
@@ -152,7 +152,7 @@ def sweep(
     return Sweep(series.id, rows, tuple(_advice(rows)), own)
 
 
-def pace_of(points: Sequence[MetricPoint]) -> Pace:
+def pace_of(points: Sequence[MetricPoint]) -> StepPace:
     """Return what the steps of a training's last attempt say."""
     starts = [at for at, point in enumerate(points) if point.event == "start"]
     mine = points[starts[-1] if starts else 0 :]
@@ -169,10 +169,10 @@ def pace_of(points: Sequence[MetricPoint]) -> Pace:
         if isinstance(value, float)
     }
     if not counted:
-        return Pace(loss=loss, others=others)
+        return StepPace(loss=loss, others=others)
     if not batch:  # another program than a bundled trainer
         speed = median(point.samples_per_s or 0.0 for point in counted)
-        return Pace(samples_per_s=speed, loss=loss, others=others)
+        return StepPace(samples_per_s=speed, loss=loss, others=others)
     seconds = [batch / (point.samples_per_s or math.inf) for point in counted]
     mean = math.fsum(seconds) / len(seconds)
     samples = start.extra.get("train_samples")
@@ -181,14 +181,14 @@ def pace_of(points: Sequence[MetricPoint]) -> Pace:
     told = [pair for pair in zip(waits, seconds, strict=True) if isinstance(pair[0], float)]
     waited = math.fsum(wait for wait, _ in told if isinstance(wait, float))
     share = waited / math.fsum(spent for _, spent in told) if told else None
-    return Pace(whole * mean if whole else None, share, batch / mean, loss, others)
+    return StepPace(whole * mean if whole else None, share, batch / mean, loss, others)
 
 
 def _advice(rows: Sequence[SweepRow]) -> list[str]:
     """Return which number of workers to take, where the grid is about that."""
     known = [row for row in rows if row.pace.samples_per_s is not None]
     said = []
-    silent = [row for row in rows if row.pace == Pace()]
+    silent = [row for row in rows if row.pace == StepPace()]
     if ended := sum(row.run is not None and row.state in _OVER for row in silent):
         said.append(
             f"{ended} of {len(rows)} runs ended without figures. If the program prints them, "

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lumitui.app.history.history import History
 from lumitui.remote.connect import Connection
-from lumitui.remote.scheduler.cluster_overview import Overview
-from lumitui.remote.scheduler.step_gpus import Gpu
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview
+from lumitui.remote.scheduler.step_gpus import GpuReading
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.site.states import State
@@ -25,7 +25,7 @@ FRESH_SECONDS = 60.0
 class Answered:
     """An overview, and when the site gave it."""
 
-    overview: Overview
+    overview: ClusterOverview
     at: float
     """Epoch seconds."""
 
@@ -34,7 +34,7 @@ class Answered:
 class RunGpus:
     """The GPUs of a run's job at one moment."""
 
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuReading, ...]
     idle_watts: float
     """Below it a GPU is idle."""
     at: float

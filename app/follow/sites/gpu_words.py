@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from lumitui.app.explain.words import count, number, size
-from lumitui.remote.scheduler.step_gpus import Gpu
+from lumitui.remote.scheduler.step_gpus import GpuReading
 
 MOST_NAMED = 8
 """Idle GPUs that are named; of the rest their number is said."""
 TITLES = ("Node", "GPU", "Power", "Memory", "Use", "")
 
 
-def is_idle(gpu: Gpu, idle_watts: float) -> bool:
+def is_idle(gpu: GpuReading, idle_watts: float) -> bool:
     """Return whether a GPU does nothing: by its power, which shows work better than its use.
 
     The second die of a board has no figure of its own power, so that its use decides.
@@ -18,7 +18,7 @@ def is_idle(gpu: Gpu, idle_watts: float) -> bool:
     return gpu.use == 0 if gpu.watts is None else gpu.watts < idle_watts
 
 
-def summary(gpus: Sequence[Gpu], idle_watts: float) -> list[str]:
+def summary(gpus: Sequence[GpuReading], idle_watts: float) -> list[str]:
     """Return what a person should know first: the sum, and the idle GPUs by name."""
     idle = [gpu for gpu in gpus if is_idle(gpu, idle_watts)]
     nodes = len({gpu.node for gpu in gpus})
@@ -33,11 +33,11 @@ def summary(gpus: Sequence[Gpu], idle_watts: float) -> list[str]:
     return sentences
 
 
-def _does(gpu: Gpu) -> str:
+def _does(gpu: GpuReading) -> str:
     return "is not used" if gpu.watts is None else f"draws {number(gpu.watts, ' W')}"
 
 
-def rows(gpus: Sequence[Gpu], idle_watts: float) -> list[tuple[str, ...]]:
+def rows(gpus: Sequence[GpuReading], idle_watts: float) -> list[tuple[str, ...]]:
     """Return a row for each GPU below `TITLES`, the idle ones first."""
     ordered = sorted(gpus, key=lambda gpu: not is_idle(gpu, idle_watts))
     return [
@@ -54,7 +54,7 @@ def rows(gpus: Sequence[Gpu], idle_watts: float) -> list[tuple[str, ...]]:
     ]
 
 
-def _memory(gpu: Gpu) -> str:
+def _memory(gpu: GpuReading) -> str:
     if gpu.used is None:
         return "-"
     return size(round(gpu.used)) + (f" of {size(round(gpu.total))}" if gpu.total else "")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedItems:
     """What a removal took, or would take."""
 
     folder: str
@@ -63,7 +63,7 @@ class Stocks:
 
     def remove(
         self, site_name: str, wanted: Sequence[str] | None, account: str = "", *, dry: bool = False
-    ) -> tuple[Removed, ...]:
+    ) -> tuple[RemovedItems, ...]:
         """Remove items by name or id; None: all that no unfinished run needs. `dry` only counts.
 
         Raises:
@@ -97,7 +97,7 @@ class Stocks:
             ids, loose = remove(transport, each.folder, ids, sweep=wanted is None, dry=dry)
             gone = tuple(item for item in free if item.id in ids)
             total = sum(item.bytes for item in gone)
-            done.append(Removed(each.folder, ids, total, gone, tuple(used), loose))
+            done.append(RemovedItems(each.folder, ids, total, gone, tuple(used), loose))
         return tuple(done)
 
     def _folders(self, site_name: str, connection: "Connection", account: str) -> Iterator[str]:

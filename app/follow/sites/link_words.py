@@ -38,7 +38,7 @@ GLYPHS = {
 
 
 @dataclass(frozen=True)
-class Link:
+class SiteLink:
     """The way to one site as it is now."""
 
     site: str
@@ -53,13 +53,13 @@ class Link:
         return f"{self.state}{comma} {self.detail}".strip()
 
 
-def links(schedule: Schedule, sites: Iterable[str], now: float, clock: float) -> list[Link]:
+def links(schedule: Schedule, sites: Iterable[str], now: float, clock: float) -> list[SiteLink]:
     """Return the links to `sites`; `now` is the schedule's clock, `clock` in epoch seconds."""
     idle = schedule.is_idle(now)
     return [_link(name, schedule.site(name), (now, clock), idle=idle) for name in sorted(sites)]
 
 
-def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -> Link:
+def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -> SiteLink:
     now, clock = times
     seen = site.answered_at
     last = "never seen" if seen is None else f"last {_of_day(clock - (now - seen))}"
@@ -71,26 +71,26 @@ def _link(name: str, site: Watched, times: tuple[float, float], *, idle: bool) -
     if since is None and silent is not None and now - silent > SLOW_SECONDS:
         since = silent
     if site.needs_person:
-        return Link(name, LinkState.LOGIN, "press r")
+        return SiteLink(name, LinkState.LOGIN, "press r")
     if idle:
-        return Link(name, LinkState.PAUSED, last)
+        return SiteLink(name, LinkState.PAUSED, last)
     if since is not None and now - (since if seen is None else seen) > OFFLINE_SECONDS:
-        return Link(name, LinkState.OFFLINE, last)
+        return SiteLink(name, LinkState.OFFLINE, last)
     if since is not None or site.stale:
         began = since if since is not None else site.busy_since or now
         word = LinkState.CONNECTING if seen is None else LinkState.RECONNECTING
-        return Link(name, word, short_length(now - began))
+        return SiteLink(name, word, short_length(now - began))
     if seen is None:
-        return Link(name, LinkState.CONNECTING)
+        return SiteLink(name, LinkState.CONNECTING)
     word = LinkState.INCOMPLETE if site.warning else LinkState.LIVE
-    return Link(name, word, short_length(now - seen))
+    return SiteLink(name, word, short_length(now - seen))
 
 
 def _of_day(moment: float) -> str:
     return time.strftime("%H:%M", time.localtime(moment))
 
 
-def titles(found: Sequence[Link], width: int) -> list[tuple[LinkState, str]]:
+def titles(found: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
     """Return what a title bar says of the links, each with its state, in at most `width` cells.
 
     With less room first the times go, then the names, and of the last ones only their number is

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.app.explain.words import clock, count, recent_clock, short_length
-from lumitui.remote.scheduler.cluster_overview import Overview
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview
 
 PARTS = (
     ("nodes", "Partitions"),
@@ -15,7 +15,7 @@ PARTS = (
 
 
 @dataclass(frozen=True)
-class Part:
+class OverviewPart:
     """A part of an overview: a heading, rows under titles, or a sentence instead."""
 
     heading: str
@@ -51,18 +51,18 @@ def nothing_yet(site: str, *, asking: bool) -> str:
     return "It has told nothing yet. Press r to ask again."
 
 
-def parts_of(overview: Overview, now: float) -> list[Part]:
+def parts_of(overview: ClusterOverview, now: float) -> list[OverviewPart]:
     """Return all parts, in the order in which they are shown."""
     made = (_nodes(overview), _queue(overview, now), _reservations(overview), _budget(overview))
     return [
-        Part(heading, sentence=overview.faults[kind], fault=True)
+        OverviewPart(heading, sentence=overview.faults[kind], fault=True)
         if kind in overview.faults
         else part
         for (kind, heading), part in zip(PARTS, made, strict=True)
     ]
 
 
-def _nodes(overview: Overview) -> Part:
+def _nodes(overview: ClusterOverview) -> OverviewPart:
     titles = ("Partition", "Idle", "Mixed", "Alloc", "Other", "Down", "All", "Limit", "Nodes/job")
     rows = [
         (
@@ -79,10 +79,10 @@ def _nodes(overview: Overview) -> Part:
     ]
     right = frozenset(range(1, 7))
     none = "The site lists no partition."
-    return Part("Partitions", titles, rows, right, narrow=(0, 1, 6, 7), sentence=none)
+    return OverviewPart("Partitions", titles, rows, right, narrow=(0, 1, 6, 7), sentence=none)
 
 
-def _queue(overview: Overview, now: float) -> Part:
+def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
     titles = ("Job", "State", "Partition", "Nodes", "Time", "Start", "Reason", "Name")
     rows = [
         (
@@ -101,10 +101,10 @@ def _queue(overview: Overview, now: float) -> Part:
     counts = f": {count(len(rows), 'job')}, {running} running" if rows else ""
     none = "You have no job there."
     heading = f"My queue{counts}"
-    return Part(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
+    return OverviewPart(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
 
 
-def _reservations(overview: Overview) -> Part:
+def _reservations(overview: ClusterOverview) -> OverviewPart:
     titles = ("Reservation", "State", "Start", "End", "Nodes", "Partition")
     rows = [
         (
@@ -118,10 +118,10 @@ def _reservations(overview: Overview) -> Part:
         for found in overview.reservations
     ]
     none = "There are none."
-    return Part("Reservations", titles, rows, frozenset({4}), narrow=(0, 2), sentence=none)
+    return OverviewPart("Reservations", titles, rows, frozenset({4}), narrow=(0, 2), sentence=none)
 
 
-def _budget(overview: Overview) -> Part:
+def _budget(overview: ClusterOverview) -> OverviewPart:
     rows = [(line,) for line in overview.budget]
     none = "The profile names no command for it (`commands: balance:`)."
-    return Part("Budget", ("",), rows, sentence=none)
+    return OverviewPart("Budget", ("",), rows, sentence=none)

@@ -5,18 +5,18 @@ from collections.abc import Callable, Collection, Sequence
 from lumitui.app.history.listing.filter_syntax import (
     In,
     Made,
-    Shape,
-    Sites,
-    Size,
+    ShapeTerm,
+    SiteTerm,
+    SizeTerm,
     States,
     Tag,
     Term,
-    Word,
+    WordTerm,
 )
 from lumitui.app.history.listing.sql_like import Condition, Value, containing, like
 from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG, states_like
 
-LayoutsOf = Callable[[Size | Shape], Collection[int]]
+LayoutsOf = Callable[[SizeTerm | ShapeTerm], Collection[int]]
 """Returns the numbers of the kept layouts that have a size."""
 CAUSED = WENT_WRONG | GROUPS["waiting"] | GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
@@ -32,7 +32,7 @@ def condition_of(term: Term, layouts: LayoutsOf, now: float) -> Condition:
 
 def _test(term: Term, layouts: LayoutsOf, now: float) -> Condition:
     match term.test:
-        case Word(text):
+        case WordTerm(text):
             return _word(text)
         case In(part, texts):
             # The words first: the index has them, and most runs end there.
@@ -41,11 +41,11 @@ def _test(term: Term, layouts: LayoutsOf, now: float) -> Condition:
             return " OR ".join(f"({each})" for _ in texts), values
         case States(states):
             return _one_of("r.state", sorted(state.value for state in states))
-        case Sites(names):
+        case SiteTerm(names):
             return _one_of("r.site COLLATE NOCASE", names)
-        case Size() as size:
+        case SizeTerm() as size:
             return _one_of("coalesce(r.layout, -1)", sorted(layouts(size)))
-        case Shape(text) as shape:
+        case ShapeTerm(text) as shape:
             named, patterns = _word(text)
             shaped, numbers = _one_of("coalesce(r.layout, -1)", sorted(layouts(shape)))
             return f"{named} OR {shaped}", [*patterns, *numbers]

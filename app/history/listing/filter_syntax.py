@@ -26,7 +26,7 @@ class FilterError(InputError):
 
 
 @dataclass(frozen=True)
-class Word:
+class WordTerm:
     """Text in id, name, job id, note, cause or state."""
 
     text: str
@@ -48,14 +48,14 @@ class States:
 
 
 @dataclass(frozen=True)
-class Sites:
+class SiteTerm:
     """One of these sites, by its whole name."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Size:
+class SizeTerm:
     """A number of nodes or GPUs of the whole job in one of these ranges, ends included."""
 
     of: str
@@ -68,7 +68,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ShapeTerm:
     """Nodes and what each has, as the column NxGPU shows them; or the same as text."""
 
     text: str
@@ -105,7 +105,7 @@ class Tag:
     names: tuple[str, ...]
 
 
-Test = Word | In | States | Sites | Size | Shape | Made | Tag
+Test = WordTerm | In | States | SiteTerm | SizeTerm | ShapeTerm | Made | Tag
 
 
 @dataclass(frozen=True)
@@ -212,13 +212,13 @@ _SHAPE = re.compile(r"(\d{1,5})[xX](\d{1,5})(r?)")
 
 def _bare(rest: str, begin: int, end: int) -> Test:
     if shape := _SHAPE.fullmatch(rest):
-        return Shape(rest, int(shape[1]), int(shape[2]), bool(shape[3]))
+        return ShapeTerm(rest, int(shape[1]), int(shape[2]), bool(shape[3]))
     word = rest.replace('"', "")
     if not word:
         raise FilterError("A word is missing.", "Type what to look for after the `!`.", begin, end)
     if word.startswith("#") and len(word) > 1:
         return Tag((word[1:],))
-    return Word(word)
+    return WordTerm(word)
 
 
 def _states(key: str, values: tuple[str, ...]) -> Test:
@@ -239,7 +239,7 @@ _RANGE = re.compile(r"(<=|>=|<|>|=)?(\d{1,9})|(\d{1,9})(?:-|\.\.)(\d{1,9})")
 
 
 def _size(key: str, values: tuple[str, ...]) -> Test:
-    return Size(key, tuple(_range(key, value.strip()) for value in values))
+    return SizeTerm(key, tuple(_range(key, value.strip()) for value in values))
 
 
 def _range(key: str, value: str) -> tuple[float, float]:
@@ -296,7 +296,7 @@ def _tags(key: str, values: tuple[str, ...]) -> Test:
 
 _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
     "state": (_states, "state:failed"),
-    "site": (lambda key, values: Sites(values), "site:lumi"),
+    "site": (lambda key, values: SiteTerm(values), "site:lumi"),
     "nodes": (_size, "nodes>=4"),
     "gpus": (_size, "gpus:8-64"),
     "since": (_made, "since:2d"),

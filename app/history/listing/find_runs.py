@@ -58,7 +58,7 @@ Place = tuple[str | float, ...]
 
 
 @dataclass(frozen=True)
-class Listing:
+class RunListing:
     """A list of runs: which ones, in which order, and the moment that ages and costs count to."""
 
     wanted: Filter = EVERYTHING
@@ -66,7 +66,7 @@ class Listing:
     now: float = 0.0
 
 
-class Entry(NamedTuple):
+class ListedRun(NamedTuple):
     """A run as a list knows it before it is shown."""
 
     id: str
@@ -96,7 +96,7 @@ class RunFinder:
         self, limit: int, wanted: Filter, order: Order = NEWEST, place: Place | None = None
     ) -> Iterator[Run]:
         """Yield at most `limit` runs after `place` in `order`; few are in memory at once."""
-        listing = Listing(wanted, order, time.time())
+        listing = RunListing(wanted, order, time.time())
         while limit > 0:
             size = min(limit, CHUNK)
             rows = self._rows(_selected(()), listing, size, place)
@@ -108,10 +108,10 @@ class RunFinder:
             limit -= size
             place = rows[-1][-len(keys_of(order, 0.0)) :]
 
-    def entries(self, listing: Listing, limit: int, after: Place | None) -> list[Entry]:
+    def entries(self, listing: RunListing, limit: int, after: Place | None) -> list[ListedRun]:
         """Return at most `limit` runs that follow `after` in a list, without what they say."""
         rows = self._rows(_ENTRY, listing, limit, after)
-        return [Entry(row[0], row[1], row[5:], row[2], row[3] or 0, row[4]) for row in rows]
+        return [ListedRun(row[0], row[1], row[5:], row[2], row[3] or 0, row[4]) for row in rows]
 
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
         """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
@@ -156,7 +156,7 @@ class RunFinder:
         return [run for row in rows if (run := self._run(row, texts, late=late))]
 
     def _rows(
-        self, selected: "_Selected", listing: Listing, limit: int, after: Place | None
+        self, selected: "_Selected", listing: RunListing, limit: int, after: Place | None
     ) -> list[sqlite3.Row]:
         """Return a page of a list: one walk along its index, whatever is filtered.
 

@@ -12,7 +12,7 @@ from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.rows.kept_texts import unpack
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.filter_syntax import Shape, Size
+    from lumitui.app.history.listing.filter_syntax import ShapeTerm, SizeTerm
 
 Row = tuple[float, ...]
 _FIELDS = {"layout": ("nodes", "gpus_per_node", "ranks_per_node"), "price": ("per_hour", "amount")}
@@ -32,11 +32,11 @@ class KeptNumbers:
         self._opened = 0
         self._known: dict[str, dict[int, Row]] = {kind: {} for kind in _FIELDS}
 
-    def layouts(self, size: "Size | Shape") -> Collection[int]:
+    def layouts(self, size: "SizeTerm | ShapeTerm") -> Collection[int]:
         """Return the numbers of the layouts that have a size or a shape."""
-        from lumitui.app.history.listing.filter_syntax import Shape
+        from lumitui.app.history.listing.filter_syntax import ShapeTerm
 
-        if isinstance(size, Shape):
+        if isinstance(size, ShapeTerm):
             return [number for number, row in self._of("layout").items() if size.holds(*row)]
         nodes_only = size.of == "nodes"
         return [

@@ -7,10 +7,16 @@ until the history has changed.
 import time
 from collections.abc import Sequence
 
-from lumitui.app.history.listing.find_runs import EVERYTHING, Entry, Filter, Listing, RunFinder
+from lumitui.app.history.listing.find_runs import (
+    EVERYTHING,
+    Filter,
+    ListedRun,
+    RunFinder,
+    RunListing,
+)
 from lumitui.app.history.listing.order import NEWEST, Order
 from lumitui.app.history.listing.run_tree import (
-    Line,
+    TreeLine,
     arranged,
     flat,
     series_heads,
@@ -37,9 +43,9 @@ class RunWindow:
     def __init__(self, finder: RunFinder) -> None:
         """Show all runs, newest first; nothing is read yet."""
         self._finder = finder
-        self.listing = Listing()
+        self.listing = RunListing()
         """What is listed."""
-        self.lines: Sequence[Line] = ()
+        self.lines: Sequence[TreeLine] = ()
         """What there is to show, one line for each run."""
         self.complete = False
         """Whether the list has no more runs than those in `lines`, or folded there."""
@@ -47,7 +53,7 @@ class RunWindow:
         """How many runs the list has."""
         self.counts: dict[State, int] = {}
         """How many of them are in each state."""
-        self._entries: list[Entry] = []
+        self._entries: list[ListedRun] = []
         self._runs: dict[str, Run | None] = {}
         self._places: dict[str, int] = {}
         self._folded: set[str] = set()
@@ -74,7 +80,7 @@ class RunWindow:
 
     def show(self, wanted: Filter = EVERYTHING, order: Order = NEWEST) -> None:
         """List other runs, or in another order, from the beginning."""
-        self.listing = Listing(wanted, order)
+        self.listing = RunListing(wanted, order)
         self._entries, self._version = [], ()
         self.refresh()
 
@@ -83,7 +89,7 @@ class RunWindow:
         version = self._finder.version()
         if version == self._version:
             return False
-        self.listing = Listing(self.listing.wanted, self.listing.order, time.time())
+        self.listing = RunListing(self.listing.wanted, self.listing.order, time.time())
         limit = max(PAGE, len(self._entries))
         entries = self._finder.entries(self.listing, limit, None)
         self.complete = len(entries) < limit

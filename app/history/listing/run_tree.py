@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from lumitui.app.history.listing.find_runs import Entry
+from lumitui.app.history.listing.find_runs import ListedRun
 from lumitui.app.history.listing.state_filter import WENT_WRONG
 
 _DEEPEST = 4
 """Levels that are indented: a chain of resubmissions may have hundreds."""
 
 
-class Line(NamedTuple):
+class TreeLine(NamedTuple):
     """A run in the tree."""
 
     id: str
@@ -31,12 +31,12 @@ class Line(NamedTuple):
     """Of the first run of a series: how many are in which state, of it and all below it."""
 
 
-def flat(entries: Sequence[Entry]) -> list[Line]:
+def flat(entries: Sequence[ListedRun]) -> list[TreeLine]:
     """Return a line for each run, no tree."""
-    return [Line(entry.id) for entry in entries]
+    return [TreeLine(entry.id) for entry in entries]
 
 
-def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Line]:
+def arranged(entries: Sequence[ListedRun], folded: Collection[str] = ()) -> list[TreeLine]:
     """Return the runs as trees; of the runs in `folded` the descendants are left out."""
     known = {entry.id: entry.parent for entry in entries}
     below: dict[str, list[str]] = {}
@@ -50,7 +50,7 @@ def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Lin
             below.setdefault(parent, []).append(run)
     if not below:
         return flat(entries)
-    lines: list[Line] = []
+    lines: list[TreeLine] = []
     shown: set[str] = set()
     states = {entry.id: entry.state for entry in entries}
     for entry in entries:
@@ -65,7 +65,7 @@ def arranged(entries: Sequence[Entry], folded: Collection[str] = ()) -> list[Lin
     return lines
 
 
-def with_descendants(entries: Sequence[Entry], run: str) -> tuple[str, ...]:
+def with_descendants(entries: Sequence[ListedRun], run: str) -> tuple[str, ...]:
     """Return a run and all that stand below it in the tree."""
     lines = arranged(entries)
     at = next((at for at, line in enumerate(lines) if line.id == run), None)
@@ -74,12 +74,12 @@ def with_descendants(entries: Sequence[Entry], run: str) -> tuple[str, ...]:
     return tuple(line.id for line in lines[at : at + 1 + lines[at].children])
 
 
-def series_heads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+def series_heads(entries: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     """Return the runs of each series in the order in which they were sent, by the first's id.
 
     One of which the list has a single run is none.
     """
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[ListedRun]] = {}
     for entry in reversed(entries):
         if entry.series is not None:
             found.setdefault(entry.series, []).append(entry)
@@ -87,11 +87,11 @@ def series_heads(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def _summed_up(
-    line: Line,
-    after: Sequence[Line],
-    heads: Mapping[str, Sequence[Entry]],
+    line: TreeLine,
+    after: Sequence[TreeLine],
+    heads: Mapping[str, Sequence[ListedRun]],
     states: Mapping[str, str],
-) -> Line:
+) -> TreeLine:
     """Return the first of a series with what it says of itself and all below it, each once."""
     members = {member.id: member for member in heads[line.id]}
     last = {member.member: member.state for member in members.values()}
@@ -113,9 +113,9 @@ def _root(run: str, known: dict[str, str | None]) -> str:
     return run
 
 
-def _family(root: str, below: dict[str, list[str]]) -> list[Line]:
+def _family(root: str, below: dict[str, list[str]]) -> list[TreeLine]:
     """Return the root and all its descendants, each after its parent."""
-    lines: list[Line] = []
+    lines: list[TreeLine] = []
     seen: set[str] = set()
     # The run, its parent, what stands before its own mark, and that mark.
     waiting: list[tuple[str, str | None, str, str]] = [(root, None, "", "")]
@@ -124,7 +124,7 @@ def _family(root: str, below: dict[str, list[str]]) -> list[Line]:
         if run in seen:
             continue
         seen.add(run)
-        lines.append(Line(run, parent, before[:_DEEPEST] + mark))
+        lines.append(TreeLine(run, parent, before[:_DEEPEST] + mark))
         under = before + {"": "", "├": "│", "└": " "}[mark]
         children = below.get(run, [])
         for at, child in reversed(list(enumerate(children))):
@@ -132,7 +132,7 @@ def _family(root: str, below: dict[str, list[str]]) -> list[Line]:
     return _counted(lines)
 
 
-def _counted(lines: list[Line]) -> list[Line]:
+def _counted(lines: list[TreeLine]) -> list[TreeLine]:
     """Return the lines with how many descend from each: those follow it."""
     count = {line.id: 0 for line in lines}
     for line in reversed(lines):
@@ -141,7 +141,7 @@ def _counted(lines: list[Line]) -> list[Line]:
     return [line._replace(children=count[line.id]) for line in lines]
 
 
-def _without(family: list[Line], folded: Collection[str]) -> list[Line]:
+def _without(family: list[TreeLine], folded: Collection[str]) -> list[TreeLine]:
     shown, hidden = [], 0
     for line in family:
         if hidden:

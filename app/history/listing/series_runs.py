@@ -15,7 +15,7 @@ Kind = Literal["grid", "ladder"]
 
 
 @dataclass(frozen=True)
-class Member:
+class SeriesMember:
     """One run of a series, sent or not."""
 
     place: int
@@ -29,7 +29,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Series:
+class RunSeries:
     """Runs that are sent after one yes."""
 
     id: str
@@ -38,7 +38,7 @@ class Series:
     source: str
     """The job file of a grid, the parent of a ladder; "": neither."""
     created: float
-    members: tuple[Member, ...]
+    members: tuple[SeriesMember, ...]
 
 
 class KnownSeries:
@@ -51,7 +51,7 @@ class KnownSeries:
         """Read and write them in `file`."""
         self._file = file
 
-    def begin(self, series: Series) -> None:
+    def begin(self, series: RunSeries) -> None:
         """Write a series of which nothing was sent yet.
 
         Raises:
@@ -87,24 +87,24 @@ class KnownSeries:
         with self._file.transaction() as db:
             db.execute("UPDATE series SET offered = 0 WHERE id = ?", (series_id,))
 
-    def offered(self) -> list[Series]:
+    def offered(self) -> list[RunSeries]:
         """Return the series that may have members to send, the newest first."""
         rows = self._file.rows("SELECT id FROM series WHERE offered ORDER BY created DESC, id")
         return [self.get(str(row[0])) for row in rows]
 
-    def newest_of(self, source: str) -> Series | None:
+    def newest_of(self, source: str) -> RunSeries | None:
         """Return the newest series of a job file or of a parent; None: it has none."""
         rows = self._file.rows(
             "SELECT id FROM series WHERE source = ? ORDER BY created DESC, id LIMIT 1", (source,)
         )
         return self.get(str(rows[0][0])) if rows else None
 
-    def of_run(self, run_id: str) -> Series | None:
+    def of_run(self, run_id: str) -> RunSeries | None:
         """Return the series that a run was sent with; None: it was sent by itself."""
         rows = self._file.rows("SELECT series FROM series_runs WHERE run = ?", (run_id,))
         return self.get(str(rows[0][0])) if rows else None
 
-    def get(self, series_id: str) -> Series:
+    def get(self, series_id: str) -> RunSeries:
         """Return a series.
 
         Raises:
@@ -117,13 +117,13 @@ class KnownSeries:
         if not rows:
             raise InputError(f"There is no series {series_id!r}.", "Check the list of runs.")
         name, kind, site, source, created = rows[0]
-        return Series(name, kind, site, source, created, tuple(self._members(series_id)))
+        return RunSeries(name, kind, site, source, created, tuple(self._members(series_id)))
 
-    def _members(self, series_id: str) -> Sequence[Member]:
+    def _members(self, series_id: str) -> Sequence[SeriesMember]:
         rows = self._file.rows(
             "SELECT m.place, m.words, m.plan, (SELECT r.run FROM series_runs r"
             " WHERE r.series = m.series AND r.place = m.place ORDER BY r.rowid DESC LIMIT 1)"
             " FROM series_members m WHERE m.series = ? ORDER BY m.place",
             (series_id,),
         )
-        return [Member(int(row[0]), str(row[1]), str(row[2]), row[3]) for row in rows]
+        return [SeriesMember(int(row[0]), str(row[1]), str(row[2]), row[3]) for row in rows]

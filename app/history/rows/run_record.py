@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from lumitui.app.history.rows.run_row import to_row
 from lumitui.app.history.run import Provenance, Run
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.app.job.settings import version
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.site.reading.writer import is_newer
@@ -101,7 +101,7 @@ class _Record(BaseModel):
     resumed_from: Short | None
     spec: JobSpec
     command: str
-    layout: Layout
+    layout: RankLayout
     price: Price
     global_batch: Number | None
     deepspeed_config: str | None

@@ -13,13 +13,13 @@ from typing import Annotated, Any, get_args, get_origin
 from lumitui.app.history.kept_spec import KeptSpec
 from lumitui.app.history.run import Provenance, Run, Text
 from lumitui.app.history.strict import check_of, from_json
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.site.reading.writer import installed
 from lumitui.remote.site.states import State
 
 Column = str | int | float | None
 """What a column of a run holds."""
-Part = KeptSpec | Layout | Price
+Part = KeptSpec | RankLayout | Price
 """What a listed text says."""
 _KEYWORDS = {"commit": "git_commit"}
 """Fields whose name is a keyword of SQL."""
@@ -66,7 +66,7 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
     if kind is object:  # a job file, which is late
         return lambda value, place: value if isinstance(value, KeptSpec) else KeptSpec(value)
     check = check_of(kind)
-    if kind in (Layout, Price):
+    if kind in (RankLayout, Price):
         return lambda value, place: (
             value if isinstance(value, kind) else from_json(check, value, place)
         )
@@ -101,7 +101,7 @@ def written(value: object) -> Column:
         return str(value).encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, tuple):
         return json.dumps([asdict(item) for item in value])
-    if isinstance(value, Layout | Price):
+    if isinstance(value, RankLayout | Price):
         return json.dumps(asdict(value))
     return json.dumps(value)
 

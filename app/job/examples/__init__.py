@@ -12,7 +12,7 @@ from lumitui.app.job.examples.adapted import (
     text_for,
     with_value,
 )
-from lumitui.app.job.examples.example_table import EXAMPLES, GROUPS, Example, examples, names
+from lumitui.app.job.examples.example_table import EXAMPLES, GROUPS, JobExample, examples, names
 from lumitui.app.job.examples.new_files import refuse_there, write_all, write_new
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "GROUPS",
     "OWN_SCRIPT",
     "Beginning",
-    "Example",
+    "JobExample",
     "chosen",
     "examples",
     "fitting_partition",

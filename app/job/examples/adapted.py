@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from lumitui.app.job.edit import set_value
-from lumitui.app.job.examples.example_table import Example, examples
+from lumitui.app.job.examples.example_table import JobExample, examples
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.job.yaml_marks import UNSEEN, scalar
@@ -40,7 +40,7 @@ class Beginning:
     """Of the whole job; None: as the example says."""
 
 
-def chosen(beginning: Beginning) -> Example:
+def chosen(beginning: Beginning) -> JobExample:
     """Return the example that a person begins with.
 
     Raises:
@@ -115,7 +115,7 @@ def _one_line(words: str) -> str:
     return UNSEEN.sub("?", " ".join(words.split()))
 
 
-def _refuse_several(example: Example, gpus: int, site: Site) -> None:
+def _refuse_several(example: JobExample, gpus: int, site: Site) -> None:
     """Raise InputError where an example of one rank is asked for on several GPUs."""
     single = STRATEGIES[example.spec.strategy].single_rank
     if single and gpus > 1:
@@ -145,7 +145,7 @@ def _split(gpus: int, site: Site) -> tuple[int, int | None]:
     return gpus // each, None
 
 
-def _launcher(site: Site, example: Example) -> str:
+def _launcher(site: Site, example: JobExample) -> str:
     """Return the launcher that a script was written for, if the site has it; else its first.
 
     In place of one that the site has not, `srun` starts the ranks of any program.

@@ -18,7 +18,7 @@ _JOB = "job.yaml"
 
 
 @dataclass(frozen=True)
-class Example:
+class JobExample:
     """One example."""
 
     name: str
@@ -38,7 +38,7 @@ class Example:
 
 
 @cache
-def examples() -> dict[str, Example]:
+def examples() -> dict[str, JobExample]:
     """Return the examples by name, group by group."""
     found = (
         _example(path, title)
@@ -48,14 +48,14 @@ def examples() -> dict[str, Example]:
     return {example.name: example for example in found}
 
 
-def _example(path: Path, group: str) -> Example:
+def _example(path: Path, group: str) -> JobExample:
     # pip compiles what it installs: `__pycache__` is a folder beside the programs then.
     inside = sorted(path.iterdir()) if path.is_dir() else []
     beside = [item for item in inside if item.is_file() and item.name != _JOB]
     text = (path / _JOB if path.is_dir() else path).read_text(encoding="utf-8")
     summary = text.partition("\n")[0].removeprefix("# ")
     files = tuple((item.name, item.read_text(encoding="utf-8")) for item in beside)
-    return Example(path.stem, group, summary, text, files)
+    return JobExample(path.stem, group, summary, text, files)
 
 
 def names() -> list[str]:

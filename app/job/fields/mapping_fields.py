@@ -14,13 +14,13 @@ def _only_path(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
-class Part(BaseModel):
+class MappingField(BaseModel):
     """The base of every part of a job file: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ContainerChoice(Part):
+class ContainerChoice(MappingField):
     """Which container the ranks run in; `none: true` for none."""
 
     generation: Line | None = None
@@ -40,7 +40,7 @@ class ContainerChoice(Part):
     true}`."""
 
 
-class DeepSpeedChoice(Part):
+class DeepSpeedChoice(MappingField):
     """DeepSpeed's configuration."""
 
     config: Inside
@@ -48,7 +48,7 @@ class DeepSpeedChoice(Part):
     `deepspeed: {config: ds_config.json}`."""
 
 
-class BatchRule(Part):
+class BatchRule(MappingField):
     """How the batch changes with the number of ranks."""
 
     arg: Line | None = None
@@ -59,7 +59,7 @@ class BatchRule(Part):
     or of all ranks (`global`): `scale: {batch: {keep: per_gpu}}`."""
 
 
-class LearningRateRule(Part):
+class LearningRateRule(MappingField):
     """How the learning rate changes with the global batch."""
 
     arg: Line | None = None
@@ -70,7 +70,7 @@ class LearningRateRule(Part):
     its square root (`sqrt`): `scale: {lr: {rule: linear}}`."""
 
 
-class Scale(Part):
+class Scale(MappingField):
     """What a resubmission on more nodes changes; without it global batch and learning rate stay."""
 
     batch: BatchRule = BatchRule()
@@ -79,7 +79,7 @@ class Scale(Part):
     """What becomes of the learning rate: `scale: {lr: {rule: sqrt}}`."""
 
 
-class StagedPath(Part):
+class StagedPath(MappingField):
     """Data, a model or an image that the site gets once, and all runs there share."""
 
     path: Line

@@ -18,12 +18,12 @@ from lumitui.app.knowledge.bash.container_calls import (
 from lumitui.app.knowledge.bash.options import program_options
 from lumitui.app.knowledge.bash.options.getopt import parse
 from lumitui.app.knowledge.bash.options.slurm_options import SRUN
-from lumitui.app.knowledge.bash.words.expand import Argument
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import Pieces
-from lumitui.app.knowledge.model.command_words import Options, Shell, Word
+from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Shell
 from lumitui.app.knowledge.model.job import Trouble
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import ContainerCall, Launcher, Step
+from lumitui.app.knowledge.model.steps import ContainerCall, JobStep, Launcher
 
 _MODULES: dict[str, Launcher] = {
     "torch.distributed.run": "torchrun",
@@ -45,17 +45,17 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass
-class Line:
+class CommandLine:
     """A command line, read as far as one shell wrote it."""
 
-    step: Step
-    rest: list[Argument]
+    step: JobStep
+    rest: list[ExpandedWord]
     """The innermost program that this shell names, and its arguments."""
     shell: Shell
     """The one in which a shell would run that is started here."""
-    program: list[Argument] = field(default_factory=list)
+    program: list[ExpandedWord] = field(default_factory=list)
     """That program as a person would call it: with `python` or `torchrun` in front."""
-    text: Argument | None = None
+    text: ExpandedWord | None = None
     """What `bash -c` gets to read."""
     stdin: bool = False
     """Whether a shell reads its standard input."""
@@ -69,13 +69,13 @@ class Line:
 
 
 def read_line(
-    arguments: Sequence[Argument], step: Step, shell: Shell, is_script: Callable[[str], bool]
-) -> Line:
+    arguments: Sequence[ExpandedWord], step: JobStep, shell: Shell, is_script: Callable[[str], bool]
+) -> CommandLine:
     """Take a command line apart; `step` has what stands outside of it.
 
     `is_script` says whether a word names a file of the job whose text is known.
     """
-    line = Line(step, list(arguments), shell)
+    line = CommandLine(step, list(arguments), shell)
     for _ in range(40):
         if not line.rest:
             break
@@ -91,7 +91,7 @@ def starts_others(name: str) -> bool:
     return known or is_program(name) or bool(WRAPPER.match(name) or _MPI.match(name))
 
 
-def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
+def _one_layer(line: CommandLine, is_script: Callable[[str], bool]) -> bool:
     """Take off the outermost program that starts another one; False: there is none."""
     first = line.rest[0]
     name = name_of(first)
@@ -116,7 +116,7 @@ def _one_layer(line: Line, is_script: Callable[[str], bool]) -> bool:
     return False if is_script(first.text) else _other(line)
 
 
-def _srun(line: Line) -> bool:
+def _srun(line: CommandLine) -> bool:
     parsed = parse(line.rest, SRUN, 1)
     line.launches = True
     line.shell = "task" if line.shell == "batch" else line.shell
@@ -140,7 +140,7 @@ def _srun(line: Line) -> bool:
     return True
 
 
-def _container(line: Line, name: str) -> bool:
+def _container(line: CommandLine, name: str) -> bool:
     podman = name in ("podman-hpc", "podman", "shifter", "docker")
     table = program_options.PODMAN if podman else program_options.SINGULARITY
     outer = parse(line.rest, table, 1)
@@ -152,7 +152,7 @@ def _container(line: Line, name: str) -> bool:
             return False
         at += 1
     inner = parse(line.rest, table, at)
-    options = Options(outer.options.all + inner.options.all)
+    options = CommandOptions(outer.options.all + inner.options.all)
     image = None
     given = options.get("image")
     if given is not None and given.value:
@@ -180,16 +180,16 @@ def _container(line: Line, name: str) -> bool:
     return bool(rest)
 
 
-def _pieces_of(text: str, near: Argument) -> Pieces:
+def _pieces_of(text: str, near: ExpandedWord) -> Pieces:
     if not near.pieces:
         return ()
     kind = "unknown" if "$" in text else "literal"
     return (replace(near.pieces[0], text=text, kind=kind, inert=False),)  # type: ignore[arg-type]
 
 
-def _mpirun(line: Line) -> bool:
+def _mpirun(line: CommandLine) -> bool:
     parsed = parse(line.rest, program_options.MPIRUN, 1)
-    options = Options(tuple(
+    options = CommandOptions(tuple(
         replace(item, name={"c": "np", "n": "np", "H": "host", "N": "npernode", "ppn": "npernode"}
                 .get(item.name, item.name)) for item in parsed.options.all
     ))  # fmt: skip
@@ -202,7 +202,7 @@ def _mpirun(line: Line) -> bool:
     return bool(line.rest)
 
 
-def _wrapper(line: Line, wrapper: program_options.Wrapper) -> bool:
+def _wrapper(line: CommandLine, wrapper: program_options.Wrapper) -> bool:
     start = 1
     if wrapper.verbs:
         if len(line.rest) < 2 or line.rest[1].text not in wrapper.verbs:
@@ -221,7 +221,7 @@ def _wrapper(line: Line, wrapper: program_options.Wrapper) -> bool:
     if wrapper.adds and rest[-1].pieces:
         last = rest[-1]
         more = replace(last.pieces[-1], text="$1", kind="unknown", inert=False)
-        rest = [*rest, Argument(Word("$1", last.at, value=None), (more,))]
+        rest = [*rest, ExpandedWord(CommandWord("$1", last.at, value=None), (more,))]
         line.step = replace(line.step, repeated=True)
     line.rest = rest
     return True
@@ -240,7 +240,7 @@ def _after(pieces: Pieces, count: int) -> Pieces:
     return tuple(found)
 
 
-def _shell(line: Line, is_script: Callable[[str], bool]) -> bool:
+def _shell(line: CommandLine, is_script: Callable[[str], bool]) -> bool:
     parsed = parse(line.rest, program_options.SHELL, 1)
     rest = line.rest[parsed.rest :]
     if parsed.options.has("c"):
@@ -257,7 +257,7 @@ def _shell(line: Line, is_script: Callable[[str], bool]) -> bool:
     return _other(line)
 
 
-def _launcher(line: Line, launcher: Launcher, start: int) -> bool:
+def _launcher(line: CommandLine, launcher: Launcher, start: int) -> bool:
     parsed = parse(line.rest, _TABLES[launcher], start)
     line.launches = True
     line.step = replace(line.step, launcher=launcher, launcher_options=parsed.options)
@@ -269,7 +269,7 @@ def _launcher(line: Line, launcher: Launcher, start: int) -> bool:
     return False
 
 
-def _accelerate(line: Line) -> bool:
+def _accelerate(line: CommandLine) -> bool:
     parsed = parse(line.rest, program_options.ACCELERATE, 1)
     if parsed.rest >= len(line.rest) or line.rest[parsed.rest].text != "launch":
         line.step = replace(line.step, trains=False)
@@ -277,7 +277,7 @@ def _accelerate(line: Line) -> bool:
     return _launcher(line, "accelerate", parsed.rest + 1)
 
 
-def _python(line: Line) -> bool:
+def _python(line: CommandLine) -> bool:
     words = line.rest
     line.launches = True
     index = 1
@@ -300,7 +300,7 @@ def _python(line: Line) -> bool:
     return False
 
 
-def _module(line: Line, index: int, glued: str) -> bool:
+def _module(line: CommandLine, index: int, glued: str) -> bool:
     if index >= len(line.rest):
         line.step = replace(line.step, python=True, trains=False)
         return False
@@ -314,7 +314,7 @@ def _module(line: Line, index: int, glued: str) -> bool:
     return False
 
 
-def _set_program(line: Line, *, python: bool) -> None:
+def _set_program(line: CommandLine, *, python: bool) -> None:
     line.step = replace(
         line.step,
         program=line.rest[0].word,
@@ -323,7 +323,7 @@ def _set_program(line: Line, *, python: bool) -> None:
     )
 
 
-def _other(line: Line) -> bool:
+def _other(line: CommandLine) -> bool:
     """A program that starts nothing known, or a script that starts what follows it."""
     first, name = line.rest[0], name_of(line.rest[0])
     scriptlike = "/" in first.text or name.endswith(".sh") or first.text.startswith("$")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from lumitui.app.knowledge.bash.options import program_options
-from lumitui.app.knowledge.bash.words.expand import Argument
-from lumitui.app.knowledge.model.command_words import Options, Word
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord
+from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import ContainerCall
 
@@ -18,12 +18,12 @@ WRAPPER = re.compile(r"\w*(singularity|apptainer)\w*$")
 _IMAGE = re.compile(r"\.(sif|simg|img|sqsh|squashfs)$|^[a-z]+://")
 
 
-def name_of(argument: Argument) -> str:
+def name_of(argument: ExpandedWord) -> str:
     """Return a program's name without its folder."""
     return argument.text.rstrip("/").rsplit("/", 1)[-1]
 
 
-def of_srun(options: Options) -> ContainerCall | None:
+def of_srun(options: CommandOptions) -> ContainerCall | None:
     """Return the container that srun itself enters, by a plugin."""
     option = options.get("container-image", "environment", "uenv", "container")
     if option is None or option.value is None:
@@ -33,7 +33,7 @@ def of_srun(options: Options) -> ContainerCall | None:
     return ContainerCall(program, "", word_of(option.value, option.at), options, binds, option.at)
 
 
-def is_image(words: Sequence[Argument], *, own: bool) -> bool:
+def is_image(words: Sequence[ExpandedWord], *, own: bool) -> bool:
     """Return whether the first word is an image; a site's wrapper may know its `own`."""
     first = words[0].text
     if not own or _IMAGE.search(first):
@@ -48,7 +48,7 @@ def is_program(name: str) -> bool:
     return bool(PYTHON.match(name)) or name in starters
 
 
-def binds_of(options: Options, *names: str) -> tuple[Word, ...]:
+def binds_of(options: CommandOptions, *names: str) -> tuple[CommandWord, ...]:
     """Return what these options bind."""
     return tuple(
         word_of(part, option.at)
@@ -59,6 +59,6 @@ def binds_of(options: Options, *names: str) -> tuple[Word, ...]:
     )
 
 
-def word_of(text: str, at: Position) -> Word:
+def word_of(text: str, at: Position) -> CommandWord:
     """Return a word that is known where nothing in it is expanded."""
-    return Word(text, at, value=None if "$" in text or "`" in text else text)
+    return CommandWord(text, at, value=None if "$" in text or "`" in text else text)

@@ -4,14 +4,14 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 
 _FILE = re.compile(r"[\w./+-]+\.(?:py|sh|bash|json|hjson|ya?ml|toml|txt|conf|cfg|env)")
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?|\$\(pwd\))/")
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+\.*([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
-def named_files(job: Job) -> Iterator[str]:
+def named_files(job: ScriptJob) -> Iterator[str]:
     """Yield the paths that a job's words and the files at hand may name, as they are written.
 
     Relative ones alone: others stand on the cluster.
@@ -25,7 +25,7 @@ def named_files(job: Job) -> Iterator[str]:
             yield path
 
 
-def _all(job: Job) -> Iterator[str]:
+def _all(job: ScriptJob) -> Iterator[str]:
     words = [word for command in job.commands for word in command.words]
     words += [step.program for step in job.steps if step.program]
     words += [word for step in job.steps for word in step.arguments]

@@ -11,13 +11,13 @@ from lumitui.app.knowledge.bash.request.directives import BYTE_ORDER_MARK, read_
 from lumitui.app.knowledge.bash.request.rank_shares import rank_of
 from lumitui.app.knowledge.bash.request.resource_options import resources_of
 from lumitui.app.knowledge.bash.syntax import troubles_of
-from lumitui.app.knowledge.bash.words.origins import File, Source
+from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Scope
 from lumitui.app.knowledge.bash.words.slips import early_end
-from lumitui.app.knowledge.model.job import Job, Trouble
+from lumitui.app.knowledge.model.job import ScriptJob, Trouble
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.model.steps import ContainerCall, Step
+from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.remote.site.profile import Site
 
 _LARGEST = 262_144
@@ -29,7 +29,7 @@ _PREPARES = ("download", "prepare", "preprocess", "prefetch", "setup", "convert"
 
 def read_script(
     text: str, *, site: Site, files: Mapping[str, str] | None = None, folder: str | None = None
-) -> Job:
+) -> ScriptJob:
     """Return the job that a script is at `site`. Whatever the text is, this raises nothing.
 
     `files` has texts that the job names, by the paths it uses; `folder` is where it is submitted.
@@ -54,7 +54,7 @@ def read_script(
     main = next((step for step in reversed(steps) if step.trains), None)
     name = directives.options.value("job-name") or ""
     written = {name: source.text for name, source in reading.written.items()}
-    return Job(
+    return ScriptJob(
         origin="script",
         name=name,
         text=text,
@@ -78,13 +78,13 @@ def read_script(
 
 
 def _read_shell(text: str, reading: Reading) -> None:
-    tree = Tree(Source.of(File(text)))
+    tree = Tree(ParsedSource.of(File(text)))
     reading.troubles += troubles_of(tree)
     reading.end = early_end(tree) or NOWHERE
     Walker(reading, tree, Scope()).walk()
 
 
-def _lines(source: Source) -> tuple[Position, ...]:
+def _lines(source: ParsedSource) -> tuple[Position, ...]:
     """Return where each line of a written file stands."""
     found, start = [], 0
     for line in source.text.split("\n"):
@@ -122,7 +122,7 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
             yield Trouble(what, message, File(text).position(place, place + 1))
 
 
-def _with_roles(steps: Sequence[Step]) -> Iterator[Step]:
+def _with_roles(steps: Sequence[JobStep]) -> Iterator[JobStep]:
     """Yield the steps; what one process prepares beside a launched training does not train."""
     launched = any(step.trains and (step.srun or step.launcher != "plain") for step in steps)
     for step in steps:
@@ -132,12 +132,12 @@ def _with_roles(steps: Sequence[Step]) -> Iterator[Step]:
         yield replace(step, trains=False) if (alone and launched) or prepares else step
 
 
-def _in_container(steps: Iterable[Step], container: ContainerCall | None) -> Iterator[Step]:
+def _in_container(steps: Iterable[JobStep], container: ContainerCall | None) -> Iterator[JobStep]:
     """Yield the steps; a container that sbatch enters by a plugin holds for those without one."""
     for step in steps:
         own = container is None or step.container is not None
         yield step if own else replace(step, container=container)
 
 
-def _strategy(step: Step | None) -> str:
+def _strategy(step: JobStep | None) -> str:
     return "deepspeed" if step is not None and step.launcher == "deepspeed" else ""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 
 
 def flat(node: Node) -> list[Node]:
@@ -38,15 +38,15 @@ def _body_of(item: Node) -> list[Node]:
     return item.children[closing + 1 :]
 
 
-def starts(step: Step) -> bool:
+def starts(step: JobStep) -> bool:
     """Return whether a line is more than a command of the batch script."""
     return step.launcher != "plain" or step.container is not None or step.python
 
 
-def chosen(candidates: Sequence[Step]) -> Step:
+def chosen(candidates: Sequence[JobStep]) -> JobStep:
     """Return the main program of a step: the last that is launched, or else that trains."""
 
-    def weight(step: Step) -> tuple[bool, bool, bool]:
+    def weight(step: JobStep) -> tuple[bool, bool, bool]:
         return step.trains, step.launcher != "plain", step.python
 
     best = max(weight(step) for step in candidates)

@@ -27,7 +27,7 @@ from lumitui.app.knowledge.causes.meanings import (
     Meaning,
 )
 from lumitui.app.knowledge.causes.slurm_causes import WEAK
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending, JobKeys
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, JobKeys, RunEnd
 from lumitui.app.knowledge.failure.hangs import HANG, HUNG, WAITING, ended, hung
 from lumitui.app.knowledge.failure.matching import (
     SAYS_NOT_WHY,
@@ -84,7 +84,7 @@ _BARE = re.compile(
 )
 
 
-def diagnose(ending: Ending) -> list[Diagnosis]:
+def diagnose(ending: RunEnd) -> list[Diagnosis]:
     """Return why a run failed, the likeliest reason first; nothing for one that did not fail.
 
     First comes what the scheduler decided, then the exception of the rank that failed first, in
@@ -153,7 +153,7 @@ def _weak(evidence: Evidence) -> list[Diagnosis]:
     return [item for item in matches(LAST, evidence) if item.id not in ends]
 
 
-def _by_launcher(ending: Ending) -> bool:
+def _by_launcher(ending: RunEnd) -> bool:
     """Return whether the rank of the exit file is a rank although srun's labels are not.
 
     A launcher's report names it (lumitui_launcher_failure in the job). Where a task of srun is
@@ -162,7 +162,7 @@ def _by_launcher(ending: Ending) -> bool:
     return ending.spec is not None and ending.spec.launcher != "srun"
 
 
-def _killed(found: Sequence[Diagnosis], ending: Ending, evidence: Evidence) -> list[Diagnosis]:
+def _killed(found: Sequence[Diagnosis], ending: RunEnd, evidence: Evidence) -> list[Diagnosis]:
     """Return the kill that the log shows, in the words of the exit file where that knows more."""
     shown, rank = matches(KILLED, evidence), evidence.failed_rank
     if rank is None or ending.rc != _SIGNAL_9 or ending.state is not State.FAILED or _memory(found):
@@ -197,7 +197,7 @@ _LATE = Diagnosis(
 )
 
 
-def _was_late(ending: Ending) -> bool:
+def _was_late(ending: RunEnd) -> bool:
     return ending.state is State.TIMEOUT and ending.spec is not None and ending.spec.chain > 1
 
 

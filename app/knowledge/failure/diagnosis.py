@@ -80,7 +80,7 @@ class JobKeys(Protocol):
 
 
 @dataclass(frozen=True)
-class Ending:
+class RunEnd:
     """What is known of a run's end."""
 
     state: State

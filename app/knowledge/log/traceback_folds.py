@@ -52,7 +52,7 @@ class Fold:
         return f"  {others} {'▾' if self.open else '▸'}"
 
 
-class Folder:
+class TracebackFolder:
     """Finds equal tracebacks as lines come; those of different ranks may be mixed."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _MOST = 4096
 
 
 @dataclass(frozen=True)
-class Entry:
+class TaskBinding:
     """One entry of the list: what one task of each node is given."""
 
     written: str
@@ -39,14 +39,14 @@ class Bind:
     """A list of masks or of numbers as it was written."""
 
     kind: Kind
-    entries: tuple[Entry, ...]
+    entries: tuple[TaskBinding, ...]
 
     @property
     def of_gpus(self) -> bool:
         """Return whether it is about GPUs, and not about cores."""
         return self.kind.endswith("gpu")
 
-    def of_task(self, task: int) -> Entry:
+    def of_task(self, task: int) -> TaskBinding:
         """Return what task `task` of a node is given: the list starts again where it ends."""
         return self.entries[task % len(self.entries)]
 
@@ -103,7 +103,7 @@ def _bare(text: str) -> Bind | None:
 
 
 def _bind(kind: Kind, text: str) -> Bind:
-    entries: list[Entry] = []
+    entries: list[TaskBinding] = []
     for part in text.split(","):
         repeated = _REPEATED.fullmatch(part.strip())
         word, times = (repeated[1], int(repeated[2])) if repeated else (part.strip(), 1)
@@ -113,16 +113,20 @@ def _bind(kind: Kind, text: str) -> Bind:
     return Bind(kind, tuple(entries[:_MOST]))
 
 
-def _entry(kind: Kind, word: str) -> Entry:
+def _entry(kind: Kind, word: str) -> TaskBinding:
     if kind.startswith("map"):
         fits = _NUMBER.fullmatch(word)
         base = 16 if word[:2].lower() == "0x" else 10
-        return Entry(word, frozenset({int(word, base)})) if fits else Entry(word, readable=False)
+        return (
+            TaskBinding(word, frozenset({int(word, base)}))
+            if fits
+            else TaskBinding(word, readable=False)
+        )
     found = _MASK.fullmatch(word)
     if not found:
-        return Entry(word, readable=False)
+        return TaskBinding(word, readable=False)
     bits = int(found[1], 16)
-    return Entry(word, frozenset(at for at in range(bits.bit_length()) if bits >> at & 1))
+    return TaskBinding(word, frozenset(at for at in range(bits.bit_length()) if bits >> at & 1))
 
 
 def _no_list(text: str) -> InputError:

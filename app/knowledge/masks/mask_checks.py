@@ -15,7 +15,7 @@ all stay inside the mask of that one task."""
 
 
 @dataclass(frozen=True)
-class Mistake:
+class MaskMistake:
     """One thing that is wrong with a list."""
 
     id: str
@@ -28,7 +28,7 @@ class Mistake:
 
 def mistakes(
     bind: Bind, node: NodeShape, *, tasks: int, starter: Starter = "srun", gpus: Bind | None = None
-) -> tuple[Mistake, ...]:
+) -> tuple[MaskMistake, ...]:
     """Return what is wrong with `bind` for `tasks` tasks on a node.
 
     `gpus` is the list of `--gpu-bind`, where there is one beside a list of cores; without it,
@@ -62,12 +62,12 @@ def physical(cores: frozenset[int], node: NodeShape) -> frozenset[int]:
     return frozenset(core % node.cores for core in cores if core < whole)
 
 
-def _unreadable(bind: Bind) -> Iterator[Mistake]:
+def _unreadable(bind: Bind) -> Iterator[MaskMistake]:
     for task, entry in enumerate(bind.entries):
         if not entry.readable:
             kind = "a number of a core" if bind.kind == "map_cpu" else "a number of a GPU"
             meant = "a hexadecimal mask" if bind.kind.startswith("mask") else kind
-            yield Mistake(
+            yield MaskMistake(
                 "mask-unreadable",
                 "error",
                 f"{entry.written!r} is not {meant}, so srun refuses the step.",
@@ -76,10 +76,10 @@ def _unreadable(bind: Bind) -> Iterator[Mistake]:
             )
 
 
-def _empty(bind: Bind, tasks: int) -> Iterator[Mistake]:
+def _empty(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
     empty = tuple(task for task in range(tasks) if not bind.of_task(task).numbers)
     if empty:
-        yield Mistake(
+        yield MaskMistake(
             "mask-empty",
             "error",
             f"The mask of {_some(empty)} has no core in it, so srun refuses the step.",
@@ -88,12 +88,12 @@ def _empty(bind: Bind, tasks: int) -> Iterator[Mistake]:
         )
 
 
-def _outside(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+def _outside(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
     whole = node.cores * node.threads_per_core
     wrong = _tasks_from(bind, tasks, whole)
     if wrong:
         highest = max(max(bind.of_task(task).numbers) for task in wrong)
-        yield Mistake(
+        yield MaskMistake(
             "mask-outside",
             "error",
             f"{_some(wrong).capitalize()} would get core {highest}, and a node here has "
@@ -103,7 +103,7 @@ def _outside(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
         )
 
 
-def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
     closed = frozenset(range(node.cores)) - node.usable_cores
     hit = {
         task: sorted(physical(bind.of_task(task).numbers, node) & closed) for task in range(tasks)
@@ -111,7 +111,7 @@ def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
     wrong = tuple(task for task, cores in hit.items() if cores)
     if wrong:
         cores = format_cores(core for task in wrong for core in hit[task])
-        yield Mistake(
+        yield MaskMistake(
             "mask-reserved",
             "error",
             f"{_some(wrong).capitalize()} would get {_cores(cores)}, which the system keeps for "
@@ -122,10 +122,10 @@ def _reserved(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
         )
 
 
-def _count(bind: Bind, tasks: int) -> Iterator[Mistake]:
+def _count(bind: Bind, tasks: int) -> Iterator[MaskMistake]:
     count = len(bind.entries)
     if count < tasks:
-        yield Mistake(
+        yield MaskMistake(
             "mask-count",
             "warning",
             f"The list has {_entries(count)} for {tasks} tasks of a node, so srun starts again at "
@@ -134,7 +134,7 @@ def _count(bind: Bind, tasks: int) -> Iterator[Mistake]:
             tuple(range(count, tasks)),
         )
     elif count > tasks:
-        yield Mistake(
+        yield MaskMistake(
             "mask-count",
             "note",
             f"The list has {_entries(count)} for {tasks} tasks of a node; the last {count - tasks} "
@@ -143,14 +143,14 @@ def _count(bind: Bind, tasks: int) -> Iterator[Mistake]:
         )
 
 
-def _torchrun(bind: Bind, node: NodeShape) -> Iterator[Mistake]:
+def _torchrun(bind: Bind, node: NodeShape) -> Iterator[MaskMistake]:
     """Yield that the one task of a node, torchrun, is held in the cores of few of its workers."""
     first, count = bind.entries[0].numbers, len(bind.entries)
     if not first or len(near_cores(first, node)) == len(node.cores_of_gpu):
         return
     cores = f"{len(first)} core{'s' if len(first) > 1 else ''}"
     ignored = f" srun starts one torchrun on each node, so the other {count - 1} have no effect."
-    yield Mistake(
+    yield MaskMistake(
         "mask-torchrun",
         "error",
         f"All {node.gpus} workers of torchrun would share the {cores} of the first entry."
@@ -161,7 +161,7 @@ def _torchrun(bind: Bind, node: NodeShape) -> Iterator[Mistake]:
     )
 
 
-def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
     owners: dict[int, list[int]] = {}
     for task in range(min(tasks, len(bind.entries))):
         for core in physical(bind.of_task(task).numbers, node):
@@ -169,7 +169,7 @@ def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
     shared = {core: found for core, found in owners.items() if len(found) > 1}
     if shared:
         wrong = tuple(sorted({task for found in shared.values() for task in found}))
-        yield Mistake(
+        yield MaskMistake(
             "mask-overlap",
             "warning",
             f"{_some(wrong).capitalize()} share {_cores(format_cores(shared))}, and slow each "
@@ -179,7 +179,7 @@ def _overlap(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
         )
 
 
-def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[Mistake]:
+def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterator[MaskMistake]:
     """Yield that tasks have cores which are nearest to other GPUs than their own."""
     far: dict[int, tuple[int, tuple[int, ...]]] = {}
     for task in range(min(tasks, len(bind.entries))):
@@ -195,7 +195,7 @@ def _order(bind: Bind, node: NodeShape, tasks: int, gpus: Bind | None) -> Iterat
     same = all(_same_domain(node, *each) for each in far.values())
     follows = ", in the same NUMA domain." if same else "; each copy crosses the node."
     others = ", and the others theirs; `lumitui bind SITE` prints the list" if wrong[1:] else ""
-    yield Mistake(
+    yield MaskMistake(
         "mask-order",
         "note" if same else "warning",
         f"{_some(wrong).capitalize()} {'have' if wrong[1:] else 'has'} cores that are not the "
@@ -219,11 +219,11 @@ def _same_domain(node: NodeShape, gpu: int, near: Sequence[int]) -> bool:
     return bool(domain and near) and {domain[one] for one in near} == {domain[gpu]}
 
 
-def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
+def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[MaskMistake]:
     outside = _tasks_from(bind, tasks, node.gpus)
     if outside:
         highest = max(max(bind.of_task(task).numbers) for task in outside)
-        yield Mistake(
+        yield MaskMistake(
             "gpu-outside",
             "error",
             f"{_some(outside).capitalize()} would get GPU {highest}, and a node here has "
@@ -236,7 +236,7 @@ def _gpus(bind: Bind, node: NodeShape, tasks: int) -> Iterator[Mistake]:
         seen.setdefault(bind.of_task(task).numbers, []).append(task)
     for numbers, owners in seen.items():
         if len(owners) > 1 and len(numbers) == 1:
-            yield Mistake(
+            yield MaskMistake(
                 "gpu-overlap",
                 "warning",
                 f"{_some(owners).capitalize()} share GPU {min(numbers)}.",

@@ -13,7 +13,7 @@ starts outside a container, one inside the container, or none: it is sent as it 
 
 
 @dataclass(frozen=True)
-class Word:
+class CommandWord:
     """One word of a command, and what is known of its value."""
 
     text: str
@@ -46,7 +46,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandOptions:
     """All options of one program, in their order; a later one of a name wins."""
 
     all: tuple[Option, ...] = ()
@@ -71,7 +71,7 @@ class Options:
         return self.get(*names) is not None
 
 
-NO_OPTIONS = Options()
+NO_OPTIONS = CommandOptions()
 """Of a program that got none."""
 
 

@@ -6,10 +6,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
-from lumitui.app.knowledge.model.command_words import NO_OPTIONS, Options, Shell, Variable
+from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Shell, Variable
 from lumitui.app.knowledge.model.resources import UNKNOWN, Resources
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.model.steps import Command, Step
+from lumitui.app.knowledge.model.steps import Command, JobStep
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ UNKNOWN_RANK = Rank()
 
 
 @dataclass(frozen=True)
-class Job:
+class ScriptJob:
     """One job, whatever it was written in. Rules read this and the site's profile."""
 
     origin: Literal["script", "job file"]
     name: str = ""
     text: str = ""
     """The script's text; "" where there is none."""
-    options: Options = NO_OPTIONS
+    options: CommandOptions = NO_OPTIONS
     """sbatch's, from `#SBATCH` lines and from a job file's keys."""
     resources: Resources = UNKNOWN
     variables: tuple[Variable, ...] = ()
     commands: tuple[Command, ...] = ()
     """All simple commands in their order, those that launch too."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[JobStep, ...] = ()
     modules: tuple[str, ...] = ()
     """What `module load` named, in order, without those that a later purge removed."""
     rank: Rank = UNKNOWN_RANK
@@ -73,7 +73,7 @@ class Job:
     """The `exit` or `exec` that is run in any case; NOWHERE: it ends behind its last line."""
 
     @cached_property
-    def training(self) -> tuple[Step, ...]:
+    def training(self) -> tuple[JobStep, ...]:
         """The steps that start the job's main program."""
         return tuple(step for step in self.steps if step.trains)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.knowledge.model.command_words import NO_OPTIONS, Options, Shell, Word
+from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, CommandWord, Shell
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 
 Launcher = Literal["srun", "torchrun", "deepspeed", "accelerate", "mpirun", "plain"]
@@ -18,31 +18,31 @@ class ContainerCall:
     """`singularity`, `apptainer`, `podman-hpc`, `enroot` … or a site's wrapper by its name."""
     verb: str
     """`exec`, `run`, `shell`; "" for a wrapper."""
-    image: Word | None
+    image: CommandWord | None
     """None: the call names none (`python` was forgotten, or a wrapper knows its own)."""
-    options: Options = NO_OPTIONS
-    binds: tuple[Word, ...] = ()
+    options: CommandOptions = NO_OPTIONS
+    binds: tuple[CommandWord, ...] = ()
     at: Position = NOWHERE
 
 
 @dataclass(frozen=True)
-class Step:
+class JobStep:
     """One line that starts a program of the job, outermost to innermost."""
 
     at: Position = NOWHERE
-    srun: Options | None = None
+    srun: CommandOptions | None = None
     """The options of `srun`; None: no srun in front, so it runs on the first node alone."""
     container: ContainerCall | None = None
     launcher: Launcher = "plain"
-    launcher_options: Options = NO_OPTIONS
+    launcher_options: CommandOptions = NO_OPTIONS
     mpirun: str = ""
     """`mpirun` or `mpiexec` as written."""
-    shells: tuple[Word, ...] = ()
+    shells: tuple[CommandWord, ...] = ()
     """The texts of each `bash -c` between srun and the program, outermost first."""
-    program: Word | None = None
+    program: CommandWord | None = None
     """What the ranks run: a Python file, a module (`-m name` is `name`), or a binary."""
     python: bool = False
-    arguments: tuple[Word, ...] = ()
+    arguments: tuple[CommandWord, ...] = ()
     """The program's own arguments."""
     program_shell: Shell = "batch"
     """The shell in which the program's arguments are expanded."""
@@ -59,7 +59,7 @@ class Command:
 
     program: str
     """Its name, without its folder."""
-    words: tuple[Word, ...] = ()
+    words: tuple[CommandWord, ...] = ()
     """What stands behind the program."""
     at: Position = NOWHERE
     shell: Shell = "batch"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.program.program_facts import Call, Program
+from lumitui.app.knowledge.program.program_facts import Call, PythonFile
 
 STAGE_IT = (
     "Download it on your machine, name it in `stage:` (`MODEL: ~/models/gpt2`), and give the "
@@ -25,7 +25,7 @@ class Download:
     """The call in short, like `from_pretrained("gpt2")`."""
 
 
-def downloads(program: Program) -> Iterator[Download]:
+def downloads(program: PythonFile) -> Iterator[Download]:
     """Yield the calls of a program that download."""
     for call in program.calls:
         if words := _words(call):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lumitui.app.knowledge.program.program_facts import Guard, GuardKind, Role
+from lumitui.app.knowledge.program.program_facts import GuardKind, LineGuard, Role
 from lumitui.app.knowledge.program.roles import dotted, mentioned, role_of
 
 _SIDES = r"(?:is|am|on|if|the|i)"
@@ -87,10 +87,12 @@ def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
     }
 
 
-def guard_of(node: ast.expr, names: Names, flags: dict[str, Sides], *, holds: bool = True) -> Guard:
+def guard_of(
+    node: ast.expr, names: Names, flags: dict[str, Sides], *, holds: bool = True
+) -> LineGuard:
     """Return what a condition lets through where it holds, or where it does not."""
     sides = _sides(node, names, flags)
-    return Guard(ast.unparse(node), sides.side(holds), sides.mixed)
+    return LineGuard(ast.unparse(node), sides.side(holds), sides.mixed)
 
 
 def _sides(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.program.program_facts import Call
-from lumitui.app.knowledge.program.step_program import Run
+from lumitui.app.knowledge.program.step_program import StepProgram
 
 _OTHER_READERS = (
     "absl", "click", "configargparse", "docopt", "draccus", "fire", "gflags", "hydra",
@@ -26,7 +26,7 @@ _WHOLE_LINE = ("", "None", "args", "argv", "arguments", "sys.argv[1:]")
 
 
 @dataclass(frozen=True)
-class Options:
+class ParserOptions:
     """All options of a program."""
 
     file: str
@@ -60,7 +60,7 @@ def _initials(name: str) -> str:
     return "".join(part[0] for part in parts) if len(parts) > 1 else ""
 
 
-def options_of(run: Run) -> Options | None:
+def options_of(run: StepProgram) -> ParserOptions | None:
     """Return the program's options; None: not all are known, or argparse reads none."""
     if run.uses(*_OTHER_READERS) or run.has(*_SILENT) or not run.files:
         return None
@@ -86,10 +86,12 @@ def options_of(run: Run) -> Options | None:
                 return None
     short = [call for _file, call in run.calls("argparse.ArgumentParser")
              if (word := call.get("allow_abbrev")) and word.value is False]  # fmt: skip
-    return Options(run.program.file, tuple(dict.fromkeys(flags)), not short) if flags else None
+    return (
+        ParserOptions(run.program.file, tuple(dict.fromkeys(flags)), not short) if flags else None
+    )
 
 
-def _is_own(run: Run, call: Call) -> bool:
+def _is_own(run: StepProgram, call: Call) -> bool:
     return any(call.last in program.functions for program in run.files)
 
 
@@ -114,7 +116,7 @@ def _flags(call: Call) -> list[str] | None:
     return found
 
 
-def _reads_the_line(run: Run) -> bool:
+def _reads_the_line(run: StepProgram) -> bool:
     """Return whether the program hands its command line to argparse, and reads it nowhere else."""
     reading = [
         (file, call)
@@ -132,7 +134,7 @@ def _first(call: Call) -> str:
     return given.text if given is not None else ""
 
 
-def given_options(run: Run) -> Iterator[int]:
+def given_options(run: StepProgram) -> Iterator[int]:
     """Yield the places of the words on the command line that argparse takes for options."""
     for number, word in enumerate(run.step.arguments):
         text = word.known

@@ -44,7 +44,7 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Argument(Expression):
+class CallArgument(Expression):
     """An argument of a call."""
 
     name: str = ""
@@ -52,7 +52,7 @@ class Argument(Expression):
 
 
 @dataclass(frozen=True)
-class Guard:
+class LineGuard:
     """A condition under which alone a line runs."""
 
     text: str
@@ -68,9 +68,9 @@ class Call:
     name: str
     """With imports resolved: `dist.barrier` is `torch.distributed.barrier`; a method of something
     that has no name is `?.method`."""
-    arguments: tuple[Argument, ...]
+    arguments: tuple[CallArgument, ...]
     at: Position
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[LineGuard, ...] = ()
     loops: tuple[str, ...] = ()
     """The variables of the loops around it, the outermost first."""
     function: str = ""
@@ -83,7 +83,7 @@ class Call:
         """The last part of its name: `barrier`."""
         return self.name.rpartition(".")[2]
 
-    def get(self, name: str, place: int | None = None) -> Argument | None:
+    def get(self, name: str, place: int | None = None) -> CallArgument | None:
         """Return the argument of this keyword, or the one that stands at `place` without one."""
         for argument in self.arguments:
             if argument.name == name:
@@ -103,14 +103,14 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Assignment:
     """An assignment: to a name, an attribute, or a variable of the environment."""
 
     target: str
     """As Python writes it; `environ[NAME]` for `os.environ["NAME"] = …`."""
     value: Expression
     at: Position
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[LineGuard, ...] = ()
     function: str = ""
 
 
@@ -144,7 +144,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Program:
+class PythonFile:
     """One Python file."""
 
     file: str
@@ -155,7 +155,7 @@ class Program:
     imports: frozenset[str] = frozenset()
     """The modules that it imports, as `torch.distributed`."""
     calls: tuple[Call, ...] = ()
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[Assignment, ...] = ()
     options: tuple[ProgramOption, ...] = ()
     texts: tuple[Text, ...] = ()
     reads: frozenset[str] = frozenset()
@@ -184,7 +184,7 @@ class Program:
             name == root or name.startswith(f"{root}.") for name in self.imports for root in roots
         )
 
-    def environment(self, *names: str) -> Iterator[Setting]:
+    def environment(self, *names: str) -> Iterator[Assignment]:
         """Yield where it sets one of these variables of the environment."""
         targets = {f"environ[{name}]" for name in names}
         return (setting for setting in self.settings if setting.target in targets)

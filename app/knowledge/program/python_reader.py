@@ -10,15 +10,15 @@ from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.constants import constants_of
 from lumitui.app.knowledge.program.guards import Sides, flags_of, guard_of
 from lumitui.app.knowledge.program.program_facts import (
-    Argument,
+    Assignment,
     Call,
+    CallArgument,
     Expression,
     Fault,
-    Guard,
-    Program,
+    LineGuard,
     ProgramOption,
+    PythonFile,
     Role,
-    Setting,
     Text,
     Value,
 )
@@ -40,23 +40,25 @@ any f-string within braces."""
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 
 
-def read_python(text: str, file: str) -> Program:
+def read_python(text: str, file: str) -> PythonFile:
     """Return what is known of a Python file; one that does not parse has a `fault` alone."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         fault = _fault(error, file)
         if _NEWER.match(_line(text, fault.at.line)) or "f-string" in fault.message:
-            return Program(file, whole=False)  # the site's Python may be newer than this one
-        return Program(file, fault)
+            return PythonFile(file, whole=False)  # the site's Python may be newer than this one
+        return PythonFile(file, fault)
     except (ValueError, RecursionError, MemoryError) as error:
         # NUL bytes; brackets nested deeper than Python's own limit.
-        return Program(file, Fault(f"{type(error).__name__}: {error}", Position(1, 1, file=file)))
+        return PythonFile(
+            file, Fault(f"{type(error).__name__}: {error}", Position(1, 1, file=file))
+        )
     try:
         roles = names_with_roles(tree)
-        return _Reader(file, roles, flags_of(tree, roles)).read(tree)
+        return _ModuleReader(file, roles, flags_of(tree, roles)).read(tree)
     except RecursionError:  # a sum of a thousand terms: Python runs it
-        return Program(file, whole=False)
+        return PythonFile(file, whole=False)
 
 
 def _fault(error: SyntaxError, file: str) -> Fault:
@@ -71,7 +73,7 @@ def _line(text: str, number: int) -> str:
 
 
 @dataclass
-class _Reader:
+class _ModuleReader:
     """Walks a module once, and keeps what holds where it is."""
 
     file: str
@@ -80,7 +82,7 @@ class _Reader:
     aliases: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Value] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
-    settings: list[Setting] = field(default_factory=list)
+    settings: list[Assignment] = field(default_factory=list)
     options: list[ProgramOption] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
     musts: list[Call] = field(default_factory=list)
@@ -91,18 +93,18 @@ class _Reader:
     functions: set[str] = field(default_factory=set)
     guarded: set[str] = field(default_factory=set)
     dictionaries: list[Text] = field(default_factory=list)
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[LineGuard, ...] = ()
     loops: tuple[str, ...] = ()
     function: str = ""
     target: str = ""
 
-    def read(self, tree: ast.Module) -> Program:
+    def read(self, tree: ast.Module) -> PythonFile:
         """Return the facts of a module."""
         for node in ast.walk(tree):
             self._import(node)
         self.constants = constants_of(tree)
         self._block(tree.body)
-        program = Program(
+        program = PythonFile(
             file=self.file,
             imports=frozenset(self.imports),
             calls=tuple(sorted(self.calls, key=lambda call: call.at)),
@@ -129,7 +131,7 @@ class _Reader:
             for name in node.names:
                 self.aliases[name.asname or name.name] = f"{module}.{name.name}".lstrip(".")
 
-    def _guard(self, node: ast.expr, *, holds: bool = True) -> Guard:
+    def _guard(self, node: ast.expr, *, holds: bool = True) -> LineGuard:
         return guard_of(node, self.roles, self.flags, holds=holds)
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
@@ -143,7 +145,7 @@ class _Reader:
                 self.guards = (*self.guards, *self._behind(node))
         self.guards = before
 
-    def _behind(self, node: ast.If) -> Iterator[Guard]:
+    def _behind(self, node: ast.If) -> Iterator[LineGuard]:
         """Yield what holds behind an `if` that ends its block for some; an error ends the job."""
         if _leaves(node.body[-1]):
             yield self._guard(node.test, holds=False)
@@ -164,14 +166,14 @@ class _Reader:
             self._values(contexts)
             found = [self._guard(context) for context in contexts]
             self._under(
-                [Guard(one.text, "some") for one in found if "first" in one.text], node.body
+                [LineGuard(one.text, "some") for one in found if "first" in one.text], node.body
             )
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             self._loop(node)
         elif isinstance(node, ast.Try) and node.handlers:
-            self._under((Guard("try", "other"),), node.body)
+            self._under((LineGuard("try", "other"),), node.body)
             for handler in node.handlers:
-                self._under((Guard("except", "other"),), handler.body)
+                self._under((LineGuard("except", "other"),), handler.body)
             self._block(node.orelse)
             self._block(node.finalbody)
         elif isinstance(node, ast.ClassDef):
@@ -180,7 +182,7 @@ class _Reader:
         else:
             self._plain(node)
 
-    def _under(self, guards: Iterable[Guard], body: Sequence[ast.stmt]) -> None:
+    def _under(self, guards: Iterable[LineGuard], body: Sequence[ast.stmt]) -> None:
         before = self.guards
         self.guards = (*before, *guards)
         self._block(body)
@@ -233,7 +235,7 @@ class _Reader:
         text = f"environ[{name}]" if name else ast.unparse(target)[:_LONGEST]
         place = self._at(target)
         self.settings.append(
-            Setting(text, self._expression(value), place, self.guards, self.function)
+            Assignment(text, self._expression(value), place, self.guards, self.function)
         )
 
     def _values(self, nodes: Iterable[ast.expr]) -> None:
@@ -248,7 +250,7 @@ class _Reader:
             self._guarded([self._guard(node.test, holds=False)], node.orelse)
             return
         if isinstance(node, ast.BoolOp):
-            holds, before = isinstance(node.op, ast.And), list[Guard]()
+            holds, before = isinstance(node.op, ast.And), list[LineGuard]()
             for value in node.values:
                 self._guarded(before, value)
                 before.append(self._guard(value, holds=holds))
@@ -278,7 +280,7 @@ class _Reader:
             elif isinstance(child, ast.comprehension):
                 self._values([child.iter, *child.ifs])
 
-    def _guarded(self, guards: Iterable[Guard], node: ast.expr) -> None:
+    def _guarded(self, guards: Iterable[LineGuard], node: ast.expr) -> None:
         before = self.guards
         self.guards = (*before, *guards)
         self._value(node)
@@ -314,11 +316,13 @@ class _Reader:
         must = isinstance(word := words.get("required"), ast.Constant) and word.value is True
         self.options.append(ProgramOption(flags, name, default, self._at(node), must))
 
-    def _argument(self, node: ast.expr, name: str) -> Argument:
+    def _argument(self, node: ast.expr, name: str) -> CallArgument:
         if isinstance(node, ast.Starred):
-            return Argument("*", name="*")
+            return CallArgument("*", name="*")
         value = self._expression(node)
-        return Argument(value.text, value.constant, value.value, value.role, value.mentions, name)
+        return CallArgument(
+            value.text, value.constant, value.value, value.role, value.mentions, name
+        )
 
     def _expression(self, node: ast.expr) -> Expression:
         text = ast.unparse(node)[:_LONGEST]

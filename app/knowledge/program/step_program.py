@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.program.deepspeed_config import Config, is_config, read_config
 from lumitui.app.knowledge.program.program_facts import (
+    Assignment,
     Call,
     Expression,
     Fault,
-    Program,
-    Setting,
+    PythonFile,
     Text,
     Value,
 )
@@ -59,19 +59,19 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Run:
+class StepProgram:
     """A step that runs a Python file whose text is at hand."""
 
-    job: Job
-    step: Step
-    program: Program
-    modules: tuple[Program, ...]
+    job: ScriptJob
+    step: JobStep
+    program: PythonFile
+    modules: tuple[PythonFile, ...]
     """What it imports from beside it, as far as their texts are at hand."""
     configs: tuple[Config, ...]
     """The DeepSpeed configurations that it reads."""
 
     @cached_property
-    def files(self) -> tuple[Program, ...]:
+    def files(self) -> tuple[PythonFile, ...]:
         """The program and its modules, without those that Python cannot read."""
         return tuple(one for one in (self.program, *self.modules) if one.fault is None)
 
@@ -89,7 +89,7 @@ class Run:
         whole = all(program.whole for program in self.files)
         return whole and all(module.fault is None for module in self.modules)
 
-    def calls(self, *names: str) -> Iterator[tuple[Program, Call]]:
+    def calls(self, *names: str) -> Iterator[tuple[PythonFile, Call]]:
         """Yield the calls of these names, each with the file it stands in."""
         return ((program, call) for program in self.files for call in program.named(*names))
 
@@ -101,7 +101,7 @@ class Run:
         """Return whether one of its files imports one of these."""
         return any(program.imports_any(*packages) for program in self.files)
 
-    def environment(self, *names: str) -> Iterator[Setting]:
+    def environment(self, *names: str) -> Iterator[Assignment]:
         """Yield where its files set one of these variables of the environment."""
         return (one for program in self.files for one in program.environment(*names))
 
@@ -190,7 +190,7 @@ class Run:
         return value if type(value) is int else None
 
 
-def runs(job: Job) -> Iterator[Run]:
+def runs(job: ScriptJob) -> Iterator[StepProgram]:
     """Yield the main programs of a job whose texts are at hand."""
     for step in job.training:
         if step.program is None or not step.python:
@@ -203,10 +203,12 @@ def runs(job: Job) -> Iterator[Run]:
             continue
         program = _read(job.files[file], file)
         modules = tuple(_modules(job, program, {file}))
-        yield Run(job, step, program, modules, tuple(_configs(job, step, (program, *modules))))
+        yield StepProgram(
+            job, step, program, modules, tuple(_configs(job, step, (program, *modules)))
+        )
 
 
-def configurations(job: Job) -> Iterator[tuple[Run, Config]]:
+def configurations(job: ScriptJob) -> Iterator[tuple[StepProgram, Config]]:
     """Yield the DeepSpeed configurations of a job that can be read, each with what reads it."""
     for run in launched(job):
         for config in run.configs:
@@ -214,7 +216,7 @@ def configurations(job: Job) -> Iterator[tuple[Run, Config]]:
                 yield run, config
 
 
-def launched(job: Job) -> Iterator[Run]:
+def launched(job: ScriptJob) -> Iterator[StepProgram]:
     """Yield all main programs of a job, also those whose text is not known.
 
     Of these, only the arguments and the files that they name are known; they are never closed.
@@ -223,11 +225,11 @@ def launched(job: Job) -> Iterator[Run]:
     for step in job.training:
         if step.program is not None and _at_hand(job, step.program.known) is None:
             fault = Fault("The file is not at hand.", step.program.at)
-            program = Program(step.program.known, fault)
-            yield Run(job, step, program, (program,), tuple(_configs(job, step, ())))
+            program = PythonFile(step.program.known, fault)
+            yield StepProgram(job, step, program, (program,), tuple(_configs(job, step, ())))
 
 
-def _at_hand(job: Job, name: str) -> str | None:
+def _at_hand(job: ScriptJob, name: str) -> str | None:
     """Return the key in `files` of a path as the job writes it."""
     plain = posixpath.normpath(name)
     for file in job.files:
@@ -247,7 +249,7 @@ def _module_files(file: str, name: str) -> Iterator[str]:
         yield posixpath.join(folder, f"{path.rpartition('/')[0]}.py")
 
 
-def _modules(job: Job, program: Program, seen: set[str]) -> Iterator[Program]:
+def _modules(job: ScriptJob, program: PythonFile, seen: set[str]) -> Iterator[PythonFile]:
     for name in sorted(program.imports):
         for path in _module_files(program.file, name):
             file = _at_hand(job, path)
@@ -258,7 +260,7 @@ def _modules(job: Job, program: Program, seen: set[str]) -> Iterator[Program]:
                 yield from _modules(job, module, seen)
 
 
-def _configs(job: Job, step: Step, programs: tuple[Program, ...]) -> Iterator[Config]:
+def _configs(job: ScriptJob, step: JobStep, programs: tuple[PythonFile, ...]) -> Iterator[Config]:
     named = [word.known.rpartition("=")[2] for word in step.arguments]
     named += [text.value for program in programs for text in program.texts]
     seen: set[str] = set()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Finding
 
 _FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}
@@ -27,7 +27,7 @@ def without_consequences(found: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def in_the_script(finding: Finding, job: Job) -> Finding:
+def in_the_script(finding: Finding, job: ScriptJob) -> Finding:
     """Return a finding about a file that the script writes, at the script's own lines."""
     at, lines = finding.at, job.written.get(finding.at.file, ())
     if not at.file or not 0 < at.line <= len(lines) or not lines[at.line - 1].line:

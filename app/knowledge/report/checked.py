@@ -8,7 +8,7 @@ from lumitui.app.knowledge.rule import Finding
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedScript:
     """A script, where it is, and its findings."""
 
     path: str
@@ -33,7 +33,7 @@ class Checked:
         return lines[at.line - 1].rstrip("\r") if 0 < at.line <= len(lines) else None
 
 
-def count(checked: Iterator[Checked] | tuple[Checked, ...]) -> dict[str, int]:
+def count(checked: Iterator[CheckedScript] | tuple[CheckedScript, ...]) -> dict[str, int]:
     """Return how many findings of each severity there are."""
     found = {"error": 0, "warning": 0, "note": 0}
     for one in checked:

@@ -1,7 +1,7 @@
 """Findings as linters print them: place, rule, sentence, the line with carets, what to do."""
 
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.report.checked import Checked, count
+from lumitui.app.knowledge.report.checked import CheckedScript, count
 from lumitui.app.knowledge.rule import Finding
 from lumitui.remote.site.safe_text import spell_out
 
@@ -9,12 +9,12 @@ _WIDEST = 100
 """Characters of a line that are shown around the place."""
 
 
-def findings_text(checked: Checked) -> str:
+def findings_text(checked: CheckedScript) -> str:
     """Return all findings of a script, an empty line between two."""
     return "\n\n".join(_finding(checked, item) for item in checked.findings)
 
 
-def summary(checked: tuple[Checked, ...]) -> str:
+def summary(checked: tuple[CheckedScript, ...]) -> str:
     """Return the last line: how many findings, and how many of them --fix ends."""
     counts = count(checked)
     named = [
@@ -30,7 +30,7 @@ def summary(checked: tuple[Checked, ...]) -> str:
     return f"Found {', '.join(named)} in {scripts}.{end}"
 
 
-def _finding(checked: Checked, item: Finding) -> str:
+def _finding(checked: CheckedScript, item: Finding) -> str:
     at = item.at
     place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
     rows = [f"{place}: {item.severity} {item.rule} {item.message}"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from lumitui.app.knowledge.report.checked import Checked
+from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.rule import Finding, Rule
 from lumitui.remote.site.safe_text import spell_out
 
@@ -23,7 +23,7 @@ _ELSEWHERE = "https://slurm.schedmd.com/quickstart.html"
 """For a rule whose source has no address: its `fullDescription` says what it is."""
 
 
-def github_lines(checked: Checked) -> Iterator[str]:
+def github_lines(checked: CheckedScript) -> Iterator[str]:
     """Yield a workflow command for each finding; GitHub shows them beside the lines."""
     for item in checked.findings:
         at = item.at
@@ -51,7 +51,9 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif(checked: tuple[Checked, ...], rules: tuple[Rule, ...], version: str) -> dict[str, Any]:
+def sarif(
+    checked: tuple[CheckedScript, ...], rules: tuple[Rule, ...], version: str
+) -> dict[str, Any]:
     """Return a log in SARIF 2.1.0 (OASIS)."""
     known = {item.id: _rule(item) for item in rules}
     for one in checked:
@@ -102,7 +104,7 @@ def _address(source: str) -> str:
     return next(named, _ELSEWHERE)
 
 
-def _result(checked: Checked, item: Finding, index: int) -> dict[str, Any]:
+def _result(checked: CheckedScript, item: Finding, index: int) -> dict[str, Any]:
     at = item.at
     region: dict[str, int] = {"startLine": max(at.line, 1), "startColumn": max(at.column, 1)}
     if (at.end_line, at.end_column) > (at.line, at.column) and at.end_line:

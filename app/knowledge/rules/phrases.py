@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.rule import Edit
 
@@ -33,7 +33,7 @@ def rewrite(option: Option, text: str) -> Edit | None:
     )
 
 
-def removal(job: Job, option: Option) -> Edit | None:
+def removal(job: ScriptJob, option: Option) -> Edit | None:
     """Return the removal of an option, with its line where nothing else is on it."""
     at = option.at
     if not at.line or at.field or at.file or not job.text:

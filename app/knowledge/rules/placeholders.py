@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
@@ -23,7 +23,7 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
     "example does not exist.",
     source="bash(1), REDIRECTION; HPC4AIbook, Chapter.12/ddp_job_template.slurm",
 )
-def placeholder(job: Job, site: Site) -> Iterator[Hit]:
+def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `DATA=/scratch/<project>/data` and `python /path/to/train.py`."""
     for number, line in _commands(job.text):
         for found in (*_angles(line), *_PATH.finditer(line)):

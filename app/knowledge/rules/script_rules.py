@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from lumitui.app.knowledge.bash.options.slurm_options import SBATCH, SRUN
-from lumitui.app.knowledge.model.job import Job, Trouble
+from lumitui.app.knowledge.model.job import ScriptJob, Trouble
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import nearest
@@ -14,11 +14,11 @@ _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wcke
 """Options that take any text: the job runs, with a `$` in it."""
 
 
-def _troubles(job: Job, name: str) -> Iterator[Trouble]:
+def _troubles(job: ScriptJob, name: str) -> Iterator[Trouble]:
     return (trouble for trouble in job.troubles if trouble.id == name)
 
 
-def _written(job: Job, at: Position) -> str:
+def _written(job: ScriptJob, at: Position) -> str:
     """Return what stands at a place of one line."""
     text = job.files.get(at.file, "") if at.file else job.text
     line = text.split("\n")[at.line - 1 : at.line]
@@ -32,7 +32,7 @@ def _written(job: Job, at: Position) -> str:
     why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
-def bad_shebang(job: Job, site: Site) -> Iterator[Hit]:
+def bad_shebang(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find a script without `#!/bin/bash`."""
     for trouble in _troubles(job, "bad-shebang"):
         if "byte order mark" in trouble.message:
@@ -52,7 +52,7 @@ def bad_shebang(job: Job, site: Site) -> Iterator[Hit]:
     "them, with `Batch script contains DOS line breaks`.",
     source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
 )
-def windows_line_ends(job: Job, site: Site) -> Iterator[Hit]:
+def windows_line_ends(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find CR LF."""
     for trouble in _troubles(job, "windows-line-ends"):
         lines = job.text.split("\n")
@@ -68,7 +68,7 @@ def windows_line_ends(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is no script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
-def not_text(job: Job, site: Site) -> Iterator[Hit]:
+def not_text(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find NUL characters."""
     for trouble in _troubles(job, "not-text"):
         yield Hit(trouble.message, "Save it as UTF-8.", trouble.at)
@@ -82,7 +82,7 @@ def not_text(job: Job, site: Site) -> Iterator[Hit]:
     "looking for matching` without running them.",
     source="bash(1), QUOTING",
 )
-def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
+def unclosed_quote(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `"…` without its second quote."""
     for trouble in _troubles(job, "unclosed-quote"):
         do = "Close it. Also look at the lines above: an earlier quote may be open."
@@ -97,7 +97,7 @@ def unclosed_quote(job: Job, site: Site) -> Iterator[Hit]:
     "rest of the script as its text, the launch included, with no more than a warning in the log.",
     source="bash(1), Here Documents",
 )
-def heredoc_open(job: Job, site: Site) -> Iterator[Hit]:
+def heredoc_open(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
     for trouble in _troubles(job, "heredoc-open"):
         word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
@@ -120,7 +120,7 @@ def heredoc_open(job: Job, site: Site) -> Iterator[Hit]:
     "program of another name, says `command not found`, and takes the test as not passed.",
     source="bash(1), Compound Commands; test(1)",
 )
-def bracket_without_blank(job: Job, site: Site) -> Iterator[Hit]:
+def bracket_without_blank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `if [$RANK -eq 0 ]`."""
     for trouble in _troubles(job, "bracket-without-blank"):
         sign = _written(job, trouble.at)
@@ -138,7 +138,7 @@ def bracket_without_blank(job: Job, site: Site) -> Iterator[Hit]:
     "`syntax error: unexpected end of file`, at the latest there, and runs nothing of that part.",
     source="bash(1), Compound Commands",
 )
-def syntax_error(job: Job, site: Site) -> Iterator[Hit]:
+def syntax_error(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `if …; then` without `fi`."""
     for trouble in _troubles(job, "syntax-error"):
         match = re.search(r"has no `(\S+)`", trouble.message)
@@ -155,7 +155,7 @@ def syntax_error(job: Job, site: Site) -> Iterator[Hit]:
     "runs with other limits than they say.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
-def directive_after_command(job: Job, site: Site) -> Iterator[Hit]:
+def directive_after_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `module load X` above `#SBATCH --time=…`."""
     for trouble in _troubles(job, "directive-after-command"):
         yield Hit(trouble.message, "Move it above the first command.", trouble.at)
@@ -169,7 +169,7 @@ def directive_after_command(job: Job, site: Site) -> Iterator[Hit]:
     "before or within. Everything else is a comment.",
     source="sbatch(1), DESCRIPTION",
 )
-def nearly_a_directive(job: Job, site: Site) -> Iterator[Hit]:
+def nearly_a_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `# SBATCH --nodes=2`."""
     for trouble in _troubles(job, "nearly-a-directive"):
         text = _written(job, trouble.at)
@@ -186,7 +186,7 @@ def nearly_a_directive(job: Job, site: Site) -> Iterator[Hit]:
     "sign: an output folder that does not exist, a number that is none.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
-def directive_with_variable(job: Job, site: Site) -> Iterator[Hit]:
+def directive_with_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --output=$HOME/x.out`."""
     for trouble in _troubles(job, "directive-with-variable"):
         text = _written(job, trouble.at)
@@ -210,7 +210,7 @@ def directive_with_variable(job: Job, site: Site) -> Iterator[Hit]:
     "around `=`, and refuses the job or leaves out all that follows.",
     source="sbatch: `Invalid directive found in batch script`",
 )
-def stray_word(job: Job, site: Site) -> Iterator[Hit]:
+def stray_word(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --nodes = 2`."""
     for trouble in _troubles(job, "stray-word"):
         word = _written(job, trouble.at)
@@ -238,7 +238,7 @@ def stray_word(job: Job, site: Site) -> Iterator[Hit]:
     "name is the beginning of several.",
     source="sbatch(1), OPTIONS",
 )
-def unknown_directive(job: Job, site: Site) -> Iterator[Hit]:
+def unknown_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --gpu-per-node=8`."""
     for trouble in _troubles(job, "unknown-directive"):
         yield _unknown(job, trouble, SBATCH.long, only_on=("cpu-bind", "kill-on-bad-exit", "label"))
@@ -251,13 +251,15 @@ def unknown_directive(job: Job, site: Site) -> Iterator[Hit]:
     why="srun ends with an error before the program starts.",
     source="srun(1), OPTIONS",
 )
-def unknown_srun_option(job: Job, site: Site) -> Iterator[Hit]:
+def unknown_srun_option(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun --task=8`."""
     for trouble in _troubles(job, "unknown-srun-option"):
         yield _unknown(job, trouble, SRUN.long, only_on=("array", "wrap", "parsable"))
 
 
-def _unknown(job: Job, trouble: Trouble, names: Iterable[str], *, only_on: tuple[str, ...]) -> Hit:
+def _unknown(
+    job: ScriptJob, trouble: Trouble, names: Iterable[str], *, only_on: tuple[str, ...]
+) -> Hit:
     """Return what is said of an option that is not in `names`."""
     written = _written(job, trouble.at)
     name, equals, value = written.lstrip("-").partition("=")
@@ -286,7 +288,7 @@ def _unknown(job: Job, trouble: Trouble, names: Iterable[str], *, only_on: tuple
     "components, or bash that the parser does not know.",
     source="lumitui's own reader of scripts",
 )
-def not_understood(job: Job, site: Site) -> Iterator[Hit]:
+def not_understood(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Say what was left out."""
     for trouble in _troubles(job, "not-understood"):
         yield Hit(trouble.message, "Look at this part yourself.", trouble.at)

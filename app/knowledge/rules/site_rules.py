@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 
-from lumitui.app.knowledge.model.command_words import Options
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandOptions
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Edit, Finding
 from lumitui.app.knowledge.site_facts.allocation import whole_nodes
@@ -17,7 +17,7 @@ _INTO_CONTAINERS = ("", "SINGULARITYENV_", "APPTAINERENV_")
 _Texts = list[tuple[str, Position]]
 
 
-def findings(job: Job, site: Site) -> Iterator[Finding]:
+def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
     """Yield what the site's own rules find in a job: each at most once, at its first place."""
     for rule in site.rules:
         place = _place(rule, job, site)
@@ -34,7 +34,7 @@ def findings(job: Job, site: Site) -> Iterator[Finding]:
             )
 
 
-def _place(rule: SiteRule, job: Job, site: Site) -> tuple[str, Position] | None:
+def _place(rule: SiteRule, job: ScriptJob, site: Site) -> tuple[str, Position] | None:
     """Return the text that a rule is about, and where it is; None: the rule does not fire."""
     if job.nodes < rule.nodes_from or not _is_about(rule, job, site):
         return None
@@ -47,7 +47,7 @@ def _place(rule: SiteRule, job: Job, site: Site) -> tuple[str, Position] | None:
     return _first(rule.matches or "", texts(rule.field, job))
 
 
-def _is_about(rule: SiteRule, job: Job, site: Site) -> bool:
+def _is_about(rule: SiteRule, job: ScriptJob, site: Site) -> bool:
     """Whether a rule is about jobs of this image, this launcher and this allocation."""
     if rule.images and not any(re.search(rule.images, image) for image in job.images):
         return False
@@ -59,7 +59,7 @@ def _is_about(rule: SiteRule, job: Job, site: Site) -> bool:
     return whole_nodes(job, site) is (rule.allocation == "whole")
 
 
-def _holds(field: str, pattern: str, job: Job) -> bool:
+def _holds(field: str, pattern: str, job: ScriptJob) -> bool:
     found = texts(field, job)
     if pattern == ABSENT:  # what the job reads from elsewhere may set it
         return not found and not has_unknown_sources(job)
@@ -78,7 +78,7 @@ def _edit(rule: SiteRule, at: Position) -> Edit | None:
     return Edit(f"set {name} to {rule.cure}", at, f"{name}={rule.cure}")
 
 
-def texts(field: str, job: Job) -> _Texts:
+def texts(field: str, job: ScriptJob) -> _Texts:
     """Return the texts of a field, as a profile's rule names it, with their places."""
     head, _, name = field.partition(".")
     if head == "env":
@@ -87,7 +87,7 @@ def texts(field: str, job: Job) -> _Texts:
     return read(job) if read else []
 
 
-def _values(name: str, job: Job) -> _Texts:
+def _values(name: str, job: ScriptJob) -> _Texts:
     """Return the last value of a variable, by whichever way it gets into the program."""
     found = [job.variable(f"{prefix}{name}") for prefix in _INTO_CONTAINERS]
     values = [(item.value, item.at) for item in found if item is not None]
@@ -99,20 +99,20 @@ def _values(name: str, job: Job) -> _Texts:
     return values
 
 
-def _lines(options: Options) -> _Texts:
+def _lines(options: CommandOptions) -> _Texts:
     return [
         (f"--{option.name}" + ("" if option.value is None else f"={option.value}"), option.at)
         for option in options.all
     ]
 
 
-def _partition(job: Job) -> _Texts:
+def _partition(job: ScriptJob) -> _Texts:
     option = job.options.get("partition")
     name = job.resources.partition
     return [(name, option.at if option else NOWHERE)] if name else []
 
 
-def _launchers(job: Job) -> _Texts:
+def _launchers(job: ScriptJob) -> _Texts:
     """Return the launchers as a job file names them: srun where it starts the ranks itself."""
     return [
         ("srun" if step.launcher == "plain" and step.srun else step.launcher, step.at)
@@ -120,11 +120,11 @@ def _launchers(job: Job) -> _Texts:
     ]
 
 
-def _arguments(job: Job) -> _Texts:
+def _arguments(job: ScriptJob) -> _Texts:
     return [(word.known, word.at) for step in job.training for word in step.arguments]
 
 
-def _modules(job: Job) -> _Texts:
+def _modules(job: ScriptJob) -> _Texts:
     loads = [
         (word.known, word.at)
         for command in job.commands
@@ -135,7 +135,7 @@ def _modules(job: Job) -> _Texts:
     return [(name, places.get(name, NOWHERE)) for name in job.modules]
 
 
-def _words(job: Job) -> _Texts:
+def _words(job: ScriptJob) -> _Texts:
     found = [(command.program, command.at) for command in job.commands]
     found += [
         (text, word.at)
@@ -146,17 +146,17 @@ def _words(job: Job) -> _Texts:
     return found + [(item.value, item.at) for item in job.variables] + _arguments(job)
 
 
-def _images(job: Job) -> _Texts:
+def _images(job: ScriptJob) -> _Texts:
     calls = (step.container for step in job.steps)
     return [(call.image.known, call.image.at) for call in calls if call and call.image]
 
 
-def _calls(job: Job) -> _Texts:
+def _calls(job: ScriptJob) -> _Texts:
     calls = (step.container for step in job.steps)
     return [(f"{call.program} {call.verb}".strip(), call.at) for call in calls if call]
 
 
-def _binds(job: Job) -> _Texts:
+def _binds(job: ScriptJob) -> _Texts:
     """Return the binds of each call, together with those that variables add."""
     names = [f"{program}_{kind}" for program in ("SINGULARITY", "APPTAINER")
              for kind in ("BIND", "BINDPATH")]  # fmt: skip
@@ -169,7 +169,7 @@ def _binds(job: Job) -> _Texts:
     ]
 
 
-def _links(job: Job) -> _Texts:
+def _links(job: ScriptJob) -> _Texts:
     """Return what the job links its folders to."""
     return [
         (word.known, word.at)
@@ -179,7 +179,7 @@ def _links(job: Job) -> _Texts:
     ]
 
 
-def _folders(job: Job) -> _Texts:
+def _folders(job: ScriptJob) -> _Texts:
     """Return the folders in which the job works."""
     found = [(option.value or "", option.at) for option in job.options.all
              if option.name == "chdir"]  # fmt: skip
@@ -190,7 +190,7 @@ def _folders(job: Job) -> _Texts:
     ]
 
 
-def _divided(job: Job) -> _Texts:
+def _divided(job: ScriptJob) -> _Texts:
     """Return the GPUs that programs beside each other share out, where none has another's."""
     if not any(step.background for step in job.training):
         return []
@@ -211,7 +211,7 @@ def _divided(job: Job) -> _Texts:
     return [(",".join(named), lists[0].at)]
 
 
-_FIELDS: dict[str, Callable[[Job], _Texts]] = {
+_FIELDS: dict[str, Callable[[ScriptJob], _Texts]] = {
     "sbatch": lambda job: _lines(job.options),
     "srun": lambda job: [line for step in job.steps if step.srun for line in _lines(step.srun)],
     "partition": _partition,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Severity
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
@@ -13,7 +13,7 @@ GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
 
 
 @dataclass(frozen=True)
-class Queue:
+class NamedPartition:
     """A partition of the profile, by the name that the profile gives it."""
 
     name: str
@@ -26,7 +26,7 @@ def qos_of(partition: Partition) -> str | None:
     return next(found, None)
 
 
-def queue_of(job: Job, site: Site) -> Queue | None:
+def queue_of(job: ScriptJob, site: Site) -> NamedPartition | None:
     """Return the partition that the job goes to; None: it names none, or one that is not known.
 
     Where entries of a profile are QOSs, the QOS decides.
@@ -36,19 +36,19 @@ def queue_of(job: Job, site: Site) -> Queue | None:
     for entry, partition in site.partitions.items():
         own, needed = partition.slurm_partition or entry, qos_of(partition)
         if qos is not None and needed == qos and name in (None, own, entry):
-            return Queue(entry, partition)
+            return NamedPartition(entry, partition)
         if name is not None and needed is None and name in (own, entry):
-            fits.append(Queue(entry, partition))
+            fits.append(NamedPartition(entry, partition))
     return fits[0] if len(fits) == 1 else None
 
 
-def is_exclusive(job: Job) -> bool:
+def is_exclusive(job: ScriptJob) -> bool:
     """Return whether the job itself asks for whole nodes, wherever it runs."""
     option = job.options.get("exclusive")
     return option is not None and option.value not in ("user", "mcs", "topo")
 
 
-def whole_nodes(job: Job, site: Site) -> bool | None:
+def whole_nodes(job: ScriptJob, site: Site) -> bool | None:
     """Return whether the job has its nodes alone; None: its partition is not known."""
     if is_exclusive(job):
         return True
@@ -63,7 +63,7 @@ def whole_nodes(job: Job, site: Site) -> bool | None:
     return fills_nodes(job, site)
 
 
-def fills_nodes(job: Job, site: Site) -> bool:
+def fills_nodes(job: ScriptJob, site: Site) -> bool:
     """Return whether the job asks for all GPUs and cores of its nodes: no other fits there."""
     cores = cores_of_node(job)
     if gpus_of_node(job) != site.node.gpus or cores is None:
@@ -71,12 +71,12 @@ def fills_nodes(job: Job, site: Site) -> bool:
     return cores >= len(site.node.usable_cores)
 
 
-def gpus_of_node(job: Job) -> int | None:
+def gpus_of_node(job: ScriptJob) -> int | None:
     """Return the GPUs of each node that the job asks for; None: not asked, or not known."""
     return job.resources.gpus_per_node
 
 
-def cores_of_node(job: Job) -> int | None:
+def cores_of_node(job: ScriptJob) -> int | None:
     """Return the cores of each node that the job asks for; None: not known."""
     asked = job.resources
     tasks = asked.tasks_per_node
@@ -90,17 +90,17 @@ def cores_of_node(job: Job) -> int | None:
     return tasks * (asked.cpus_per_task or 1)
 
 
-def asks_for_gpus(job: Job) -> bool:
+def asks_for_gpus(job: ScriptJob) -> bool:
     """Return whether any option asks for GPUs, of whichever number."""
     return job.options.has(*GPU_OPTIONS, "tres-per-task", "ntasks-per-gpu") or gres_gpu(job)
 
 
-def gres_gpu(job: Job) -> bool:
+def gres_gpu(job: ScriptJob) -> bool:
     """Return whether `--gres` asks for GPUs."""
     return any(item.name == "gres" and "gpu" in (item.value or "") for item in job.options.all)
 
 
-def gpu_option(job: Job) -> Option | None:
+def gpu_option(job: ScriptJob) -> Option | None:
     """Return the option that asks for the job's GPUs per node, or in all."""
     found = [
         item

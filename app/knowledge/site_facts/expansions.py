@@ -2,7 +2,7 @@
 
 import re
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 
 _NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")
@@ -17,7 +17,7 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(text)))
 
 
-def put_in(job: Job, text: str) -> str:
+def put_in(job: ScriptJob, text: str) -> str:
     """Return a text with the values of the script's own variables, as far as they are known.
 
     A word has its value only where all of it is known; a path like `$CACHE` is known well enough
@@ -35,12 +35,12 @@ def put_in(job: Job, text: str) -> str:
     return text
 
 
-def is_named(job: Job, name: str) -> bool:
+def is_named(job: ScriptJob, name: str) -> bool:
     """Whether the script itself reads a variable, as `$NAME` or `${NAME…`."""
     return f"${name}" in job.text or f"${{{name}" in job.text
 
 
-def source_at(job: Job, at: Position) -> str:
+def source_at(job: ScriptJob, at: Position) -> str:
     """Return what stands at a place of the script, with its quotes; "" where no script is known."""
     if not at.line or at.file or not at.end_line:
         return ""

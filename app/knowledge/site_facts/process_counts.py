@@ -3,8 +3,8 @@
 import re
 
 from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
 
 PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 """Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""
@@ -12,14 +12,14 @@ RANK_VARIABLES = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
 """What Slurm sets for each task of a step; in the batch script they are those of its only task."""
 
 
-def nodes_of(job: Job, step: Step) -> int:
+def nodes_of(job: ScriptJob, step: JobStep) -> int:
     """Return on how many nodes a step starts something."""
     if step.srun is None:
         return 1
     return step.srun.number("nodes") or job.nodes
 
 
-def tasks_per_node_of(job: Job, step: Step) -> int | None:
+def tasks_per_node_of(job: ScriptJob, step: JobStep) -> int | None:
     """Return how many tasks srun starts on each node; None: an option decides that is not read."""
     asked, nodes = job.resources, nodes_of(job, step)
     if step.srun is None:
@@ -38,7 +38,7 @@ def tasks_per_node_of(job: Job, step: Step) -> int | None:
     return -(-asked.tasks // job.nodes) if asked.tasks else 1
 
 
-def tasks_of(job: Job, step: Step) -> int | None:
+def tasks_of(job: ScriptJob, step: JobStep) -> int | None:
     """Return how many tasks srun starts in all; None: not known."""
     each = tasks_per_node_of(job, step)
     if step.srun and (total := step.srun.number("ntasks")) is not None:
@@ -56,7 +56,7 @@ def shows_own_gpu(variable: Variable) -> bool:
     return variable.name.endswith("_VISIBLE_DEVICES") and bool(_BY_RANK.search(variable.value))
 
 
-def has_one_rank(job: Job, step: Step) -> bool:
+def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
     """Whether each torchrun of a step starts one rank, whose LOCAL_RANK is then 0."""
     told = step.launcher_options.value("nproc-per-node")
     silent = job.variable("PET_NPROC_PER_NODE") is None
@@ -64,7 +64,7 @@ def has_one_rank(job: Job, step: Step) -> bool:
     return step.launcher == "torchrun" and count == 1
 
 
-def starts_one_rank_each(job: Job, step: Step) -> bool:
+def starts_one_rank_each(job: ScriptJob, step: JobStep) -> bool:
     """Whether each task starts torchrun for one rank, on a GPU of its own.
 
     Such launches meet in no port: they stand alone, or are told how many they are.
@@ -76,7 +76,7 @@ def starts_one_rank_each(job: Job, step: Step) -> bool:
     return has_one_rank(job, step) and apart and (own or given)
 
 
-def amount(job: Job, text: str | None) -> int | None:
+def amount(job: ScriptJob, text: str | None) -> int | None:
     """Return the number that a text is, or that Slurm's variable in it has in the batch script."""
     asked, plain = job.resources, (text or "").strip().replace("{", "").replace("}", "")
     if plain.isdecimal() and len(plain) <= 12:
@@ -95,7 +95,7 @@ def amount(job: Job, text: str | None) -> int | None:
     return values.get(plain)
 
 
-def loses_ranks(job: Job, name: str) -> bool:
+def loses_ranks(job: ScriptJob, name: str) -> bool:
     """Whether a rank variable of Slurm differs between tasks: the batch's own is wrong for some."""
     asked = job.resources
     tasks = asked.tasks or (asked.tasks_per_node or 1) * job.nodes

@@ -2,7 +2,7 @@
 
 import re
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 
@@ -22,7 +22,7 @@ def site_says(site: Site, name: str) -> bool:
     return any(rule.field == f"env.{name}" for rule in site.rules)
 
 
-def work_folder(job: Job, site: Site) -> str:
+def work_folder(job: ScriptJob, site: Site) -> str:
     """Return where the project's large files belong, as words for a person."""
     folder = site.work_root.partition("/{user}")[0]
     return folder.replace(
@@ -30,7 +30,7 @@ def work_folder(job: Job, site: Site) -> str:
     )
 
 
-def has_unknown_sources(job: Job) -> bool:
+def has_unknown_sources(job: ScriptJob) -> bool:
     """Whether the script reads another one whose text is not at hand, which may set anything."""
     harmless = re.compile(r"(activate|conda\.sh|\.bashrc|\.bash_profile|lmod|profile)$")
     return any(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 
 _USE = re.compile(r"(?<!\\)\$(?:([A-Za-z_]\w*)|\{([#!]?)([A-Za-z_]\w*)(?:\[[^]]*\])?(:?[-=?+])?)")
@@ -27,7 +27,7 @@ class Use:
     """Whether another program may read it: awk, perl, or a shell within the job."""
 
 
-def uses(job: Job) -> Iterator[Use]:
+def uses(job: ScriptJob) -> Iterator[Use]:
     """Yield the variables that a script reads, outside of comments, in its own lines."""
     text, ends, quoted = job.text.replace("\r\n", "\n"), "", False
     for number, line in enumerate(text.split("\n"), 1):
@@ -45,7 +45,7 @@ def uses(job: Job) -> Iterator[Use]:
             ends, quoted = started[2], bool(started[1])
 
 
-def is_mentioned(job: Job, name: str) -> bool:
+def is_mentioned(job: ScriptJob, name: str) -> bool:
     """Whether the script has a name otherwise than to read it: `X=1`, `read X`, `for X in`.
 
     A comment counts, too: it may say that `sbatch --export=X=1` gives it.

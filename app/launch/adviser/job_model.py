@@ -12,10 +12,10 @@ from types import MappingProxyType
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.command_words import Option, Options, Variable, Word
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Option, Variable
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Command, ContainerCall, Step
+from lumitui.app.knowledge.model.steps import Command, ContainerCall, JobStep
 from lumitui.app.launch.compose import plain_script
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.script.program_call import BUNDLED
@@ -33,7 +33,7 @@ _NAME = "job"
 """The name that the script is read with: a person's own may have any character."""
 
 
-def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> Job:
+def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> ScriptJob:
     """Return the launch as a neutral job.
 
     Args:
@@ -67,7 +67,9 @@ def _links(spec: JobSpec) -> Iterator[Command]:
     """Yield `links:` as commands: they are made before the job starts."""
     for name, target in spec.links.items():
         at = Position(field=f"links.{name}")
-        yield Command("ln", (Word("-s", at), Word(target, at), Word(name, at)), at)
+        yield Command(
+            "ln", (CommandWord("-s", at), CommandWord(target, at), CommandWord(name, at)), at
+        )
 
 
 def _config_name(spec: JobSpec) -> str:
@@ -79,8 +81,8 @@ def _at(place: Position, field: str) -> Position:
     return replace(place, field=field)
 
 
-def _options(options: Options, spec: JobSpec) -> Options:
-    return Options(tuple(_option(option, spec) for option in options.all))
+def _options(options: CommandOptions, spec: JobSpec) -> CommandOptions:
+    return CommandOptions(tuple(_option(option, spec) for option in options.all))
 
 
 def _option(option: Option, spec: JobSpec) -> Option:
@@ -105,7 +107,7 @@ def _variable(variable: Variable, spec: JobSpec) -> Variable:
     return replace(variable, at=_at(variable.at, f"env.{variable.name}"))
 
 
-def _steps(steps: tuple[Step, ...], place: Placement) -> Iterator[Step]:
+def _steps(steps: tuple[JobStep, ...], place: Placement) -> Iterator[JobStep]:
     """Yield the steps; the job's own program trains, whatever it is called, and nothing else."""
     trainer, spec = place.trainer, place.spec
     path = f"{BUNDLED}/{trainer.file}" if trainer else spec.script or ""
@@ -118,16 +120,16 @@ def _steps(steps: tuple[Step, ...], place: Placement) -> Iterator[Step]:
             yield replace(step, trains=False)
 
 
-def _own_command(step: Step, spec: JobSpec) -> Step:
+def _own_command(step: JobStep, spec: JobSpec) -> JobStep:
     """Return the step of a script without an interpreter, which a shell starts by its `"$@"`."""
     at = step.at
-    words = tuple(Word(text, at, value=text) for text in spec.args)
-    resume = tuple(Word(text, _at(at, "resume"), value=text) for text in spec.resume)
-    program = Word(spec.script or "", at, value=spec.script)
+    words = tuple(CommandWord(text, at, value=text) for text in spec.args)
+    resume = tuple(CommandWord(text, _at(at, "resume"), value=text) for text in spec.resume)
+    program = CommandWord(spec.script or "", at, value=spec.script)
     return replace(step, trains=True, program=program, arguments=(*words, *resume))
 
 
-def _main(step: Step, spec: JobSpec) -> Step:
+def _main(step: JobStep, spec: JobSpec) -> JobStep:
     """Return the step of the job's program with the job file's fields, and its name for it."""
     container = _container(step.container, spec) if step.container else None
     field = "trainer" if spec.trainer else "script"
@@ -145,27 +147,27 @@ def _main(step: Step, spec: JobSpec) -> Step:
     )
 
 
-def _arguments(words: tuple[Word, ...], spec: JobSpec) -> Iterator[Word]:
+def _arguments(words: tuple[CommandWord, ...], spec: JobSpec) -> Iterator[CommandWord]:
     """Yield the program's arguments, with those of `resume:` in place of the script's variable."""
     for word in words:
         if word.at.field == "resume":
             yield word
         elif word.known.startswith("${resume["):
             at = _at(word.at, "resume")
-            yield from (Word(text, at, value=text) for text in spec.resume)
+            yield from (CommandWord(text, at, value=text) for text in spec.resume)
         else:
             yield _argument(word, spec)
 
 
-def _argument(word: Word, spec: JobSpec) -> Word:
+def _argument(word: CommandWord, spec: JobSpec) -> CommandWord:
     if word.known.endswith(f"/{DEEPSPEED_CONFIG}"):
         name = _config_name(spec)
         return replace(word, text=name, value=name, at=_at(word.at, "deepspeed.config"))
     return _word(word, "args")
 
 
-def _launching(options: Options) -> Options:
-    return Options(tuple(replace(item, at=_at(item.at, "launcher")) for item in options.all))
+def _launching(options: CommandOptions) -> CommandOptions:
+    return CommandOptions(tuple(replace(item, at=_at(item.at, "launcher")) for item in options.all))
 
 
 def _container(call: ContainerCall, spec: JobSpec) -> ContainerCall:
@@ -177,5 +179,5 @@ def _container(call: ContainerCall, spec: JobSpec) -> ContainerCall:
     return replace(call, at=_at(call.at, "container.image"), image=image, binds=binds)
 
 
-def _word(word: Word, field: str) -> Word:
+def _word(word: CommandWord, field: str) -> CommandWord:
     return replace(word, at=_at(word.at, field))

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.script_reader import read_script
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.rules.finding import Finding
 from lumitui.remote.site.profile import Site
 
@@ -16,7 +16,7 @@ _ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|f
 """A script that asks which task it is may start its ranks in one of them alone."""
 
 
-def findings(job: Job, site: Site) -> Iterator[Finding]:
+def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
     """Yield what a job's own shell script starts again in each of its ranks."""
     ranks = job.rank.per_node or 1
     for step in job.training:
@@ -41,7 +41,7 @@ def findings(job: Job, site: Site) -> Iterator[Finding]:
         )
 
 
-def _text(job: Job, name: str) -> str:
+def _text(job: ScriptJob, name: str) -> str:
     """Return the shell script's text; "": it is none, or not at hand."""
     plain = name.removeprefix("./")
     shells = {file: text for file, text in job.files.items() if not file.endswith(".py")}
@@ -49,7 +49,7 @@ def _text(job: Job, name: str) -> str:
     return found[0] if len(found) == 1 and "\0" not in found[0] else ""
 
 
-def _launches(text: str, site: Site) -> Iterator[Step]:
+def _launches(text: str, site: Site) -> Iterator[JobStep]:
     """Yield the steps of a script that start several ranks."""
     for step in read_script(text, site=site).steps:
         options = step.launcher_options

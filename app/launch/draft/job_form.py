@@ -19,7 +19,7 @@ Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class FieldChoice:
     """A value that a field can have."""
 
     value: str
@@ -38,7 +38,7 @@ class Field:
     default: str
     """What holds where the file does not have it."""
     help: str
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[FieldChoice, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -104,7 +104,7 @@ _ON_CPU = {
 
 def fields(
     data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
-    problems: Iterable[Problem], images: Sequence[Choice] = (),
+    problems: Iterable[Problem], images: Sequence[FieldChoice] = (),
 ) -> tuple[Field, ...]:  # fmt: skip
     """Return the form of a job file with `data`; a problem of no field is in none of them.
 
@@ -145,33 +145,33 @@ def _is_at(field: str, key: str) -> bool:
     return field == key or (field.startswith(f"{key}.") and key != "container")
 
 
-def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Choice, ...]:
+def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[FieldChoice, ...]:
     if key == "site":
-        return tuple(Choice(name, text) for name, text in sites.items())
+        return tuple(FieldChoice(name, text) for name, text in sites.items())
     if key == "strategy":
-        return tuple(Choice(name, row.summary) for name, row in STRATEGIES.items())
+        return tuple(FieldChoice(name, row.summary) for name, row in STRATEGIES.items())
     if key == "trainer":
-        rows = (Choice(name, ", ".join(row.strategies)) for name, row in TRAINERS.items())
-        return (Choice("", "none: your own script"), *rows)
+        rows = (FieldChoice(name, ", ".join(row.strategies)) for name, row in TRAINERS.items())
+        return (FieldChoice("", "none: your own script"), *rows)
     if key in _SHORT:
-        return tuple(Choice(name) for name in _SHORT[key])
+        return tuple(FieldChoice(name) for name in _SHORT[key])
     if site is None:
         return ()
     if key == "partition":
-        return tuple(Choice(name, limits(row)) for name, row in site.partitions.items())
+        return tuple(FieldChoice(name, limits(row)) for name, row in site.partitions.items())
     if key == "launcher":
         known = launchers()
-        return tuple(Choice(name, known[name].summary) for name in site.launchers)
+        return tuple(FieldChoice(name, known[name].summary) for name in site.launchers)
     if key == "container.generation":
-        return (Choice("", "the site's own"), *(Choice(name) for name in site.containers))
+        return (FieldChoice("", "the site's own"), *(FieldChoice(name) for name in site.containers))
     return ()
 
 
-def _image_choices(site: Site, images: Sequence[Choice]) -> tuple[Choice, ...]:
+def _image_choices(site: Site, images: Sequence[FieldChoice]) -> tuple[FieldChoice, ...]:
     """Return the profile's images and those that were found there, none of them twice."""
-    own = [Choice(one.image, name) for name, one in site.containers.items() if one.image]
+    own = [FieldChoice(one.image, name) for name, one in site.containers.items() if one.image]
     known = {item.value: item for item in (*own, *images)}
-    return (Choice("", "the site's own"), *known.values())
+    return (FieldChoice("", "the site's own"), *known.values())
 
 
 def limits(partition: Partition) -> str:

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.masks.bind_options import Bind, explained
-from lumitui.app.knowledge.masks.mask_checks import Mistake, Starter, mistakes, near_cores, physical
+from lumitui.app.knowledge.masks.mask_checks import (
+    MaskMistake,
+    Starter,
+    mistakes,
+    near_cores,
+    physical,
+)
 from lumitui.app.launch.draft.node_map import cells_of, has_words
 from lumitui.remote.site.core_sets import format_cores, parse_cores
 from lumitui.remote.site.node import NodeShape
@@ -36,7 +42,7 @@ class Explained:
     site: str
     starter: Starter
     tasks: tuple[TaskGets, ...]
-    mistakes: tuple[Mistake, ...]
+    mistakes: tuple[MaskMistake, ...]
 
     @property
     def fails(self) -> bool:
@@ -57,7 +63,7 @@ def explain(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Ex
     cores = next((bind for bind in binds if not bind.of_gpus), None)
     gpus = next((bind for bind in binds if bind.of_gpus), None)
     count = 1 if starter == "torchrun" else tasks or node.gpus
-    found: list[Mistake] = []
+    found: list[MaskMistake] = []
     if cores:
         found += mistakes(cores, node, tasks=count, starter=starter, gpus=gpus)
     if gpus:
@@ -72,7 +78,7 @@ def _task(
     gpus: Bind | None,
     node: NodeShape,
     starter: Starter,
-    found: list[Mistake],
+    found: list[MaskMistake],
 ) -> TaskGets:
     given = cores.of_task(task) if cores else None
     numbers = given.numbers if given else frozenset[int]()

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.core_binding import rank_bindings
 from lumitui.remote.site.core_sets import format_cores, mask, parse_cores
 from lumitui.remote.site.profile import Site
@@ -52,7 +52,7 @@ class NodeMap:
     notes: tuple[str, ...]
 
 
-def node_map(site: Site, layout: Layout) -> NodeMap:
+def node_map(site: Site, layout: RankLayout) -> NodeMap:
     """Return the map of each node of a job with this layout."""
     node, ranks = site.node, layout.ranks_per_node
     usable = len(node.usable_cores)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash.words.other_statements import around
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes, Said, safe
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
 from lumitui.app.launch.from_script.program_keys import arguments_of, main_step, program_of
@@ -38,7 +38,7 @@ class Adoption:
     lost: tuple[Said, ...]
 
 
-def adopt(job: Job, site: Site, name: str) -> Adoption:
+def adopt(job: ScriptJob, site: Site, name: str) -> Adoption:
     """Return the job file of a script; `name` is its job's where the script gives none.
 
     Raises:
@@ -69,7 +69,7 @@ def adopt(job: Job, site: Site, name: str) -> Adoption:
     return Adoption(MappingProxyType(data), _spec(data), kept, derived, changed, lost)
 
 
-def _name(job: Job, name: str, notes: Notes) -> str:
+def _name(job: ScriptJob, name: str, notes: Notes) -> str:
     called = re.sub(r"[^\w.@+-]+", "-", job.name or name).strip("-") or "job"
     if job.name == called[:100]:
         notes.keep(f"--job-name={job.name}", "name")
@@ -78,7 +78,7 @@ def _name(job: Job, name: str, notes: Notes) -> str:
     return called[:100]
 
 
-def _exported(job: Job, data: dict[str, object], notes: Notes) -> dict[str, object]:
+def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str, object]:
     """Return `env:` and `secrets:` with what `--export=ALL,A=1` sets, where it stands."""
     step = main_step(job)
     found = dict(data.get("env") or {})  # type: ignore[call-overload]
@@ -125,7 +125,7 @@ def _fitting(data: dict[str, object], notes: Notes, site: Site) -> dict[str, obj
     return data
 
 
-def _share(job: Job, place: Placement, notes: Notes) -> dict[str, object]:
+def _share(job: ScriptJob, place: Placement, notes: Notes) -> dict[str, object]:
     """Return cores and memory where the script asks for others than lumitui would."""
     layout, asked, site = layout_of(place), job.resources, place.site
     data: dict[str, object] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import Adoption, adopt
 from lumitui.app.launch.from_script.launcher_options import launcher_options
@@ -20,7 +20,7 @@ _MOST = 6
 
 
 @dataclass(frozen=True)
-class Report:
+class ImportReport:
     """A job file made from a script, and what became of each part of the script."""
 
     made: Adoption
@@ -30,7 +30,7 @@ class Report:
     lost: tuple[Said, ...]
 
 
-def report_of(before: Job, site: Site, name: str) -> Report:
+def report_of(before: ScriptJob, site: Site, name: str) -> ImportReport:
     """Return the job file of a script with all that differs in the script that lumitui writes.
 
     Raises:
@@ -44,10 +44,10 @@ def report_of(before: Job, site: Site, name: str) -> Report:
     others = (item for item in differences(before, after) if item.what not in named)
     changed = (*made.changed, *others, *options.changed)
     derived, lost = (*made.derived, *options.derived), (*made.lost, *options.lost)
-    return Report(made, *map(safe, (made.kept, derived, changed, lost)))
+    return ImportReport(made, *map(safe, (made.kept, derived, changed, lost)))
 
 
-def lines_of(report: Report) -> Iterator[str]:
+def lines_of(report: ImportReport) -> Iterator[str]:
     """Yield the report for a terminal: what is kept and derived in short, parts by their reason."""
     if report.kept:
         names = dict.fromkeys(item.words.strip("`:") for item in report.kept)

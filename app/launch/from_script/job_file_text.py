@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import yaml
 
 from lumitui.app.job.yaml_marks import UNSEEN
-from lumitui.app.launch.from_script.import_report import Report
+from lumitui.app.launch.from_script.import_report import ImportReport
 from lumitui.app.launch.from_script.notes import Said
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.safe_text import comment, spell_out
@@ -26,7 +26,7 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_str)
 
 
-def text_of(report: Report, script: str) -> str:
+def text_of(report: ImportReport, script: str) -> str:
     """Return the job file; `script` is the name of what it was made from."""
     lines = [f"# Made from {comment(script)} by `lumitui import`."]
     if report.lost:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.model.command_words import NO_OPTIONS, Option, Options
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Option
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes, Said
 from lumitui.app.launch.from_script.plain_values import with_numbers
 
@@ -44,7 +44,7 @@ class Fates:
     """It does not have the option."""
 
 
-def launcher_options(before: Job, after: Job) -> Fates:
+def launcher_options(before: ScriptJob, after: ScriptJob) -> Fates:
     """Compare a script's options of srun and launcher with those of the script that replaces it."""
     notes = Notes()
     _srun(before, after, notes)
@@ -70,12 +70,12 @@ def launcher_options(before: Job, after: Job) -> Fates:
     return Fates(tuple(notes.derived), tuple(notes.changed), tuple(notes.lost))
 
 
-def _nodes(option: Option, job: Job) -> int | None:
+def _nodes(option: Option, job: ScriptJob) -> int | None:
     text = _value(option, job).partition(":")[2] or _value(option, job)
     return int(text) if text.isdecimal() else None
 
 
-def _srun(before: Job, after: Job, notes: Notes) -> None:
+def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
     step = before.training[-1] if before.training else None
     ours = after.training[-1].srun if after.training else None
     for option in step.srun.all if step and step.srun else ():
@@ -120,12 +120,12 @@ def _masks(value: str | None) -> tuple[str, ...]:
     return (kind, *numbers)
 
 
-def _value(option: Option, job: Job) -> str:
+def _value(option: Option, job: ScriptJob) -> str:
     """Return the value, with the job's numbers in place of Slurm's variables."""
     return with_numbers((option.value or "").replace('"', ""), job)
 
 
-def directives(before: Options, after: Options, names: set[str]) -> Iterator[Said]:
+def directives(before: CommandOptions, after: CommandOptions, names: set[str]) -> Iterator[Said]:
     """Yield what has another value among sbatch's options of these names."""
     for name in sorted(names):
         old, new = before.get(name), after.get(name)

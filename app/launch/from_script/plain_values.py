@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lumitui.app.job.launch import Layout
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.job.launch import RankLayout
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 
 _NAMED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -44,7 +44,7 @@ class Values:
         return self.known.get(name, self.numbers.get(name, match[0]))
 
 
-def numbers_of(layout: Layout, account: str) -> dict[str, str]:
+def numbers_of(layout: RankLayout, account: str) -> dict[str, str]:
     """Return Slurm's variables with the numbers of a job, and its account."""
     found = {
         "SLURM_JOB_ACCOUNT": account,
@@ -61,7 +61,7 @@ def numbers_of(layout: Layout, account: str) -> dict[str, str]:
     return {name: str(value) for name, value in found.items()}
 
 
-def with_numbers(text: str, job: Job) -> str:
+def with_numbers(text: str, job: ScriptJob) -> str:
     """Return a text with the numbers of `job` in place of Slurm's variables, as far as known."""
     asked, rank = job.resources, job.rank
     found = {

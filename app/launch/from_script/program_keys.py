@@ -4,10 +4,10 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from lumitui.app.knowledge.bash.words.other_statements import Part
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.bash.words.other_statements import OtherStatement
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import ContainerCall, Step
+from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, spreads, written_at
@@ -18,7 +18,7 @@ from lumitui.remote.site.profile import Site
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 
 
-def main_step(job: Job) -> Step:
+def main_step(job: ScriptJob) -> JobStep:
     """Return the step that becomes the job.
 
     Raises:
@@ -33,7 +33,12 @@ def main_step(job: Job) -> Step:
 
 
 def program_of(
-    job: Job, step: Step, parts: Sequence[Part], site: Site, values: Values, notes: Notes
+    job: ScriptJob,
+    step: JobStep,
+    parts: Sequence[OtherStatement],
+    site: Site,
+    values: Values,
+    notes: Notes,
 ) -> dict[str, object]:
     """Return launcher, strategy, container, workdir and program."""
     data: dict[str, object] = {"launcher": _launcher(job, step, site, notes)}
@@ -46,7 +51,7 @@ def program_of(
     return data | {"script": _script(job, step, workdir, values, notes)}
 
 
-def _launcher(job: Job, step: Step, site: Site, notes: Notes) -> str:
+def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
     if step.launcher == "mpirun" and site.mpi is None:
         notes.lose("mpirun", "the profile knows no mpirun; srun starts the ranks")
         return "srun"
@@ -63,7 +68,7 @@ def _launcher(job: Job, step: Step, site: Site, notes: Notes) -> str:
     return "plain"
 
 
-def _script(job: Job, step: Step, workdir: str, values: Values, notes: Notes) -> str:
+def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: Notes) -> str:
     """Return the program's path inside the project."""
     known = _HERE.sub("", values.put(step.program.known)) if step.program else ""
     folder = (job.folder or "").rstrip("/")
@@ -93,7 +98,7 @@ def _script(job: Job, step: Step, workdir: str, values: Values, notes: Notes) ->
     return path
 
 
-def _is_module(job: Job, step: Step, known: str) -> bool:
+def _is_module(job: ScriptJob, step: JobStep, known: str) -> bool:
     """Return whether Python gets a module's name (`-m`), not a file's."""
     at = step.program.at if step.program else None
     line = written_at(job.text, step.at)
@@ -102,7 +107,7 @@ def _is_module(job: Job, step: Step, known: str) -> bool:
     return bool(flag) or (at is not None and bool(named))
 
 
-def arguments_of(job: Job, step: Step, values: Values, notes: Notes) -> list[str]:
+def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) -> list[str]:
     """Return the program's arguments as a job file has them: plain text."""
     found = []
     divides = any(item.name == "IFS" and item.step is None for item in job.variables)
@@ -121,7 +126,9 @@ def arguments_of(job: Job, step: Step, values: Values, notes: Notes) -> list[str
     return found
 
 
-def _workdir(job: Job, step: Step, parts: Sequence[Part], values: Values, notes: Notes) -> str:
+def _workdir(
+    job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], values: Values, notes: Notes
+) -> str:
     """Return the folder in the project that the program starts in, after each `cd` before it."""
     path = "."
     for command in job.commands:
@@ -156,7 +163,7 @@ def _within(at: Position, outer: Position) -> bool:
 
 
 def _container(
-    job: Job, call: ContainerCall | None, site: Site, values: Values, notes: Notes
+    job: ScriptJob, call: ContainerCall | None, site: Site, values: Values, notes: Notes
 ) -> dict[str, object]:
     own = site.containers.get(site.default_container or "")
     if call is None:
@@ -188,7 +195,7 @@ def _container(
     return {"container": choice} if choice else {}
 
 
-def _no_container(job: Job, own: Container | None, notes: Notes) -> dict[str, object]:
+def _no_container(job: ScriptJob, own: Container | None, notes: Notes) -> dict[str, object]:
     if own is None:
         return {}
     lines = " ".join(own.modules)

@@ -3,7 +3,7 @@
 import re
 
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import is_exclusive, queue_of
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.remote.site import walltime
@@ -42,7 +42,7 @@ _SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?
 _GUESSED_TIME = "01:00:00"
 
 
-def request_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
+def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
     """Return the keys that say where a job runs, how long, and on how much."""
     queue = queue_of(job, site)
     asked = job.resources.partition
@@ -78,7 +78,7 @@ def request_of(job: Job, site: Site, notes: Notes) -> dict[str, object]:
     return data | _disk(job, site, notes) | _others(job, site, partition, notes)
 
 
-def _misread(option: Option, job: Job) -> bool:
+def _misread(option: Option, job: ScriptJob) -> bool:
     """Return whether an option's value is none that the job file could take over as it is."""
     if option.name == "nodes":
         return not (option.value or "").isdecimal()
@@ -90,7 +90,7 @@ def _is_queue(option: Option, partition: Partition | None) -> bool:
     return partition is not None and f"--qos={option.value}" in partition.arguments
 
 
-def _unread(job: Job, notes: Notes) -> None:
+def _unread(job: ScriptJob, notes: Notes) -> None:
     """Say which lines look like directives and are none for sbatch, or for a job file."""
     for trouble in job.troubles:
         if trouble.id in ("directive-after-command", "nearly-a-directive"):
@@ -109,7 +109,7 @@ def _key(option: str) -> str:
     }.get(option, option)  # fmt: skip
 
 
-def _size(job: Job, site: Site, notes: Notes) -> dict[str, object]:
+def _size(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
     asked, most = job.resources, site.node.gpus
     gpus = asked.gpus_per_node or (job.rank.per_node if site.node.on_cpu else None)
     nodes = asked.nodes
@@ -125,7 +125,7 @@ def _size(job: Job, site: Site, notes: Notes) -> dict[str, object]:
     return data
 
 
-def _time(job: Job, notes: Notes) -> dict[str, object]:
+def _time(job: ScriptJob, notes: Notes) -> dict[str, object]:
     option, seconds = job.options.get("time"), job.resources.seconds
     if option is None or not seconds:
         notes.lose("--time", f"the script gives no limit; {_GUESSED_TIME} is a guess")
@@ -134,7 +134,7 @@ def _time(job: Job, notes: Notes) -> dict[str, object]:
     return {"time": written if ":" in written else walltime.text_of(seconds)}
 
 
-def _signal(job: Job, notes: Notes) -> dict[str, object]:
+def _signal(job: ScriptJob, notes: Notes) -> dict[str, object]:
     option = job.options.get("signal")
     if option is None:
         return {}
@@ -149,7 +149,7 @@ def _signal(job: Job, notes: Notes) -> dict[str, object]:
     return {"signal": f"{to}{match['name']}@{match['lead'] or 60}"}
 
 
-def _exclusive(job: Job, partition: Partition | None, notes: Notes) -> dict[str, object]:
+def _exclusive(job: ScriptJob, partition: Partition | None, notes: Notes) -> dict[str, object]:
     if partition is not None and partition.allocation == "node":
         notes.derive("--exclusive", "the partition has whole nodes")
         return {}
@@ -157,7 +157,7 @@ def _exclusive(job: Job, partition: Partition | None, notes: Notes) -> dict[str,
     return {"exclusive": True}
 
 
-def _disk(job: Job, site: Site, notes: Notes) -> dict[str, object]:
+def _disk(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
     """Return the part of a node's disk that `--gres` asks for beside the GPUs."""
     option = job.options.get("gres")
     if option is None:
@@ -177,7 +177,9 @@ def _disk(job: Job, site: Site, notes: Notes) -> dict[str, object]:
     return data
 
 
-def _others(job: Job, site: Site, partition: Partition | None, notes: Notes) -> dict[str, object]:
+def _others(
+    job: ScriptJob, site: Site, partition: Partition | None, notes: Notes
+) -> dict[str, object]:
     """Return the options that a job file has no key for, as `sbatch:`."""
     profiles = {*site.sbatch_arguments, *(partition.arguments if partition else ())}
     found: list[str] = []

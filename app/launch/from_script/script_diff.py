@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from lumitui.app.job.fields.env_variables import check_environment_name, is_taken
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.from_script.launcher_options import directives
 from lumitui.app.launch.from_script.notes import Said
 
@@ -23,7 +23,7 @@ _CARRIED = {
 """Options that the new script must have as they were, or with another value that is said."""
 
 
-def differences(before: Job, after: Job) -> tuple[Said, ...]:
+def differences(before: ScriptJob, after: ScriptJob) -> tuple[Said, ...]:
     """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
     found = [
         Said(what, f"{_shown(old)} → {_shown(new)}")
@@ -38,7 +38,7 @@ def _shown(value: object) -> str:
     return "not set" if value is None else str(value)
 
 
-def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
+def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
     yield "account", old.account, new.account
     # A script without them gets the site's: `no partition` is said once, under what is lost.
@@ -78,7 +78,7 @@ def _compared(before: Job, after: Job) -> Iterator[tuple[str, object, object]]:
     yield "variables of the site's profile", "not set", _added(before, after) or "not set"
 
 
-def _added(before: Job, after: Job) -> str:
+def _added(before: ScriptJob, after: ScriptJob) -> str:
     """Return the variables that only the new job sets."""
     set_before = {item.name for item in before.variables if not item.local}
     set_before |= {re.sub(r"^(?:SINGULARITY|APPTAINER)ENV_", "", name) for name in set_before}
@@ -98,12 +98,14 @@ def _memory(gib: float | None) -> str:
     return "the site's default" if gib is None else f"{gib:g} GiB"
 
 
-def _image(step: Step | None) -> str | None:
+def _image(step: JobStep | None) -> str | None:
     image = step.container.image if step and step.container else None
     return image.known if image else None
 
 
-def _arguments(first: Step | None, second: Step | None) -> Iterator[tuple[str, object, object]]:
+def _arguments(
+    first: JobStep | None, second: JobStep | None
+) -> Iterator[tuple[str, object, object]]:
     one, other = (step.arguments if step else () for step in (first, second))
     if len(one) != len(other):
         yield "arguments", " ".join(w.known for w in one), " ".join(w.known for w in other)
@@ -123,7 +125,7 @@ def _secret(name: str) -> bool:
     return False
 
 
-def _tasks(job: Job) -> int | None:
+def _tasks(job: ScriptJob) -> int | None:
     asked = job.resources
     if asked.tasks_per_node is not None:
         return asked.tasks_per_node

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name, is_taken
-from lumitui.app.knowledge.bash.words.other_statements import Part
+from lumitui.app.knowledge.bash.words.other_statements import OtherStatement
 from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, is_literal, written_at
 
@@ -21,7 +21,7 @@ _HOME = re.compile(r"^\w+\+?=~")
 
 
 @dataclass(frozen=True)
-class Setting:
+class ScriptVariable:
     """A variable of the script, as the program finds it."""
 
     last: Variable
@@ -35,14 +35,16 @@ class Setting:
     """Its settings before that one, as written."""
 
 
-def settings_of(job: Job, step: Step, parts: Sequence[Part]) -> dict[str, Setting]:
+def settings_of(
+    job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement]
+) -> dict[str, ScriptVariable]:
     """Return the variables that a script sets, by their names; `parts` stand around `step`."""
     index = job.steps.index(step)
     mine = [item for item in job.variables if item.step in (None, index) and not item.local]
     by_name: dict[str, list[Variable]] = {}
     for item in mine:
         by_name.setdefault(item.name, []).append(item)
-    found: dict[str, Setting] = {}
+    found: dict[str, ScriptVariable] = {}
     around = _Around.of(parts)
     for name, settings in by_name.items():
         setting = _setting(name, settings, job, step, around)
@@ -59,13 +61,13 @@ class _Around:
 
     called: bool
     """Whether the step stands in a function."""
-    blocks: list[Part]
+    blocks: list[OtherStatement]
     """Conditions and loops that do not hold the step."""
     shells: list[Position]
-    unsettings: list[Part]
+    unsettings: list[OtherStatement]
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> "_Around":
+    def of(cls, parts: Sequence[OtherStatement]) -> "_Around":
         blocks = [part for part in parts if part.whole and part.kind in ("condition", "loop")]
         blocks += [part for part in parts if part.text.startswith(("else", "elif"))]
         return cls(
@@ -77,28 +79,28 @@ class _Around:
 
 
 def _setting(
-    name: str, settings: Sequence[Variable], job: Job, step: Step, around: _Around
-) -> Setting | None:
+    name: str, settings: Sequence[Variable], job: ScriptJob, step: JobStep, around: _Around
+) -> ScriptVariable | None:
     last, called, blocks, shells = settings[-1], around.called, around.blocks, around.shells
     before = [v for v in settings if called or v.step is not None or v.at < step.at]
     here = [v for v in before if not any(_within(v.at, at) for at in shells)]
     sure = [v for v in here if not any(_within(v.at, block.at) for block in blocks)]
     written = written_at(job.text, last.at)
     if not before:
-        return Setting(last, None, "it is set after the program has started", written)
+        return ScriptVariable(last, None, "it is set after the program has started", written)
     if not here:
-        return Setting(last, None, "another shell than the program's has it", written)
+        return ScriptVariable(last, None, "another shell than the program's has it", written)
     if len(sure) < len(here):
         words = "a condition or a loop sets it; write the value that you mean"
-        return Setting(here[-1], sure[-1].value if sure else None, words, written)
+        return ScriptVariable(here[-1], sure[-1].value if sure else None, words, written)
     last = here[-1]
     written = written_at(job.text, last.at)
     for part in around.unsettings:
         if name in part.names and last.at < part.at and (called or part.at < step.at):
             return None
     if _HOME.match(written):
-        return Setting(last, last.value, "`~` is the home there; write the path", written)
-    return Setting(last, last.value, "", written)
+        return ScriptVariable(last, last.value, "`~` is the home there; write the path", written)
+    return ScriptVariable(last, last.value, "", written)
 
 
 def _within(at: Position, outer: Position) -> bool:
@@ -106,7 +108,7 @@ def _within(at: Position, outer: Position) -> bool:
     return outer.line > 0 and at.file == outer.file and start <= (at.line, at.column) < end
 
 
-def known_of(settings: Mapping[str, Setting]) -> dict[str, str]:
+def known_of(settings: Mapping[str, ScriptVariable]) -> dict[str, str]:
     """Return the values that can stand in place of their variables: one word each."""
     return {
         name: each.value
@@ -118,7 +120,7 @@ def known_of(settings: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def environment_of(
-    settings: Mapping[str, Setting], values: Values, profile: Mapping[str, str], notes: Notes
+    settings: Mapping[str, ScriptVariable], values: Values, profile: Mapping[str, str], notes: Notes
 ) -> dict[str, object]:
     """Return `env:` and `secrets:`; `profile` has the variables that lumitui sets by itself."""
     found: dict[str, str] = {}
@@ -138,7 +140,7 @@ def environment_of(
     return data
 
 
-def _inside(name: str, setting: Setting, values: Values, notes: Notes) -> None:
+def _inside(name: str, setting: ScriptVariable, values: Values, notes: Notes) -> None:
     """Say what became of a variable that the program does not get."""
     text = setting.written or f"{name}={setting.last.value}"
     if name == "IFS":
@@ -155,7 +157,7 @@ def _inside(name: str, setting: Setting, values: Values, notes: Notes) -> None:
 
 def _one(
     variable: str,
-    setting: Setting,
+    setting: ScriptVariable,
     values: Values,
     profile: Mapping[str, str],
     notes: Notes,
@@ -203,7 +205,7 @@ def _one(
 
 
 def _elsewhere(
-    name: str, written: str, setting: Setting, profile: Mapping[str, str], notes: Notes
+    name: str, written: str, setting: ScriptVariable, profile: Mapping[str, str], notes: Notes
 ) -> None:
     """Say what became of a variable whose value is not the job file's."""
     if name in profile:

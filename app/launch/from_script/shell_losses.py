@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from lumitui.app.knowledge.bash.words.other_statements import Part, around
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.bash.words.other_statements import OtherStatement, around
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.from_script.notes import Notes
 
 _LOST = {
@@ -37,7 +37,7 @@ _MODULE = {"module", "ml"}
 _PREPARED = "the job runs the program alone"
 
 
-def shell_of(job: Job, step: Step, parts: Sequence[Part], notes: Notes) -> None:
+def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], notes: Notes) -> None:
     """Say which statements of a script the job file does not have; `parts` stand around `step`."""
     set_before = {item.name for item in job.variables if not item.local}
     inside = any(part.kind == "function" and not part.whole for part in parts)
@@ -65,7 +65,7 @@ def shell_of(job: Job, step: Step, parts: Sequence[Part], notes: Notes) -> None:
                 notes.lose(form.format(part.text), words)
 
 
-def _declared(part: Part, notes: Notes) -> None:
+def _declared(part: OtherStatement, notes: Notes) -> None:
     """Say what a declaration does besides setting variables."""
     if re.match(r"(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*[ilnu]", part.text):
         notes.lose(part.text, "bash changes what such variables hold; `env:` and `args:` are text")
@@ -73,7 +73,7 @@ def _declared(part: Part, notes: Notes) -> None:
         notes.derive(part.text, "nothing sets a variable again in a job file")
 
 
-def _program_in(text: str, step: Step) -> Position:
+def _program_in(text: str, step: JobStep) -> Position:
     """Return where the program stands in a text of `bash -c`; nowhere where it does not."""
     name = step.program.text if step.program else ""
     lines = text.split("\n")
@@ -84,14 +84,14 @@ def _program_in(text: str, step: Step) -> Position:
     return NOWHERE
 
 
-def _unset(part: Part, set_before: set[str], notes: Notes) -> None:
+def _unset(part: OtherStatement, set_before: set[str], notes: Notes) -> None:
     if set_before.issuperset(part.names):
         notes.derive(part.text, "the job file has it not")
     else:
         notes.lose(part.text, "a job file removes no variables")
 
 
-def _command(job: Job, part: Part, notes: Notes, *, early: bool) -> None:
+def _command(job: ScriptJob, part: OtherStatement, notes: Notes, *, early: bool) -> None:
     """Say what became of a statement that starts something, or asks something.
 
     `early`: it runs before the program starts.
@@ -111,7 +111,7 @@ def _command(job: Job, part: Part, notes: Notes, *, early: bool) -> None:
     notes.lose(part.text, _words(job, part, name))
 
 
-def _words(job: Job, part: Part, name: str) -> str:
+def _words(job: ScriptJob, part: OtherStatement, name: str) -> str:
     if part.names and set(part.names) <= _SHOWS | _OURS and not re.search(r">(?!&2)", part.text):
         return "it only prints"
     if name in _WORDS:
@@ -127,13 +127,13 @@ def _words(job: Job, part: Part, name: str) -> str:
     return _PREPARED
 
 
-def _inside(step: Step, part: Part) -> bool:
+def _inside(step: JobStep, part: OtherStatement) -> bool:
     at = part.at
     start = (step.at.line, step.at.column)
     return (at.line, at.column) <= start < (at.end_line, at.end_column)
 
 
-def _module(job: Job, part: Part, notes: Notes) -> None:
+def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
     """Say what became of a line of modules, but for those that stay loaded."""
     words = part.text.split()[1:]
     verb = words[0] if words else ""
@@ -149,11 +149,11 @@ def _module(job: Job, part: Part, notes: Notes) -> None:
         notes.lose(part.text, "the modules of a job are its profile's")
 
 
-def _stays(word: str, job: Job) -> bool:
+def _stays(word: str, job: ScriptJob) -> bool:
     return word in job.modules
 
 
-def modules_of(job: Job, modules: tuple[str, ...], notes: Notes) -> None:
+def modules_of(job: ScriptJob, modules: tuple[str, ...], notes: Notes) -> None:
     """Say which modules of a script the job has; `modules`: the profile's lines."""
     known = {name.partition("/")[0]: name for name in re.split(r"\s+", " ".join(modules)) if name}
     for name in job.modules:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from lumitui.app.knowledge.model.command_words import Word
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandWord
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Command, Step
+from lumitui.app.knowledge.model.steps import Command, JobStep
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import written_at
 
@@ -22,7 +22,7 @@ _SHELL = re.compile(
 _QUIET = {"export", "exec", "set", "wait", ":", "true", "exit", "echo", "printf", "unset"}
 
 
-def line_of(job: Job, step: Step, activate: str, notes: Notes) -> None:
+def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
     """Say which words of the program's line a job file does not have.
 
     `activate` is what the profile runs in its containers before the program.
@@ -51,12 +51,12 @@ def line_of(job: Job, step: Step, activate: str, notes: Notes) -> None:
             notes.lose(_text(job, command), "it only prints")
 
 
-def _text(job: Job, command: Command) -> str:
+def _text(job: ScriptJob, command: Command) -> str:
     words = " ".join(word.text for word in command.words)
     return written_at(job.text, command.at) or f"{command.program} {words}".strip()
 
 
-def _explained(step: Step) -> list[Position]:
+def _explained(step: JobStep) -> list[Position]:
     options = [*(step.srun.all if step.srun else ()), *step.launcher_options.all]
     words = [*step.arguments]
     places = []
@@ -70,10 +70,10 @@ def _explained(step: Step) -> list[Position]:
 
 
 def _left(
-    job: Job, command: Command, explained: Sequence[Position], *, shells: bool
+    job: ScriptJob, command: Command, explained: Sequence[Position], *, shells: bool
 ) -> Iterator[str]:
     """Yield what nothing explains of a command, words that follow each other together."""
-    first = Word(_program(job, command), command.at)
+    first = CommandWord(_program(job, command), command.at)
     found: list[str] = []
     for word in (first, *command.words):
         place = command.at if word is first else word.at
@@ -90,7 +90,7 @@ def _left(
         yield " ".join(found)
 
 
-def _program(job: Job, command: Command) -> str:
+def _program(job: ScriptJob, command: Command) -> str:
     """Return a command's program as it is written, with its folder."""
     written = written_at(job.text, command.at)
     for word in re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", written):

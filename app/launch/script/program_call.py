@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.launcher_templates import Launcher
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.script import staged
@@ -19,7 +19,7 @@ BUNDLED = ".lumitui/trainers"
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramCall:
     """What the launcher starts, as shell words."""
 
     command: str
@@ -34,7 +34,7 @@ class Program:
         return self.script or f"--no-python {self.command}"
 
 
-def preflight_of(place: Placement, layout: Layout) -> Program:
+def preflight_of(place: Placement, layout: RankLayout) -> ProgramCall:
     """Return what measures GPUs and network before the job's own program, in its environment."""
     node = place.site.node
     words = [f"--gpus={0 if layout.on_cpu else layout.gpus_per_node}"]
@@ -46,14 +46,14 @@ def preflight_of(place: Placement, layout: Layout) -> Program:
     if node.links and layout.gpus_per_node == node.gpus:
         words += [f"--in-node={node.links.in_node:g}", f"--all-nodes={node.links.between_nodes:g}"]
     command = " ".join([f'"$RUN_DIR"/{PREFLIGHT_SCRIPTS[0]}', *words])
-    return Program(f"{interpreter(place)} {command}", command)
+    return ProgramCall(f"{interpreter(place)} {command}", command)
 
 
-PROBE = Program(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
+PROBE = ProgramCall(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
 """What measures each rank's cores and GPU before the job's own program starts."""
 
 
-def program_of(place: Placement, *, has_config: bool) -> Program:
+def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
     """Return the job's own program; `has_config`: it gets a DeepSpeed configuration.
 
     Raises:
@@ -69,8 +69,8 @@ def program_of(place: Placement, *, has_config: bool) -> Program:
     arguments = "".join(f" {word}" for word in words)
     quoted = f"{code_folder(place)}/{quote(path)}"
     if not path.endswith(".py"):
-        return Program(f"{quoted}{arguments}")
-    return Program(f"{interpreter(place)} {quoted}{arguments}", f"{quoted}{arguments}")
+        return ProgramCall(f"{quoted}{arguments}")
+    return ProgramCall(f"{interpreter(place)} {quoted}{arguments}", f"{quoted}{arguments}")
 
 
 def code_folder(place: Placement) -> str:
@@ -120,7 +120,7 @@ def mpi_of(place: Placement) -> Mpi | None:
     return place.site.mpi
 
 
-def gpu_numbers(place: Placement, layout: Layout) -> str:
+def gpu_numbers(place: Placement, layout: RankLayout) -> str:
     """Return the numbers of a node's GPUs as a shell word, for a launcher that shows each its own.
 
     Slurm's are those that the job may use, where it does not count from 0.

@@ -23,7 +23,7 @@ from lumitui.remote.site.run_folder import (
     JOB_SCRIPT,
     VENV_SCRIPT,
 )
-from lumitui.remote.source.manifest import Entry
+from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import source_of
 from lumitui.remote.transfer.contents.tar import Packed, content, tar_stream
 
@@ -32,7 +32,7 @@ _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFolder:
     """A folder that was written."""
 
     path: Path
@@ -42,7 +42,7 @@ class Exported:
     """Files of the project that look like secrets, and are not in it."""
 
 
-def export(preview: Preview, target: Path, hashes: Path) -> Exported:
+def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     """Write the job of `preview` into the folder `target`, which must be new or empty.
 
     Nothing of it needs lumitui. It holds no value of a secret: job.sh names what to export. What
@@ -78,7 +78,7 @@ def export(preview: Preview, target: Path, hashes: Path) -> Exported:
         raise InputError(
             f"{target} could not be written: {error.strerror}.", "Name another folder."
         ) from error
-    return Exported(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
+    return ExportedFolder(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
 
 
 def _is_empty(folder: Path) -> bool:
@@ -94,7 +94,7 @@ def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> No
         _write(folder / VENV_SCRIPT, [venv.encode()], 0o600)
     if config := launch.texts.get(DEEPSPEED_CONFIG):
         _write(folder / DEEPSPEED_CONFIG, [config.encode()], 0o600)
-    links = (Entry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
+    links = (ManifestEntry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
     entries, where = [*code.manifest.entries, *links], source_of(code.root, code.extra)
     if spec.ship == "archive":
         pieces = Packed().stream(tar_stream(entries, where, mtime=_MTIME))

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lumitui.app.job.settings import Settings, write_whole
 
 
-class Progress(BaseModel):
+class GuideAnswers(BaseModel):
     """The answers; an empty one was not given yet."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -24,15 +24,15 @@ class Progress(BaseModel):
     """Whether the site was reached with these answers, and told what its profile is like."""
 
 
-def kept_progress(settings: Settings) -> Progress:
+def kept_progress(settings: Settings) -> GuideAnswers:
     """Return what was answered; nothing, if the file is not there or makes no sense."""
     try:
-        return Progress.model_validate_json(settings.guide.read_bytes()[:100_000])
+        return GuideAnswers.model_validate_json(settings.guide.read_bytes()[:100_000])
     except (OSError, ValidationError, json.JSONDecodeError):
-        return Progress()
+        return GuideAnswers()
 
 
-def keep_progress(settings: Settings, progress: Progress) -> None:
+def keep_progress(settings: Settings, progress: GuideAnswers) -> None:
     """Write the answers.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.runs.guide.guide_answers import Progress
+from lumitui.app.runs.guide.guide_answers import GuideAnswers
 from lumitui.app.runs.guide.ssh_keys import Key
 from lumitui.remote.site.profile import Site
 
@@ -30,7 +30,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Step:
+class GuideStep:
     """One step: whether it is done, and in words what will happen or what is missing."""
 
     name: str
@@ -38,7 +38,7 @@ class Step:
     words: str
 
 
-def steps(progress: Progress, around: Surroundings) -> tuple[Step, ...]:
+def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]:
     """Return the steps in their order; the first that is not done is the next one."""
     site, found = around.site, []
     found.append(("site", site is not None, _about(site)))
@@ -61,11 +61,11 @@ def steps(progress: Progress, around: Surroundings) -> tuple[Step, ...]:
         for i, (_, done, _) in enumerate(found)
     ]
     return tuple(
-        Step(name, mark, words) for (name, _, words), mark in zip(found, marks, strict=True)
+        GuideStep(name, mark, words) for (name, _, words), mark in zip(found, marks, strict=True)
     )
 
 
-def missing(found: Sequence[Step], wanted: str) -> str:
+def missing(found: Sequence[GuideStep], wanted: str) -> str:
     """Return the first step that must be done before `wanted`; "" if there is none."""
     for step in found:
         if step.name == wanted:
@@ -75,7 +75,7 @@ def missing(found: Sequence[Step], wanted: str) -> str:
     return ""
 
 
-def profile_text(progress: Progress) -> str:
+def profile_text(progress: GuideAnswers) -> str:
     """Return the profile that the guide writes: the built-in one, with this person's login."""
     lines = [FIRST_LINE, f"extends: {json.dumps(progress.site)}", "hosts:"]
     lines.append(f"  user: {json.dumps(progress.user)}")
@@ -84,7 +84,7 @@ def profile_text(progress: Progress) -> str:
     return "\n".join(lines) + "\n"
 
 
-def has_account(progress: Progress, site: Site | None) -> bool:
+def has_account(progress: GuideAnswers, site: Site | None) -> bool:
     """Return whether the project is one that the site would know, or the site needs none."""
     if site is None:
         return False
@@ -97,11 +97,11 @@ def _about(site: Site | None) -> str:
     return f"{site.title}, at {site.hosts.login}."
 
 
-def _has_key(progress: Progress, keys: Sequence[Key]) -> bool:
+def _has_key(progress: GuideAnswers, keys: Sequence[Key]) -> bool:
     return bool(progress.key) and any(str(key.path) == progress.key for key in keys)
 
 
-def _key_words(progress: Progress, around: Surroundings) -> str:
+def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
     if not around.keys:
         return (
             "There is no key in ~/.ssh. `ssh-keygen -t ed25519` makes one; then give its .pub file "
@@ -114,7 +114,7 @@ def _key_words(progress: Progress, around: Surroundings) -> str:
     return f"Choose yours: ~/.ssh has {found}. None is made, and none is read yet."
 
 
-def _account_words(progress: Progress, site: Site | None) -> str:
+def _account_words(progress: GuideAnswers, site: Site | None) -> str:
     if site is None:
         return "The project that pays."
     if not site.account.required:

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from lumitui.app.scale.scaling.scaling_words import short
-from lumitui.app.scale.scaling.study import Scaling, Size
+from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.safe_text import spell_out
 
@@ -44,7 +44,7 @@ _STYLE = """
 class _Axes:
     """Where a number of GPUs and a throughput lie on the drawing."""
 
-    def __init__(self, sizes: list[Size]) -> None:
+    def __init__(self, sizes: list[ScalingSize]) -> None:
         gpus = [size.gpus for size in sizes]
         ideal = [_ideal(sizes, size) for size in sizes]
         low = min([size.speed.low for size in sizes if size.speed] + ideal)
@@ -114,14 +114,14 @@ def write_drawing(path: Path, text: str) -> None:
         raise LumiError(f"{path} cannot be written: {error}.", "Name another file.") from error
 
 
-def _ideal(sizes: list[Size], size: Size) -> float:
+def _ideal(sizes: list[ScalingSize], size: ScalingSize) -> float:
     """Return the throughput of `size` if GPUs were all that counts, from the first measured."""
     base = next(item for item in sizes if item.measured)
     assert base.speed is not None and base.speed.likely is not None
     return base.speed.likely * size.gpus / base.gpus
 
 
-def _grid(axes: _Axes, sizes: list[Size], ranks: str) -> Iterator[str]:
+def _grid(axes: _Axes, sizes: list[ScalingSize], ranks: str) -> Iterator[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     for speed in _round_numbers(axes.low, axes.high):
         y = axes.y(speed)
@@ -145,7 +145,7 @@ def _round_numbers(low: float, high: float) -> list[float]:
     return [number for number in numbers if low <= number <= high]
 
 
-def _lines(axes: _Axes, sizes: list[Size]) -> Iterator[str]:
+def _lines(axes: _Axes, sizes: list[ScalingSize]) -> Iterator[str]:
     ideal = [(axes.x(size.gpus), axes.y(_ideal(sizes, size))) for size in sizes]
     yield f'<polyline class="ideal" points="{_points(ideal)}"/>'
     likely = [
@@ -156,7 +156,7 @@ def _lines(axes: _Axes, sizes: list[Size]) -> Iterator[str]:
     yield f'<polyline class="line" points="{_points(likely)}"/>'
 
 
-def _mark(axes: _Axes, size: Size) -> Iterator[str]:
+def _mark(axes: _Axes, size: ScalingSize) -> Iterator[str]:
     assert size.speed is not None
     x, speed = axes.x(size.gpus), size.speed
     low, high = axes.y(speed.low), axes.y(speed.high)

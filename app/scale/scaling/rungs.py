@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lumitui.app.explain.words import price
 from lumitui.app.scale.scaling import scaling_words
-from lumitui.app.scale.scaling.study import Scaling, Size
+from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def basis(scaling: Scaling) -> str:
     return f"Time and price are for {scaling.whole.words}. {scaling_words.basis(scaling)}"
 
 
-def _cells(size: Size, scaling: Scaling) -> tuple[str, ...]:
+def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
     unit = scaling.unit
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
     offer = size.offer

@@ -6,9 +6,9 @@ from itertools import compress
 
 from lumitui.app.explain import words
 from lumitui.app.scale.scaling.model import Estimate
-from lumitui.app.scale.scaling.size_advice import WORTHWHILE, Advice
+from lumitui.app.scale.scaling.size_advice import WORTHWHILE, SizeAdvice
 from lumitui.app.scale.scaling.step_time import StepModel
-from lumitui.app.scale.scaling.study import Cost, Scaling, Size
+from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 
 NOTHING = (
     "No run of this lineage has reported samples/s. A bundled trainer does; your own script does "
@@ -51,7 +51,7 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     )
 
 
-def _row(size: Size, *, ranged: bool) -> tuple[str, ...]:
+def _row(size: ScalingSize, *, ranged: bool) -> tuple[str, ...]:
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
     if size.speed is None or size.whole is None:
         return (*start, *("-",) * 7, size.refused or "-")
@@ -69,7 +69,7 @@ def _row(size: Size, *, ranged: bool) -> tuple[str, ...]:
     )
 
 
-def _ranged(size: Size) -> Estimate | None:
+def _ranged(size: ScalingSize) -> Estimate | None:
     """Return the efficiency, as an interval where nobody knows whether it is worthwhile."""
     value = size.efficiency
     if value is None or size.measured or not value.low < WORTHWHILE <= value.high:
@@ -77,7 +77,7 @@ def _ranged(size: Size) -> Estimate | None:
     return Estimate(value.low, value.high, None)
 
 
-def _speed(size: Size) -> str:
+def _speed(size: ScalingSize) -> str:
     if size.speed is None or size.speed.likely is None:
         return "-"
     return f"{'' if size.measured else '~'}{short(size.speed.likely)}"
@@ -117,7 +117,7 @@ def basis(scaling: Scaling) -> str:
     return f"{law} 8 of 10 runs should lie within its interval."
 
 
-def _step_basis(steps: StepModel, size: Size) -> str:
+def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     step, exchange = steps.calibrated, steps.exchange
     nodes = words.count(size.nodes, "node")
     said = f"A step of {nodes} takes {_milliseconds(step.seconds)}"
@@ -143,7 +143,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{short(seconds * 1000)} ms"
 
 
-def recommendation(scaling: Scaling, advice: Advice) -> str:
+def recommendation(scaling: Scaling, advice: SizeAdvice) -> str:
     """Return the size to take, why, and what it takes."""
     chosen = next((size for size in scaling.sizes if size.nodes == advice.nodes), None)
     if chosen is None or chosen.whole is None:
@@ -166,12 +166,12 @@ def recommendation(scaling: Scaling, advice: Advice) -> str:
     )
 
 
-def _move(scaling: Scaling, size: Size) -> str:
+def _move(scaling: Scaling, size: ScalingSize) -> str:
     other = scaling.moves_to(size)
     return f" The job moves to {other}{_idle(size)}." if other else ""
 
 
-def _idle(size: Size) -> str:
+def _idle(size: ScalingSize) -> str:
     if size.offer is None or not size.offer.idle:
         return ""
     gpus = words.count(size.offer.idle, "GPU")

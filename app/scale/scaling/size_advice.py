@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumitui.app.explain.words import count, length
-from lumitui.app.scale.scaling.study import Cost, Scaling, Size
+from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 
@@ -30,7 +30,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Advice:
+class SizeAdvice:
     """A size to take, how sure that is, and why in words."""
 
     nodes: int | None
@@ -56,18 +56,18 @@ def seconds_in(text: str) -> float:
         ) from error
 
 
-def advise(scaling: Scaling, goal: Goal) -> Advice:
+def advise(scaling: Scaling, goal: Goal) -> SizeAdvice:
     """Return the size to take for `goal`."""
     sizes = [size for size in scaling.sizes if size.whole and not size.refused]
     if not sizes:
-        return Advice(None, "none", "Nothing was measured yet, so no size can be recommended.")
+        return SizeAdvice(None, "none", "Nothing was measured yet, so no size can be recommended.")
     if goal.deadline is None and goal.budget is None:
         return _worthwhile(scaling, sizes)
     for certainty, end in (("sure", "high"), ("likely", "likely"), ("at best", "low")):
         fitting = [size for size in sizes if size.whole and _keeps(size.whole, goal, end)]
         if fitting:
             return _chosen(fitting, goal, certainty)
-    return Advice(None, "none", _nothing_fits(sizes, goal))
+    return SizeAdvice(None, "none", _nothing_fits(sizes, goal))
 
 
 def _keeps(cost: Cost, goal: Goal, end: str) -> bool:
@@ -78,10 +78,10 @@ def _keeps(cost: Cost, goal: Goal, end: str) -> bool:
     return not late and (goal.budget is None or price <= goal.budget)
 
 
-def _chosen(fitting: Sequence[Size], goal: Goal, certainty: str) -> Advice:
+def _chosen(fitting: Sequence[ScalingSize], goal: Goal, certainty: str) -> SizeAdvice:
     """Return the cheapest for a deadline, the fastest for a budget alone."""
 
-    def order(size: Size) -> tuple[float, float, int]:
+    def order(size: ScalingSize) -> tuple[float, float, int]:
         assert size.whole is not None
         if goal.deadline is None:
             return size.whole.seconds.middle, 0.0, size.nodes
@@ -100,10 +100,10 @@ def _chosen(fitting: Sequence[Size], goal: Goal, certainty: str) -> Advice:
         "at best": f"It keeps to the {what} only at the fast end of its interval.",
     }[certainty]
     sure = "measured" if certainty == "sure" and size.measured else certainty
-    return Advice(size.nodes, sure, why)
+    return SizeAdvice(size.nodes, sure, why)
 
 
-def _worthwhile(scaling: Scaling, sizes: Sequence[Size]) -> Advice:
+def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
     """Return the largest size that is known to be worth its price, in the run's own partition."""
     base = next((size for size in sizes if size.measured), sizes[0])
     staying = [size for size in sizes if not scaling.moves_to(size)]
@@ -123,28 +123,28 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[Size]) -> Advice:
     if not more and not alone:
         more = _unknown([size for size in staying if size.nodes > chosen.nodes])
     certainty = "measured" if chosen.measured else "sure"
-    return Advice(chosen.nodes, certainty, " ".join(filter(None, (said, more))))
+    return SizeAdvice(chosen.nodes, certainty, " ".join(filter(None, (said, more))))
 
 
-def _at_least(size: Size) -> float:
+def _at_least(size: ScalingSize) -> float:
     """Return the efficiency that is certain: what was measured, or the low end of the rest."""
     if size.efficiency is None:
         return 0.0
     return size.efficiency.middle if size.measured else size.efficiency.low
 
 
-def _paid(size: Size) -> float:
+def _paid(size: ScalingSize) -> float:
     """Return what the whole run costs: its price, or GPU-hours where nothing is billed."""
     if size.whole is None:
         return 0.0
     return size.whole.price.middle or size.whole.gpu_hours.middle
 
 
-def _pays(size: Size, base: Size) -> bool:
+def _pays(size: ScalingSize, base: ScalingSize) -> bool:
     return _paid(size) * WORTHWHILE <= 100 * _paid(base) * (1 + 1e-9)
 
 
-def _too_dear(size: Size | None, base: Size) -> str:
+def _too_dear(size: ScalingSize | None, base: ScalingSize) -> str:
     """Return what `size` would save for how much more; '' without one."""
     if size is None or size.whole is None or base.whole is None or not _paid(base):
         return ""
@@ -156,7 +156,7 @@ def _too_dear(size: Size | None, base: Size) -> str:
     )
 
 
-def _unknown(sizes: Sequence[Size]) -> str:
+def _unknown(sizes: Sequence[ScalingSize]) -> str:
     """Return of which sizes nobody knows whether they are efficient enough; '' of none."""
     open_ = [
         size.efficiency
@@ -170,7 +170,7 @@ def _unknown(sizes: Sequence[Size]) -> str:
     return f"Whether larger sizes reach that is not known: it may be {low:.0f} to {high:.0f} %."
 
 
-def _nothing_fits(sizes: Sequence[Size], goal: Goal) -> str:
+def _nothing_fits(sizes: Sequence[ScalingSize], goal: Goal) -> str:
     most = sizes[-1].nodes
     over = "node" if most == 1 else "nodes"
     if goal.deadline is not None and goal.budget is not None:

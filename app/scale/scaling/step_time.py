@@ -38,7 +38,7 @@ _LEAST_COMPUTE = 0.05
 
 
 @dataclass(frozen=True)
-class Exchange:
+class GradientExchange:
     """What the ranks of a training exchange in a step, and over what."""
 
     parameters: int
@@ -112,7 +112,7 @@ class StepTime:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CalibratedSize:
     """The size that the model is calibrated on."""
 
     gpus: int
@@ -133,8 +133,8 @@ class Measured:
 class StepModel:
     """Predicts the throughput of other sizes from one."""
 
-    measured: Measured
-    exchange: Exchange
+    measured: CalibratedSize
+    exchange: GradientExchange
 
     @cached_property
     def calibrated(self) -> StepTime:

@@ -27,7 +27,7 @@ _KEPT = 256
 
 
 @dataclass(frozen=True)
-class Question:
+class ScalingQuestion:
     """What is asked about the scaling of a run."""
 
     nodes: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class Scalings:
         self._history, self._sites = history, sites
         self._known: dict[str, tuple[int, Training]] = {}
 
-    def of(self, run_id: str, question: Question | None = None) -> Scaling:
+    def of(self, run_id: str, question: ScalingQuestion | None = None) -> Scaling:
         """Return how a run scales, from all runs of its lineage.
 
         Raises:
@@ -63,7 +63,7 @@ class Scalings:
         from lumitui.app.scale.scaling.measured import MeasuredRun
         from lumitui.app.scale.scaling.study import epoch_of, scaling_of
 
-        asked = question or Question()
+        asked = question or ScalingQuestion()
         run = self._history.get(run_id)
         root = self._history.lineage(run.id)[0]
         family = [
@@ -103,7 +103,7 @@ class Scalings:
             return None  # the profile is gone: only what was measured is known
 
 
-def _offers(run: Run, site: Site | None, asked: Question) -> list[Offer]:
+def _offers(run: Run, site: Site | None, asked: ScalingQuestion) -> list[Offer]:
     from lumitui.app.scale.rescale import apply_settings
 
     if site is None:

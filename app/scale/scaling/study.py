@@ -17,7 +17,7 @@ from lumitui.app.scale.scaling.measured import (
     measured_sizes,
 )
 from lumitui.app.scale.scaling.model import Estimate, Model
-from lumitui.app.scale.scaling.step_time import Exchange, Measured, StepModel
+from lumitui.app.scale.scaling.step_time import CalibratedSize, GradientExchange, StepModel
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site import walltime
 from lumitui.remote.site.device import Device
@@ -67,7 +67,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Size:
+class ScalingSize:
     """A number of nodes: what was measured there, or what is predicted."""
 
     nodes: int
@@ -110,7 +110,7 @@ class Scaling:
     site: str
     unit: str
     """Of all prices."""
-    sizes: tuple[Size, ...]
+    sizes: tuple[ScalingSize, ...]
     """Measured and predicted, the smallest first."""
     left_out: tuple[LeftOut, ...]
     doubts: tuple[LeftOut, ...]
@@ -130,7 +130,7 @@ class Scaling:
     partition: str = ""
     """That of the run."""
 
-    def moves_to(self, size: Size) -> str:
+    def moves_to(self, size: ScalingSize) -> str:
         """Return the other partition that a job of `size` moves to; '' where it stays."""
         other = size.offer.partition if size.offer else ""
         return other if other != self.partition else ""
@@ -141,7 +141,7 @@ class Scaling:
         return self.whole != self.part
 
     @property
-    def measured(self) -> tuple[Size, ...]:
+    def measured(self) -> tuple[ScalingSize, ...]:
         """The sizes that were measured."""
         return tuple(size for size in self.sizes if size.measured)
 
@@ -198,7 +198,9 @@ def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
         return None
     batch = found.global_batch / size.gpus
     noise = max(point.error for point in size.points)
-    exchange = Exchange(found.parameters, strategy.passes, links, micro_steps=found.micro_steps)
+    exchange = GradientExchange(
+        found.parameters, strategy.passes, links, micro_steps=found.micro_steps
+    )
     wire, alone = found.wire, exchange.seconds(size.gpus, size.nodes)
     step = found.global_batch / size.speed
     if wire is not None and (not alone or wire.seconds > step):
@@ -207,7 +209,7 @@ def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
         exchange = replace(exchange, slower=wire.seconds / alone)
     argument = batch_of(item.run.spec)
     return StepModel(
-        Measured(size.gpus, size.nodes, size.speed, batch, noise, argument, wire), exchange
+        CalibratedSize(size.gpus, size.nodes, size.speed, batch, noise, argument, wire), exchange
     )
 
 
@@ -217,27 +219,27 @@ def batch_of(spec: JobSpec) -> int | None:
     return whole(argument_value(spec.args, name)) if name else None
 
 
-def _measured(size: MeasuredSize, offer: Offer | None) -> Size:
+def _measured(size: MeasuredSize, offer: Offer | None) -> ScalingSize:
     paid = size.runs[-1].run
     if offer is None or offer.gpus != size.gpus:
         limit = float(paid.spec.chain * walltime.seconds_of(paid.spec.time))
         offer = Offer(size.nodes, size.gpus, paid.price.per_hour, limit, paid.price.amount)
     speed = Estimate(size.low, size.high, size.speed)
-    return Size(size.nodes, size.gpus, True, size.source, speed, offer=offer)
+    return ScalingSize(size.nodes, size.gpus, True, size.source, speed, offer=offer)
 
 
-def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> Size:
+def _predicted(offer: Offer, model: Model | None, steps: StepModel | None) -> ScalingSize:
     speed = model.at(offer.gpus) if model and offer.gpus else None
     if speed and steps:
         before = steps.measured.argument
         ratio = offer.batch / before if offer.batch and before else 1.0
         speed = steps.at(offer.gpus, offer.nodes, ratio)
-    return Size(offer.nodes, offer.gpus, False, "", speed, offer=offer)
+    return ScalingSize(offer.nodes, offer.gpus, False, "", speed, offer=offer)
 
 
 def _with_costs(
-    size: Size, base: MeasuredSize | None, part: Work, whole: Work, overhead: float
-) -> Size:
+    size: ScalingSize, base: MeasuredSize | None, part: Work, whole: Work, overhead: float
+) -> ScalingSize:
     """Return a size with all that follows from its throughput."""
     if size.speed is None or base is None:
         return size
@@ -250,7 +252,7 @@ def _with_costs(
     return replace(size, speed_up=speed_up, efficiency=efficiency, part=costs[0], whole=costs[1])
 
 
-def _cost(size: Size, work: Work, overhead: float) -> Cost:
+def _cost(size: ScalingSize, work: Work, overhead: float) -> Cost:
     assert size.speed is not None
     speed = size.speed
     took = speed.each(lambda each: overhead + work.samples / each)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from lumitui.app.launch.draft.job_form import Choice
+from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.remote.transfer.environments.image_listing import Image
 
 _OTHER_NAMES = {"lightning": ("lightning", "pytorch-lightning")}
@@ -51,8 +51,8 @@ def unknown_because(image: Image) -> str:
     return image.contents.why_not
 
 
-def choice_of(image: Image) -> Choice:
+def choice_of(image: Image) -> FieldChoice:
     """Return the image as a value of the form, with what it holds in a few words."""
     versions = ((name, version_of(image, key)) for key, name in _SHOWN)
     words = ", ".join(f"{name} {version}" for name, version in versions if version)
-    return Choice(image.path, words or image.generation)
+    return FieldChoice(image.path, words or image.generation)

@@ -8,14 +8,14 @@ from pathlib import Path
 from lumitui.app.job.settings import write_whole
 from lumitui.remote.site.answer_fields import json_of
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.transfer.environments.image_listing import Contents, Image
+from lumitui.remote.transfer.environments.image_listing import Image, ImageContents
 
 _FORM = 1
 _MOST = 64 << 20
 
 
 @dataclass(frozen=True)
-class Listing:
+class SiteImages:
     """The images of a site, as they were at a time."""
 
     at: float
@@ -30,7 +30,7 @@ class KnownImages:
         """Keep them in `folder`."""
         self._folder = folder
 
-    def get(self, site: str) -> Listing | None:
+    def get(self, site: str) -> SiteImages | None:
         """Return what was found last; None: nothing, or the file cannot be used any more."""
         try:
             data = json_of(self._path(site).read_bytes(), most=_MOST)
@@ -41,7 +41,7 @@ class KnownImages:
         except (KeyError, TypeError, ValueError):
             return None  # another version's: it is asked again
 
-    def put(self, site: str, listing: Listing) -> None:
+    def put(self, site: str, listing: SiteImages) -> None:
         """Keep a listing.
 
         Raises:
@@ -60,7 +60,7 @@ class KnownImages:
         return self._folder / f"{site}.json"
 
 
-def with_known(images: Iterable[Image], earlier: Listing | None) -> tuple[Image, ...]:
+def with_known(images: Iterable[Image], earlier: SiteImages | None) -> tuple[Image, ...]:
     """Return `images`, those that were not asked now with what they said earlier.
 
     Links to one file have the same contents.
@@ -72,17 +72,17 @@ def with_known(images: Iterable[Image], earlier: Listing | None) -> tuple[Image,
     return tuple(replace(one, contents=answers.get(one.key)) for one in found)
 
 
-def answered(listing: Listing | None) -> list[str]:
+def answered(listing: SiteImages | None) -> list[str]:
     """Return the keys of the images that need not be asked again."""
     images = listing.images if listing else ()
     return [one.key for one in images if one.contents and not one.contents.why_not]
 
 
-def _listing(data: object) -> Listing:
+def _listing(data: object) -> SiteImages:
     if not isinstance(data, dict) or data["form"] != _FORM:
         raise ValueError("another form")
     images = [
-        Image(**{**one, "contents": Contents(**said) if (said := one["contents"]) else None})
+        Image(**{**one, "contents": ImageContents(**said) if (said := one["contents"]) else None})
         for one in data["images"]
     ]
-    return Listing(float(data["at"]), tuple(images))
+    return SiteImages(float(data["at"]), tuple(images))

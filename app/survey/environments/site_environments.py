@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from lumitui.app.history.history import History
-from lumitui.app.launch.draft.job_form import Choice
+from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.app.launch.script.venv_script import name_in
 from lumitui.app.survey.environments.image_contents import choice_of
 from lumitui.app.survey.environments.known_images import (
     KnownImages,
-    Listing,
+    SiteImages,
     answered,
     with_known,
 )
@@ -21,7 +21,7 @@ from lumitui.remote.site.run_folder import VENVS
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.transfer.environments.image_listing import find_images
 from lumitui.remote.transfer.environments.venv_users import holders_of
-from lumitui.remote.transfer.environments.venvs import Removed, Venv, list_venvs, remove_venvs
+from lumitui.remote.transfer.environments.venvs import RemovedVenvs, Venv, list_venvs, remove_venvs
 from lumitui.remote.transfer.staging.staging_upkeep import Holder
 
 Going = Callable[[str, Connection, Sequence[Holder]], Collection[str]]
@@ -44,12 +44,12 @@ class Environments:
         self._sites, self._connections, self._history = sites, connections, history
         self._known = KnownImages(data / "images")
 
-    def choices(self, site_name: str) -> list[Choice]:
+    def choices(self, site_name: str) -> list[FieldChoice]:
         """Return the images as they were found last, for the form; the site is not asked."""
         known = self._known.get(site_name)
         return [choice_of(image) for image in known.images] if known else []
 
-    def images(self, site_name: str, *, refresh: bool = False) -> Listing:
+    def images(self, site_name: str, *, refresh: bool = False) -> SiteImages:
         """Return the images of a site: as they were found last, or asked for now.
 
         Raises:
@@ -68,7 +68,7 @@ class Environments:
             return earlier
         transport = self._connections.get(site).transport
         found = find_images(transport, site, answered(earlier))
-        listing = Listing(time.time(), with_known(found, earlier))
+        listing = SiteImages(time.time(), with_known(found, earlier))
         self._known.put(site_name, listing)
         return listing
 
@@ -91,7 +91,7 @@ class Environments:
         account: str = "",
         unused_days: int = 0,
         dry: bool = False,
-    ) -> dict[str, Removed]:
+    ) -> dict[str, RemovedVenvs]:
         """Remove environments that no unfinished run uses; return what went, by folder.
 
         Runs that other computers sent count, as far as their folders can be read.

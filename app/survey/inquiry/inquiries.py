@@ -12,7 +12,7 @@ from lumitui.app.knowledge.rule import Finding
 from lumitui.app.launch.rules import finding as advice
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
-from lumitui.app.survey.inquiry.job_paths import Wanted
+from lumitui.app.survey.inquiry.job_paths import InquiryNeeds
 from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
@@ -22,7 +22,7 @@ from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, Asked
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
 
 if TYPE_CHECKING:
-    from lumitui.app.knowledge.model.job import Job
+    from lumitui.app.knowledge.model.job import ScriptJob
     from lumitui.app.launch.send.preview import Preview
     from lumitui.remote.connect import Connection
     from lumitui.remote.site.profile import Site
@@ -92,7 +92,7 @@ class Inquiries:
         kept = self._fresh(site, _asked_of(site, wanted, preview.launch.script))
         return _inquired(wanted, *kept).advice if kept else ()
 
-    def _wanted(self, preview: "Preview") -> Wanted:
+    def _wanted(self, preview: "Preview") -> InquiryNeeds:
         """Return what a launch wants of its cluster.
 
         Raises:
@@ -105,7 +105,7 @@ class Inquiries:
         qos = _QOS.findall(launch.script)
         work = self._connection(site).work_root(site, spec.account)
         found = job_paths.of_spec(spec, site, work)
-        return Wanted(
+        return InquiryNeeds(
             found,
             account="" if spec.account == "none" else spec.account,
             partition=partition.slurm_partition or spec.partition,
@@ -118,13 +118,13 @@ class Inquiries:
         )
 
     def of_script(
-        self, job: "Job", site: "Site", *, fresh: bool = False, attended: bool = True
+        self, job: "ScriptJob", site: "Site", *, fresh: bool = False, attended: bool = True
     ) -> Inquired:
         """Return what the site says of a script that was read as `job`; see `of_preview`."""
         options, asked = job.options, job.resources
         names = ("account", "partition", "time", "nodes", "qos")
         at = {name: option.at for name in names if (option := options.get(name))}
-        wanted = Wanted(
+        wanted = InquiryNeeds(
             job_paths.of_job(job, site),
             account=asked.account or "",
             partition=asked.partition or "",
@@ -137,7 +137,7 @@ class Inquiries:
         return self._answered(site, wanted, job.text, fresh=fresh, attended=attended)
 
     def _answered(
-        self, site: "Site", wanted: Wanted, script: str, *, fresh: bool, attended: bool
+        self, site: "Site", wanted: InquiryNeeds, script: str, *, fresh: bool, attended: bool
     ) -> Inquired:
         asked = _asked_of(site, wanted, script)
         try:
@@ -168,7 +168,7 @@ class Inquiries:
         return answers, now
 
 
-def _asked_of(site: "Site", wanted: Wanted, script: str) -> Asked:
+def _asked_of(site: "Site", wanted: InquiryNeeds, script: str) -> Asked:
     slurm = site.scheduler == "slurm"
     return Asked(
         paths=tuple(place.path for place in wanted.places[:MOST_PATHS]),
@@ -180,7 +180,7 @@ def _asked_of(site: "Site", wanted: Wanted, script: str) -> Asked:
     )
 
 
-def _inquired(wanted: Wanted, answers: Answers, at: float) -> Inquired:
+def _inquired(wanted: InquiryNeeds, answers: Answers, at: float) -> Inquired:
     account = wanted.account.lower()
     row = next((one for one in answers.budgets if one.account.lower() == account), None)
     start = answers.trial.start if answers.trial else None

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.knowledge.model.command_words import Word
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandWord
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
@@ -16,7 +16,7 @@ Role = Literal["image", "bind", "config", "data", "output", "work"]
 
 
 @dataclass(frozen=True)
-class Place:
+class JobPath:
     """One path that a job names."""
 
     path: str
@@ -25,10 +25,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InquiryNeeds:
     """What a job wants of the cluster, for the comparison with what it has."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[JobPath, ...] = ()
     account: str = ""
     partition: str = ""
     qos: str = ""
@@ -45,9 +45,9 @@ class Wanted:
         return dict(self.field_of).get(name, NOWHERE)
 
 
-def of_job(job: Job, site: Site) -> tuple[Place, ...]:
+def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
     """Return the paths that a script names, as far as their values are known."""
-    found: list[Place] = []
+    found: list[JobPath] = []
     for step in job.steps:
         call = step.container
         if call is not None:
@@ -65,7 +65,7 @@ def of_job(job: Job, site: Site) -> tuple[Place, ...]:
     return _kept(found, site)
 
 
-def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[Place, ...]:
+def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[JobPath, ...]:
     """Return the paths on the site that a job file names, and where its runs are kept."""
     placed = placement_of(spec, site)
     found = [*_whole(placed.image, "image", Position(field="container.image"))]
@@ -82,27 +82,27 @@ def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[Place, ...]:
     return _kept(found, site)
 
 
-def _known(word: Word | None, role: Role) -> list[Place]:
+def _known(word: CommandWord | None, role: Role) -> list[JobPath]:
     return _whole(word.value or "", role, word.at) if word else []
 
 
-def _whole(path: str, role: Role, at: Position) -> list[Place]:
+def _whole(path: str, role: Role, at: Position) -> list[JobPath]:
     """Return the place of a path whose value is known: whole, or in the home."""
     plain = path.startswith(("/", "~/")) and not re.search(r"[$*?%{}`\n]", path)
-    return [Place(path, role, at)] if plain and len(path) < 4096 else []
+    return [JobPath(path, role, at)] if plain and len(path) < 4096 else []
 
 
-def _bind(text: str, at: Position) -> list[Place]:
+def _bind(text: str, at: Position) -> list[JobPath]:
     return [place for part in text.split(",") for place in _whole(part.split(":")[0], "bind", at)]
 
 
-def _data(text: str, at: Position) -> list[Place]:
+def _data(text: str, at: Position) -> list[JobPath]:
     """Return the path in an argument like `/data/x` or `--data=/data/x`."""
     return _whole(re.sub(r"^--?[\w-]+=", "", text), "data", at)
 
 
-def _option(words: tuple[Word, ...], name: str, role: Role) -> list[Place]:
-    found: list[Place] = []
+def _option(words: tuple[CommandWord, ...], name: str, role: Role) -> list[JobPath]:
+    found: list[JobPath] = []
     for word, following in zip(words, (*words[1:], None), strict=True):
         if word.known == name and following is not None:
             found += _known(following, role)
@@ -113,11 +113,11 @@ _OF_NODES = ("/tmp", "/dev", "/proc", "/sys", "/run", "/var/tmp", "/usr", "/opt"
 """Folders that each node, or an image, has its own of: the login node's say nothing of them."""
 
 
-def _kept(found: list[Place], site: Site) -> tuple[Place, ...]:
+def _kept(found: list[JobPath], site: Site) -> tuple[JobPath, ...]:
     """Return each path once, with its first role, and those alone that all nodes share."""
     own = tuple(folder for folder in (*_OF_NODES, site.node_folder) if folder.startswith("/"))
     inside = {c.venv_mount for c in site.containers.values()}
-    kept: dict[str, Place] = {}
+    kept: dict[str, JobPath] = {}
     for place in found:
         beneath = any(f"{place.path}/".startswith(f"{folder}/") for folder in (*own, *inside))
         if place.role == "image" or not beneath:

@@ -13,7 +13,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.survey.profile.node_facts import Measured
+from lumitui.remote.survey.profile.node_facts import NodeFacts
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Edited:
         return "\n".join(rows)
 
 
-def edited(measured: Measured, site: Site, folders: Sequence[Path]) -> Edited:
+def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
     """Return the person's profile of `site` with what was measured.
 
     `folders` are those of profiles, the person's own first. Where the profile is in another one,
@@ -65,7 +65,7 @@ def edited(measured: Measured, site: Site, folders: Sequence[Path]) -> Edited:
     return Edited(path, before, text)
 
 
-def _with_sources(text: str, measured: Measured, guessed: Sequence[str]) -> str:
+def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str:
     """Return `text` with a comment above each measured line, in the place of an older one.
 
     That is each changed one, and each of `guessed` that the node said, too.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.preview import Preview
     from lumitui.remote.connect import Connections
     from lumitui.remote.site.sites import Sites
-    from lumitui.remote.survey.profile.node_facts import Measured
+    from lumitui.remote.survey.profile.node_facts import NodeFacts
     from lumitui.remote.transport.transport import Transport
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
@@ -42,7 +42,7 @@ _MOST_REPORT = 1 << 20
 """Most bytes of a node's report. One with 288 cores and 8 GPUs has some 20,000."""
 
 
-class Core(Protocol):
+class SurveyCore(Protocol):
     """What a survey needs of the facade."""
 
     @property
@@ -59,7 +59,7 @@ class Core(Protocol):
 
 
 @dataclass(frozen=True)
-class Described:
+class WrittenProfile:
     """A profile that was written."""
 
     path: Path
@@ -74,7 +74,7 @@ class Described:
 class Looked:
     """What a node said of a site's profile, and the profile as it would be then."""
 
-    measured: Measured
+    measured: NodeFacts
     edited: Edited
 
 
@@ -83,7 +83,7 @@ class Surveys:
 
     def __init__(
         self,
-        core: Core,
+        core: SurveyCore,
         connections: Callable[[], Connections],
         transport: Callable[[Run], Transport],
         settings: Settings,
@@ -94,7 +94,9 @@ class Surveys:
 
     # -- a new profile
 
-    def describe(self, name: str, host: Host, *, partition: str = "", gpus: int = 0) -> Described:
+    def describe(
+        self, name: str, host: Host, *, partition: str = "", gpus: int = 0
+    ) -> WrittenProfile:
         """Ask the cluster at `host` what it is like, and write the profile `name`.
 
         `partition` says which nodes it is about where there are several kinds, and `gpus` how many
@@ -113,7 +115,7 @@ class Surveys:
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         found = self._checked(text, path)
         _write_new(path, text)
-        return Described(path, found, proposal.guessed, choice.left_out)
+        return WrittenProfile(path, found, proposal.guessed, choice.left_out)
 
     def _new_file(self, name: str) -> Path:
         """Return the file of a new profile.

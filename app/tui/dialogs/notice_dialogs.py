@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from lumitui.app.tui.dialogs.palette import Action, by_area, nearest_first
+from lumitui.app.tui.dialogs.palette import KeyAction, by_area, nearest_first
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
@@ -63,7 +63,7 @@ class HelpDialog(ModalScreen[None]):
                 tooltip="Close the help"),
     ]  # fmt: skip
 
-    def __init__(self, actions: list[Action]) -> None:
+    def __init__(self, actions: list[KeyAction]) -> None:
         """Show `actions`, those of the pane with the focus first."""
         super().__init__()
         self._areas = by_area(nearest_first(actions))
@@ -86,7 +86,7 @@ class HelpDialog(ModalScreen[None]):
         self.dismiss()
 
 
-def keys_table(actions: list[Action], names: int) -> Table:
+def keys_table(actions: list[KeyAction], names: int) -> Table:
     """Return keys, what they do and, in `names` cells, what the settings file calls it.
 
     The columns of all areas stand below each other.

@@ -26,7 +26,7 @@ _MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Pag
 
 
 @dataclass(frozen=True)
-class Action:
+class KeyAction:
     """What a key does on a screen."""
 
     binding: Binding
@@ -46,9 +46,9 @@ class Action:
         return AREAS.get(prefix, prefix.capitalize())
 
 
-def actions_of(screen: Screen[object]) -> list[Action]:
+def actions_of(screen: Screen[object]) -> list[KeyAction]:
     """Return what can be done on `screen` now, area by area; moving comes last."""
-    found: dict[str, Action] = {}
+    found: dict[str, KeyAction] = {}
     for active in screen.active_bindings.values():
         binding = active.binding
         if not binding.id or not active.enabled:
@@ -57,7 +57,7 @@ def actions_of(screen: Screen[object]) -> list[Action]:
         shown = screen.app.get_key_display(binding)
         keys = before if shown in before else (*before, shown)
         words = active.tooltip or binding.description
-        found[binding.id] = Action(binding, keys, words, active.node)
+        found[binding.id] = KeyAction(binding, keys, words, active.node)
     order = [*AREAS.values(), *sorted({action.area for action in found.values()} - {MOVING})]
     return sorted(
         found.values(), key=lambda action: order.index(action.area) if action.area in order else 99
@@ -68,12 +68,12 @@ _LATER = {AREAS["page"]: 1, MOVING: 2}
 """What is the same everywhere stands below what a screen or a pane has of its own."""
 
 
-def nearest_first(actions: Iterable[Action]) -> list[Action]:
+def nearest_first(actions: Iterable[KeyAction]) -> list[KeyAction]:
     """Return actions for a reader: of the pane with the focus, of the screen, then of the app."""
     return sorted(actions, key=lambda action: (_distance(action), _LATER.get(action.area, 0)))
 
 
-def _distance(action: Action) -> int:
+def _distance(action: KeyAction) -> int:
     prefix = (action.binding.id or "").partition(".")[0]
     if isinstance(action.node, App) or prefix in ("app", "go"):
         return 2
@@ -81,7 +81,7 @@ def _distance(action: Action) -> int:
 
 
 @dataclass(frozen=True)
-class Command:
+class PaletteCommand:
     """A line of the palette."""
 
     name: str
@@ -94,9 +94,9 @@ class Command:
         return Content.assemble(name, "  ", (self.keys, "$text-accent"))
 
 
-def by_area(actions: Iterable[Action]) -> dict[str, list[Action]]:
+def by_area(actions: Iterable[KeyAction]) -> dict[str, list[KeyAction]]:
     """Return the actions of each area."""
-    areas: dict[str, list[Action]] = {}
+    areas: dict[str, list[KeyAction]] = {}
     for action in actions:
         areas.setdefault(action.area, []).append(action)
     return areas
@@ -105,9 +105,9 @@ def by_area(actions: Iterable[Action]) -> dict[str, list[Action]]:
 class Actions(Provider):
     """The palette's commands: each action of the screen below with its key, then the app's own."""
 
-    def _commands(self) -> list[Command]:
+    def _commands(self) -> list[PaletteCommand]:
         found = [
-            Command(
+            PaletteCommand(
                 action.binding.description,
                 " ".join(action.keys),
                 action.words,
@@ -117,7 +117,7 @@ class Actions(Provider):
             if action.area != MOVING and action.binding.action != "command_palette"
         ]
         system = self.app.get_system_commands(self.screen)
-        return [*found, *(Command(one.title, "", one.help, one.callback) for one in system)]
+        return [*found, *(PaletteCommand(one.title, "", one.help, one.callback) for one in system)]
 
     async def discover(self) -> Hits:
         """Yield all of them, before anything is typed."""

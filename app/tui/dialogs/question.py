@@ -13,7 +13,7 @@ from textual.widgets import Button, Input, Static
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 
 
 class QuestionDialog(ModalScreen[str | None]):
@@ -25,7 +25,7 @@ class QuestionDialog(ModalScreen[str | None]):
         Binding("escape", "decline", "Decline", id="ask.decline", tooltip="Do not answer"),
     ]
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: LoginQuestion) -> None:
         """Ask `question`."""
         super().__init__()
         self._question = question

@@ -22,13 +22,13 @@ from lumitui.app.scale.changes import effect
 from lumitui.app.scale.resubmission import CodeNews, Resubmission
 from lumitui.app.scale.run_plan import Start
 from lumitui.app.scale.scaling import rungs
-from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Scaling
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
-from lumitui.app.tui.widgets.choice_button import Choice
+from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
@@ -90,10 +90,12 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
                 yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
                 yield Label("time ")
                 yield FigureInput(self._time, id="time", compact=True)
-                yield Choice[Start](
+                yield ChoiceButton[Start](
                     [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
                 )
-                yield Choice[Code]([("same", "same code"), ("current", "current code")], id="code")
+                yield ChoiceButton[Code](
+                    [("same", "same code"), ("current", "current code")], id="code"
+                )
             yield Static(id="titles", markup=False)
             yield SizeLadder(id="ladder")
             with Scroll(id="plan"):
@@ -136,7 +138,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         time = self.query_one("#time", Input).value.strip()
         with suppress(ValueError):  # the plan says what is wrong with it
             walltime.seconds_of(time)
-            question = Question((self._asked,), time=time)
+            question = ScalingQuestion((self._asked,), time=time)
             run_id, number = self._parent_run.id, self._number
             ask(
                 self,
@@ -151,7 +153,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         time = self.query_one("#time", Input).value.strip()
         changed = () if time == self._parent_run.spec.time else (f"time={time}",)
         settings = (*self._given, *changed)
-        code: Code = self.query_one("#code", Choice).value
+        code: Code = self.query_one("#code", ChoiceButton).value
         shown = [] if self._typed is None else [self._typed]
         for nodes in dict.fromkeys((*shown, *self._to_send)):
             if nodes not in self._wanted:
@@ -199,7 +201,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
     @on(Button.Pressed, ".choice")
     def _chosen(self, event: Button.Pressed) -> None:
         event.stop()
-        assert isinstance(event.button, Choice)
+        assert isinstance(event.button, ChoiceButton)
         event.button.turn()
         if event.button.id == "start":
             self._start = event.button.value
@@ -207,12 +209,12 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
 
     def action_code(self) -> None:
         """Choose the other code."""
-        self.query_one("#code", Choice).press()
+        self.query_one("#code", ChoiceButton).press()
 
     # -- what is known
 
     def _compared(self, news: CodeNews) -> None:
-        self._news, code = news, self.query_one("#code", Choice)
+        self._news, code = news, self.query_one("#code", ChoiceButton)
         if self._news.first == code.value:
             self._draw()
         else:
@@ -237,7 +239,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         else:
             shown = self._plans.get(nodes)
         if isinstance(shown, Resubmission):
-            self.query_one("#start", Choice).choose(shown.plan.start)
+            self.query_one("#start", ChoiceButton).choose(shown.plan.start)
         parts: list[RenderableType] = []
         if self._news and self._news.differs:
             parts.append(styled.plain(self._news.sentence, "bold yellow"))

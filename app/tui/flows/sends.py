@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lumitui.app.history.listing.series_runs import Member, Series
+    from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
     from lumitui.app.history.run import Run
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs import Runs
     from lumitui.app.scale.resubmission import Resubmission
-    from lumitui.app.scale.series_words import Outcome, Standing
+    from lumitui.app.scale.series_words import MemberOutcome, Standing
     from lumitui.app.tui.dialogs.sending import SendingDialog
     from lumitui.app.tui.flows.leaving import Leaving
 
@@ -181,16 +181,16 @@ class Sends:
 
     def _send_series(
         self,
-        begin: Callable[[Runs], Series],
+        begin: Callable[[Runs], RunSeries],
         dialog: SendingDialog,
-        agreed: Sequence[Member] | None = None,
+        agreed: Sequence[SeriesMember] | None = None,
     ) -> None:
         """Send the runs of the series that `begin` returns; what fails is told at the end.
 
         Of one that was begun before, only those that were `agreed` to.
         """
 
-        def send(runs: Runs) -> tuple[Series, tuple[Outcome, ...]]:
+        def send(runs: Runs) -> tuple[RunSeries, tuple[MemberOutcome, ...]]:
             from lumitui.app.scale.series_words import LadderUnfinished
 
             try:
@@ -207,7 +207,7 @@ class Sends:
         )
 
     def _series_ended(
-        self, dialog: SendingDialog, series: Series | None, outcomes: tuple[Outcome, ...]
+        self, dialog: SendingDialog, series: RunSeries | None, outcomes: tuple[MemberOutcome, ...]
     ) -> None:
         from lumitui.app.scale.series_words import failure, sent_of, sent_sentence, why_stopped
 

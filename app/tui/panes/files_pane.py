@@ -22,7 +22,7 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.listed_files import FileList, Preview
+    from lumitui.app.follow.results.listed_files import FileList, FilePreview
     from lumitui.app.runs import Runs
 
 MOST_ROWS = 2000
@@ -115,7 +115,7 @@ class FilesPane(Vertical):
             run_id, name = self._run.id, self._chosen
             ask(self, lambda runs: runs.files.preview(run_id, name), self._file_read)
 
-    def _file_read(self, found: Preview) -> None:
+    def _file_read(self, found: FilePreview) -> None:
         text = plain(found.text or ("no text" if found.binary else "empty"))
         if found.cut and not found.binary:
             text.append("\n… fetch it to see the rest", "dim")

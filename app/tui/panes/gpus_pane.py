@@ -11,7 +11,7 @@ from lumitui.app.follow.sites.gpu_words import TITLES, rows, summary
 from lumitui.app.history.run import Run
 from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import log_line
@@ -76,8 +76,8 @@ class GpusPane(RowList):
         self._said = ""
         last = len(TITLES) - 1
         made = [
-            Row(tuple(map(log_line, row)), ((last, "bold yellow"),) if row[last] else ())
+            ListRow(tuple(map(log_line, row)), ((last, "bold yellow"),) if row[last] else ())
             for row in rows(gpus, idle)
         ]
         right = frozenset({1, 2, 4})
-        self.show([*head, Text(f"read at {at}", "dim"), Text()], Table(TITLES, made, right))
+        self.show([*head, Text(f"read at {at}", "dim"), Text()], TitledRows(TITLES, made, right))

@@ -15,7 +15,7 @@ from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.styled import COLOURS, plain
 
 if TYPE_CHECKING:
-    from lumitui.app.scale.lineage_overview import Overview
+    from lumitui.app.scale.lineage_overview import RunOverview
 
 
 class LineagePane(DataTable[Text]):
@@ -44,11 +44,11 @@ class LineagePane(DataTable[Text]):
             self._asked = wanted
             ask(self, lambda runs: runs.overviews.of(run.id), self._overview_found, key="overview")
 
-    def _overview_found(self, found: Overview) -> None:
+    def _overview_found(self, found: RunOverview) -> None:
         if self._run is not None and found.run.id == self._run.id:
             self._fill(found)
 
-    def _fill(self, found: Overview) -> None:
+    def _fill(self, found: RunOverview) -> None:
         rows = [
             run_overview.relative(item.run, item.depth, item.summary, item.beside_parent)
             for item in found.relatives

@@ -29,9 +29,9 @@ from lumitui.app.tui.widgets.steady import Steady
 from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
-    from lumitui.app.explain.actions import Action
+    from lumitui.app.explain.actions import HelpfulResubmission
     from lumitui.app.knowledge.failure.diagnosis import Diagnosis
-    from lumitui.app.scale.lineage_overview import Overview
+    from lumitui.app.scale.lineage_overview import RunOverview
 
 WIDE = 110
 """Cells from which the facts stand in two columns."""
@@ -56,13 +56,13 @@ class OverviewPane(Scroll):
         self._run: Run | None = None
         self._asked: _Drawn = ()
         self._timer: Timer | None = None
-        self._found: Overview | None = None
+        self._found: RunOverview | None = None
         self._drawn: _Drawn = ()
         """All that the pane shows; nothing is drawn again while it stays the same."""
         self._why: RenderableType | None = None
         self._explained = False
         """Whether what stands there is why the run failed."""
-        self.remedy: Action | None = None
+        self.remedy: HelpfulResubmission | None = None
         """The resubmission that may help, where why the run failed is shown."""
 
     def compose(self) -> ComposeResult:
@@ -112,7 +112,7 @@ class OverviewPane(Scroll):
             run_id = self._run.id
             ask(self, lambda runs: runs.overviews.of(run_id), self._overview_found, key="overview")
 
-    def _overview_found(self, found: Overview) -> None:
+    def _overview_found(self, found: RunOverview) -> None:
         if self._run is not None and found.run.id == self._run.id:
             self._found = found
             self.draw(self._run)
@@ -157,7 +157,7 @@ class OverviewPane(Scroll):
 
 
 def rows(
-    run: Run, found: Overview | None, now: float, *, explained: bool = False
+    run: Run, found: RunOverview | None, now: float, *, explained: bool = False
 ) -> list[run_facts.Row]:
     """Return the overview of `run`; without `found`, what its own fields say."""
     if found is None:
@@ -169,7 +169,7 @@ def rows(
 
 
 def page(
-    run: Run, found: Overview | None, now: float, width: int, *, explained: bool = False
+    run: Run, found: RunOverview | None, now: float, width: int, *, explained: bool = False
 ) -> RenderableType:
     """Return the overview, the lineage and the facts of a run in `width` cells.
 
@@ -201,7 +201,7 @@ def page(
     return Group(*parts, Text(), labelled(facts, labels))
 
 
-def lineage_text(run: Run, found: Overview, width: int) -> str:
+def lineage_text(run: Run, found: RunOverview, width: int) -> str:
     """Return the nearest relatives of a run, one a line, none of them wider than `width` cells."""
     family = run_facts.relatives(run, [item.run for item in found.relatives])
     own = next((at for at, (_, other) in enumerate(family) if other.id == run.id), 0)
@@ -231,7 +231,7 @@ def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:
 
 
 def causes(
-    run: Run, diagnoses: Sequence[Diagnosis], remedy: Action | None = None
+    run: Run, diagnoses: Sequence[Diagnosis], remedy: HelpfulResubmission | None = None
 ) -> RenderableType:
     """Return why a run failed, the likeliest cause first, each with its line of the log.
 

@@ -9,7 +9,7 @@ from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 from lumitui.remote.site.safe_text import log_line
 
 COLOURS = {
@@ -52,13 +52,13 @@ def proof_lines(found: Verdict) -> list[Text]:
     return [verdict_line(found), *(plain(line, "bold red") for line in different), *measured]
 
 
-def rank_table(found: Verdict) -> Table | None:
+def rank_table(found: Verdict) -> TitledRows | None:
     """Return a row for each rank that reported; None where none did."""
     if not found.rows:
         return None
     table = run_facts.proof_table(found)
     wrong = ((table.titles.index("found"), "bold red"),)
     safe = cache(log_line)  # thousands of ranks have few different cells
-    rows = [Row(tuple(map(safe, row.cells)), () if row.ok else wrong) for row in table.rows]
+    rows = [ListRow(tuple(map(safe, row.cells)), () if row.ok else wrong) for row in table.rows]
     right = frozenset(at for at, title in enumerate(table.titles) if title in ("rank", "local"))
-    return Table(table.titles, rows, right)
+    return TitledRows(table.titles, rows, right)

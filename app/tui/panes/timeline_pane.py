@@ -10,11 +10,11 @@ from rich.text import Text
 from lumitui.app.explain import timeline
 from lumitui.app.history.run import Run
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 from lumitui.remote.site.safe_text import log_line
 
 if TYPE_CHECKING:
-    from lumitui.app.scale.lineage_overview import Overview
+    from lumitui.app.scale.lineage_overview import RunOverview
 
 TITLES = ("time", "since", "what")
 
@@ -26,7 +26,7 @@ class TimelinePane(RowList):
         """Show nothing yet."""
         super().__init__(id="timeline")
         self._asked: tuple[object, ...] = ()
-        self._found: Overview | None = None
+        self._found: RunOverview | None = None
         self._run: Run | None = None
         self._drawn: list[tuple[str, str, str]] = []
 
@@ -45,13 +45,13 @@ class TimelinePane(RowList):
             self._drawn = rows
             ahead = tuple((column, "dim") for column in range(len(TITLES)))
             table = [
-                Row(tuple(map(log_line, row)), ahead if item.ahead else ())
+                ListRow(tuple(map(log_line, row)), ahead if item.ahead else ())
                 for row, item in zip(rows, told, strict=True)
             ]
             self.show([Text("What the history does not know is left out.", "dim")],
-                      Table(TITLES, table))  # fmt: skip
+                      TitledRows(TITLES, table))  # fmt: skip
 
-    def _overview_found(self, found: Overview) -> None:
+    def _overview_found(self, found: RunOverview) -> None:
         if self._run is not None and found.run.id == self._run.id:
             self._found = found
             self.draw(self._run)

@@ -15,7 +15,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from lumitui.app.follow.sites.cluster_overviews import FRESH_SECONDS
-from lumitui.app.follow.sites.overview_words import Part, age_words, nothing_yet, parts_of
+from lumitui.app.follow.sites.overview_words import OverviewPart, age_words, nothing_yet, parts_of
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
@@ -206,7 +206,7 @@ class SiteColumn(Vertical):
             place.display = error is not None
             place.update(why)
 
-    def show(self, parts: list[Part] | str) -> None:
+    def show(self, parts: list[OverviewPart] | str) -> None:
         """Show the parts of an overview, or why there are none."""
         if self.query(".site-parts"):
             drawn: list[RenderableType] = [Text(parts, "dim")] if isinstance(parts, str) else []
@@ -223,7 +223,7 @@ def fitting(line: str, width: int) -> str:
     return line[:width] if filled else re.sub(r" {2,}", " ", line).replace(" |", "|")
 
 
-def drawn_part(part: Part, width: int) -> list[RenderableType]:
+def drawn_part(part: OverviewPart, width: int) -> list[RenderableType]:
     """Return a heading, and its rows or its sentence; no text in them is markup.
 
     Where `width` cells are too few for all columns, those stay that tell most.

@@ -21,7 +21,7 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.comparison import CodeChange, Comparison, Contrast
+    from lumitui.app.follow.results.comparison import CodeChange, Contrast, RunComparison
 
 MOST_LINES = 400
 """Lines of a difference that are shown; `lumitui diff` prints them all."""
@@ -62,7 +62,7 @@ class CompareScreen(FullScreen):
         """Show which runs are compared; the rest does not change."""
         self.title_text(f"Compare {words.count(len(self.run_ids), 'run')}")
 
-    def _compared(self, found: Comparison) -> None:
+    def _compared(self, found: RunComparison) -> None:
         self.query_one("#compare-facts", Static).update(facts(found))
         for chart, curves in zip(self.query(Curves), (found.losses, found.speeds), strict=True):
             chart.show(curves)
@@ -76,7 +76,7 @@ class CompareScreen(FullScreen):
         )
 
 
-def facts(found: Comparison) -> RenderableType:
+def facts(found: RunComparison) -> RenderableType:
     """Return the legend of the runs, and the tables of what differs."""
     legend = Text()
     for run, mark, style in zip(found.runs, MARKS, STYLES, strict=False):
@@ -121,7 +121,7 @@ def code(changes: Sequence[CodeChange]) -> RenderableType:
     return Group(*parts)
 
 
-def scripts(found: Comparison) -> RenderableType:
+def scripts(found: RunComparison) -> RenderableType:
     """Return how each script differs from the first one."""
     parts: list[RenderableType] = []
     for run, lines in zip(found.runs[1:], found.scripts, strict=True):

@@ -24,7 +24,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.runs.guide.guide_answers import keep_progress, kept_progress, own_profile
 from lumitui.app.runs.guide.guide_steps import (
     FIRST_LINE,
-    Step,
+    GuideStep,
     Surroundings,
     missing,
     profile_text,
@@ -34,7 +34,7 @@ from lumitui.app.runs.guide.ssh_keys import keys_in
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.choice_button import Choice
+from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.remote.site.errors import InputError, LumiError
@@ -75,11 +75,11 @@ class GuideScreen(FullScreen):
         names = [name for name in self.runs.sites.names() if self._is_cluster(name)]
         keys = [(str(key.path), key.path.name) for key in self._keys]
         fields: dict[str, Widget] = {
-            "site": Choice([("", NOTHING), *((name, name) for name in names)], id="site"),
+            "site": ChoiceButton([("", NOTHING), *((name, name) for name in names)], id="site"),
             "user": LineInput(
                 self._progress.user, placeholder="your name there", id="user", compact=True
             ),
-            "key": Choice([("", NOTHING), *keys], id="key"),
+            "key": ChoiceButton([("", NOTHING), *keys], id="key"),
             "project": LineInput(
                 self._progress.account, placeholder="who pays", id="project", compact=True
             ),
@@ -104,7 +104,7 @@ class GuideScreen(FullScreen):
     def begin(self) -> None:
         """Show the answers that are kept."""
         for name, value in (("#site", self._progress.site), ("#key", self._progress.key)):
-            choice = self.query_one(name, Choice)
+            choice = self.query_one(name, ChoiceButton)
             if value in choice.offered:
                 choice.choose(value)
         self._answer()
@@ -129,7 +129,7 @@ class GuideScreen(FullScreen):
         foreign = profile.exists() and not _is_ours(profile)
         return Surroundings(self._site(), profile, foreign, self._keys)
 
-    def _steps(self) -> tuple[Step, ...]:
+    def _steps(self) -> tuple[GuideStep, ...]:
         return steps(self._progress, self._around())
 
     def draw(self) -> None:
@@ -161,7 +161,7 @@ class GuideScreen(FullScreen):
     @on(Button.Pressed, ".choice")
     def _chosen(self, event: Button.Pressed) -> None:
         choice = event.button
-        assert isinstance(choice, Choice)
+        assert isinstance(choice, ChoiceButton)
         choice.turn()
         self._answer(**{str(choice.id): choice.value})
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from lumitui.app.explain import words
 from lumitui.app.history.run import one_line
 from lumitui.app.tui.asking import ask, show_error, tui
-from lumitui.app.tui.screens.page import RunPage
+from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_COMPARED = 4
 
 
-class MarkedPage(RunPage):
+class MarkedPage(RunScreenBase):
     """A screen on which runs can be marked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

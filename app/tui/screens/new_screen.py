@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Static
 from lumitui.app.explain.phrases.price_words import Outlook
 from lumitui.app.explain.words import count
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
@@ -64,7 +64,7 @@ class NewScreen(DraftPage):
         """Make a new run in `runs`, with the job file `job` already chosen."""
         super().__init__(runs)
         self._job = job
-        self._checked: Checked | None = None
+        self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
         self._where = ""
         """The job's name and where it runs, as far as a text could be read."""
@@ -209,7 +209,9 @@ class NewScreen(DraftPage):
                 failed=lambda _: self._draft_checked(number, None, None),
             )
 
-    def _draft_checked(self, number: int, checked: Checked | None, price: Outlook | None) -> None:
+    def _draft_checked(
+        self, number: int, checked: CheckedDraft | None, price: Outlook | None
+    ) -> None:
         self._checking = False
         if self._stale:
             self._check()
@@ -220,7 +222,7 @@ class NewScreen(DraftPage):
         self._draw_cost(checked)
         self._enable()
 
-    def _draw_cost(self, checked: Checked) -> None:
+    def _draw_cost(self, checked: CheckedDraft) -> None:
         self._where = checked.where or self._where
         self.title_text("2 New", f"from {checked.draft.origin}", self._where)
         errors = len(checked.errors)
@@ -306,7 +308,7 @@ class NewScreen(DraftPage):
         else:
             self._confirm(checked)
 
-    def _confirm(self, checked: Checked) -> None:
+    def _confirm(self, checked: CheckedDraft) -> None:
         forced = bool(checked.errors)
         previews = tuple(replace(one, forced=forced) for one in checked.previews)
         first, several = previews[0], len(previews) > 1 or previews[0].cell
@@ -336,12 +338,12 @@ def _opened(runs: Runs, kind: Beginning, value: str) -> Draft:
     return runs.drafts.run(value) if kind == "run" else runs.drafts.example(value, Path.cwd())
 
 
-def _checked(runs: Runs, draft: Draft) -> tuple[Checked, Outlook | None]:
+def _checked(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
     checked = runs.drafts.check(draft)
     return checked, runs.price_outlook(checked.previews[0]) if checked.previews else None
 
 
-def _may_be_forced(checked: Checked) -> bool:
+def _may_be_forced(checked: CheckedDraft) -> bool:
     """Return whether all errors are the adviser's, with which a person may send a job."""
     return bool(checked.previews) and not any(
         error.final for one in checked.previews for error in one.errors

@@ -160,7 +160,7 @@ class FullScreen(Screen[None]):
             self.app.pop_screen()
 
 
-class RunPage(FullScreen):
+class RunScreenBase(FullScreen):
     """A screen with a run to act on: the one shown, or the one under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,9 +8,9 @@ from textual.app import ComposeResult
 from lumitui.app.explain import words
 from lumitui.app.runs import Runs
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.widgets.tables.row_list import Row, RowList, Table
+from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 from lumitui.remote.site.safe_text import log_line
-from lumitui.remote.transport.request_log import MOST_REQUESTS, Request
+from lumitui.remote.transport.request_log import MOST_REQUESTS, SiteRequest
 
 TITLES = ("Time", "Site", "For", "Seconds", "Sent", "Received", "Result")
 WELL = ("ok", "stopped", "under way")
@@ -24,7 +24,7 @@ class RequestsScreen(FullScreen):
     def __init__(self, runs: Runs) -> None:
         """Show what `runs` asked."""
         super().__init__(runs)
-        self._shown: list[tuple[str, Request]] | None = None
+        self._shown: list[tuple[str, SiteRequest]] | None = None
 
     def body(self) -> ComposeResult:
         """Yield the list."""
@@ -54,11 +54,11 @@ class RequestsScreen(FullScreen):
         most = f"the last {MOST_REQUESTS} of each site"
         self.title_text("3 Sites", f"{words.count(len(found), 'request')}, at most {most}")
         rows = [_row(site, request) for site, request in found]
-        table = Table(TITLES, rows, frozenset({3, 4, 5})) if rows else None
+        table = TitledRows(TITLES, rows, frozenset({3, 4, 5})) if rows else None
         self.query_one(RowList).show([] if rows else [Text(NONE, "dim")], table)
 
 
-def _row(site: str, request: Request) -> Row:
+def _row(site: str, request: SiteRequest) -> ListRow:
     at = time.strftime("%H:%M:%S", time.localtime(request.began))
     cells = (
         at,
@@ -70,4 +70,4 @@ def _row(site: str, request: Request) -> Row:
         request.result,
     )
     bad = request.result not in WELL
-    return Row(cells, ((len(cells) - 1, "yellow"),) if bad else ())
+    return ListRow(cells, ((len(cells) - 1, "yellow"),) if bad else ())

@@ -15,7 +15,7 @@ from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
-from lumitui.app.tui.screens.page import RunPage
+from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.remote.site.errors import LumiError
@@ -80,7 +80,7 @@ def made(pane: str, runs: Runs, run_id: str) -> Pane:
     return OverviewPane()
 
 
-class RunScreen(RunPage):
+class RunScreen(RunScreenBase):
     """A run in panes, one on the screen at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

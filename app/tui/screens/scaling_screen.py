@@ -15,14 +15,14 @@ from textual.widgets import Input, Label, Static
 
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
-from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.screens.page import RunPage
+from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.chart import Mark, ScalingChart
+from lumitui.app.tui.widgets.chart import ChartMark, ScalingChart
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.tables.row_list import GAP, Row, RowList, Table
+from lumitui.app.tui.widgets.tables.row_list import GAP, ListRow, RowList, TitledRows
 from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ROOMY = 34
 """Rows in which all words have room below table and chart."""
 
 
-class ScalingScreen(RunPage):
+class ScalingScreen(RunScreenBase):
     """A study of one run's lineage; fields say what the recommended size must keep to."""
 
     AUTO_FOCUS = "#sizes"
@@ -190,7 +190,7 @@ class ScalingScreen(RunPage):
 _WORK = re.compile(r"(\d{1,15})|(\d{0,6}) ?epochs?", re.ASCII)
 
 
-def asked_work(text: str) -> Question:
+def asked_work(text: str) -> ScalingQuestion:
     """Return the work that `text` names: `1000000`, `3 epochs`, `epoch`; '' for the run's own.
 
     Raises:
@@ -203,18 +203,18 @@ def asked_work(text: str) -> Question:
         said = f"{plain!r} is no number of samples."
         raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own.")
     if found and not found[1]:
-        return Question(epochs=number)
-    return Question(samples=number if plain else None)
+        return ScalingQuestion(epochs=number)
+    return ScalingQuestion(samples=number if plain else None)
 
 
-def marks_of(found: Scaling) -> list[Mark]:
+def marks_of(found: Scaling) -> list[ChartMark]:
     """Return what the chart shows of each size."""
     if not found.measured:
         return []
     base = found.measured[0]
     assert base.speed is not None and base.speed.likely is not None
     return [
-        Mark(
+        ChartMark(
             f"{size.nodes:,}",
             size.gpus,
             base.speed.likely * size.gpus / base.gpus,
@@ -228,7 +228,7 @@ def marks_of(found: Scaling) -> list[Mark]:
     ]
 
 
-def table_of(found: Scaling, width: int) -> Table:
+def table_of(found: Scaling, width: int) -> TitledRows:
     """Return a row for each size; what is only predicted is in italics and says so.
 
     Where `width` cells are too few, the efficiency says what the speed-up does, and long ids of
@@ -249,15 +249,15 @@ def table_of(found: Scaling, width: int) -> Table:
     return _table_of(found, replace(shown, rows=rows))
 
 
-def _width(table: Table) -> int:
+def _width(table: TitledRows) -> int:
     return sum(table.widths()) + GAP * (len(table.titles) - 1)
 
 
-def _table_of(found: Scaling, shown: ScalingTable) -> Table:
+def _table_of(found: Scaling, shown: ScalingTable) -> TitledRows:
     rows = []
     for size, cells in zip(found.sizes, shown.rows, strict=True):
         style = "" if size.measured else "red" if size.refused else "italic"
         styles = tuple((column, style) for column in range(len(cells))) if style else ()
-        rows.append(Row(tuple(styled.plain(cell).plain for cell in cells), styles))
+        rows.append(ListRow(tuple(styled.plain(cell).plain for cell in cells), styles))
     last = len(shown.titles) - 1
-    return Table(shown.titles, rows, frozenset(range(last)))
+    return TitledRows(shown.titles, rows, frozenset(range(last)))

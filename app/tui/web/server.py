@@ -27,7 +27,7 @@ from lumitui.app.tui.web.driver import HIGHEST, WIDEST, TabDriver, cells, pieces
 from lumitui.app.tui.web.gate import PROTOCOL, SAFE_HEADERS, Gate
 from lumitui.remote.connect import Connect, connect
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 
 # Without a handler Python prints a library's errors, with tracebacks, on the person's terminal.
 logging.getLogger("aiohttp").addHandler(logging.NullHandler())
@@ -106,7 +106,7 @@ class Tabs:
         self._streams = sys.stdout, sys.stderr
         self.runs = Runs(settings, ask=self._ask, connect=connect)
 
-    def _ask(self, question: Question) -> str | None:
+    def _ask(self, question: LoginQuestion) -> str | None:
         """Ask in the newest tab; without a tab nobody answers."""
         return ask_person(self._apps[-1], question) if self._apps else None
 
@@ -172,7 +172,7 @@ class Tabs:
 
         What is not read yet waits in the browser.
         """
-        pace = Pace()
+        pace = TabPace()
         async for message in socket:
             size = len(message.data) if isinstance(message.data, str | bytes) else 0
             if not await pace.wait(size):
@@ -205,7 +205,7 @@ async def _driver_of(app: LumiApp, running: "asyncio.Task[int | None]") -> Drive
     return app._driver
 
 
-class Pace:
+class TabPace:
     """How fast a tab may send; it may be ahead by what two seconds allow.
 
     A first paste of the largest size passes at once.

@@ -65,7 +65,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 @dataclass(frozen=True)
-class Mark:
+class ChartMark:
     """A size of a training: its throughput, and how far off that may be."""
 
     label: str
@@ -85,9 +85,9 @@ class ScalingChart(Widget):
     def __init__(self, id: str) -> None:  # noqa: A002 -- Textual's own name for it
         """Show nothing yet."""
         super().__init__(id=id)
-        self._marks: Sequence[Mark] = ()
+        self._marks: Sequence[ChartMark] = ()
 
-    def show(self, marks: Sequence[Mark]) -> None:
+    def show(self, marks: Sequence[ChartMark]) -> None:
         """Draw `marks`, which are in the order of their sizes."""
         self._marks = marks
         self.set_class(len(marks) > 1, "drawn")
@@ -101,7 +101,7 @@ class ScalingChart(Widget):
 LEGEND = "● measured  ○ predicted  │ interval  · ideal"
 
 
-def scatter(marks: Sequence[Mark], width: int, height: int) -> list[str]:
+def scatter(marks: Sequence[ChartMark], width: int, height: int) -> list[str]:
     """Return `height` lines of at most `width` characters; none where nothing fits."""
     room, rows = width - LABEL - 1, height - 2
     if len(marks) < 2 or rows < 2 or room < 2 * len(marks):

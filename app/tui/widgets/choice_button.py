@@ -10,7 +10,7 @@ from textual.widgets import Button
 Value = TypeVar("Value")
 
 
-class Choice(Button, Generic[Value]):
+class ChoiceButton(Button, Generic[Value]):
     """One of a few values, as words: a mark in a box is lost without colours."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -22,7 +22,7 @@ _MOST_MISTAKES = 20
 
 
 @dataclass(frozen=True)
-class Mistake:
+class DocumentMistake:
     """One mistake in a document, and where it is."""
 
     place: Place
@@ -43,7 +43,7 @@ class Mistake:
 class Mistakes(InputError):
     """Everything that is wrong in a document."""
 
-    def __init__(self, message: str, hint: str, mistakes: tuple[Mistake, ...]) -> None:
+    def __init__(self, message: str, hint: str, mistakes: tuple[DocumentMistake, ...]) -> None:
         """Keep the `mistakes` that `message` lists."""
         super().__init__(message, hint)
         self.mistakes = mistakes
@@ -63,7 +63,7 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
         mistakes = tuple(dict.fromkeys(found))
         if newer := _newer(document):
             words = newer_words(newer.name, newer.writer)
-            one = Mistake((), f"{newer.name}:1", 1, f"{words} {HINT}")
+            one = DocumentMistake((), f"{newer.name}:1", 1, f"{words} {HINT}")
             raise Mistakes(words, HINT, (one,)) from error
         lines = [f"  {item.where}: {item.keys}: {item.message}" for item in mistakes]
         count = f"{max(len(details), 2)} mistakes" if len(lines) > 1 else "a mistake"
@@ -94,7 +94,7 @@ def _mistake(
     model: type[BaseModel],
     data: Mapping[str, object],
     detail: Mapping[str, object],
-) -> Mistake:
+) -> DocumentMistake:
     place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
     near: list[str] = []
     if detail["type"] == "extra_forbidden":
@@ -109,7 +109,7 @@ def _mistake(
     else:
         message = mistake_words(detail)
     where, line = document.where(place), document.line(place)
-    return Mistake(place, where, line, message, near[0] if near else "")
+    return DocumentMistake(place, where, line, message, near[0] if near else "")
 
 
 def _of_another_kind(document: Document, place: Place, data: object) -> tuple[Place, str]:

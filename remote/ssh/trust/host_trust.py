@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import HostConfig, Trust
-from lumitui.remote.ssh.prompts import Ask, Question
+from lumitui.remote.ssh.prompts import Ask, LoginQuestion
 from lumitui.remote.ssh.trust.known_hosts import HostKey, KnownKey, keys_in_files, remember
 
 
@@ -149,7 +149,7 @@ def _ask(host: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None
         *remarks,
         "Is this the key that the site publishes? (yes/no)",
     ]
-    answer = ask(Question("\n".join(lines), secret=False, kind="host-key"))
+    answer = ask(LoginQuestion("\n".join(lines), secret=False, kind="host-key"))
     if (answer or "").strip().lower() not in ("yes", "y"):
         words = f"The host key of {name}, {shown.fingerprint}, was not accepted."
         raise LinkError(

@@ -23,7 +23,7 @@ from lumitui.remote.survey.slurm_records import (
     associations,
     qualities,
 )
-from lumitui.remote.transport.questions import Question, Said, ask, read_answers
+from lumitui.remote.transport.questions import Question, SiteAnswers, ask, read_answers
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -100,7 +100,7 @@ def parse_answers(output: bytes, marker: str, site: Site, asked: Asked) -> Answe
     return _answers(read_answers(output, marker, every), every)
 
 
-def _answers(said: Said, every: Sequence[Question[Any]]) -> Answers:
+def _answers(said: SiteAnswers, every: Sequence[Question[Any]]) -> Answers:
     faults = dict(said.faults)
     if "trial" in said.texts and read.trial(said.texts["trial"]) is None:
         faults["trial"] = "`sbatch --test-only` said nothing that can be read."

@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterator
 
 from lumitui.remote.survey.profile.cluster_records import Cluster
-from lumitui.remote.survey.profile.entry import Entry
-from lumitui.remote.survey.profile.shape_choice import Choice, Queue
+from lumitui.remote.survey.profile.entry import ProfileLine
+from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeChoice
 
 _LEAST, _MOST = 0.001, 1e6
 """What a profile takes for a share."""
 
 
-def weights_of(queue: Queue, choice: Choice) -> tuple[float, float, float]:
+def weights_of(queue: ProfilePartition, choice: ShapeChoice) -> tuple[float, float, float]:
     """Return what a core, a GiB and a GPU weigh; 0: nothing."""
     weights = dict(queue.record.weights)
     core = _number(weights.get("cpu", "")) * choice.threads
@@ -23,14 +23,18 @@ def weights_of(queue: Queue, choice: Choice) -> tuple[float, float, float]:
     return core, gib, gpu
 
 
-def weighed(choice: Choice) -> bool:
+def weighed(choice: ShapeChoice) -> bool:
     """Return whether any of the partitions has weights: bills are in Slurm's billing units."""
     return any(queue.record.weights for queue in choice.queues)
 
 
 def billing_of(
-    at: tuple[str, ...], queue: Queue, cluster: Cluster, choice: Choice, whole: tuple[int, int]
-) -> Iterator[Entry]:
+    at: tuple[str, ...],
+    queue: ProfilePartition,
+    cluster: Cluster,
+    choice: ShapeChoice,
+    whole: tuple[int, int],
+) -> Iterator[ProfileLine]:
     """Yield the lines of a partition's billing.
 
     `whole` is what a job of a whole node gets, and Slurm counts: cores without those that
@@ -39,30 +43,32 @@ def billing_of(
     here = (*at, "billing")
     core, gib, gpu = weights_of(queue, choice)
     if not core + gib + gpu and weighed(choice):
-        yield Entry((*here, "kind"), "sum", "slurm.conf(5): without weights each CPU counts 1")
-        yield Entry((*here, "per_core_hour"), choice.threads)
+        yield ProfileLine(
+            (*here, "kind"), "sum", "slurm.conf(5): without weights each CPU counts 1"
+        )
+        yield ProfileLine((*here, "per_core_hour"), choice.threads)
         return
     if not core + gib + gpu:
-        yield Entry((*here, "kind"), "sum")
-        yield Entry((*here, "per_gpu_hour"), 1, "Slurm names no weights", guess=True)
+        yield ProfileLine((*here, "kind"), "sum")
+        yield ProfileLine((*here, "per_gpu_hour"), 1, "Slurm names no weights", guess=True)
         return
     source = "TRESBillingWeights"
     largest = "MAX_TRES" in cluster.config.get("PriorityFlags", "").upper()
     if queue.record.exclusive:
         parts = (whole[0] * core, whole[1] * gib, choice.gpus.number * gpu)
-        yield Entry((*here, "kind"), "node")
+        yield ProfileLine((*here, "kind"), "node")
         each = max(parts) if largest else sum(parts)
-        yield Entry((*here, "per_node_hour"), _rate(each), f"{source} of a whole node")
+        yield ProfileLine((*here, "per_node_hour"), _rate(each), f"{source} of a whole node")
     elif largest:
-        yield Entry((*here, "kind"), "slice", "PriorityFlags: MAX_TRES, the largest counts")
+        yield ProfileLine((*here, "kind"), "slice", "PriorityFlags: MAX_TRES, the largest counts")
         for key, weight in (("cores", core), ("memory_gib", gib), ("gpus", gpu)):
-            yield Entry((*here, key), _share(weight), source)
-        yield Entry((*here, "per_slice_hour"), 1)
+            yield ProfileLine((*here, key), _share(weight), source)
+        yield ProfileLine((*here, "per_slice_hour"), 1)
     else:
-        yield Entry((*here, "kind"), "sum", source)
+        yield ProfileLine((*here, "kind"), "sum", source)
         for key, weight in (("core", core), ("gib", gib), ("gpu", gpu)):
             if weight:
-                yield Entry((*here, f"per_{key}_hour"), _rate(weight))
+                yield ProfileLine((*here, f"per_{key}_hour"), _rate(weight))
 
 
 def _number(text: str) -> float:

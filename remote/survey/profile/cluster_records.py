@@ -29,7 +29,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Place:
+class WritableFolder:
     """A folder in which the person may write."""
 
     source: str
@@ -58,7 +58,7 @@ class Cluster:
     """The account without another word."""
     qos: tuple[Qos, ...]
     commands: frozenset[str]
-    places: tuple[Place, ...]
+    places: tuple[WritableFolder, ...]
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ def groups(text: str) -> tuple[Group, ...]:
     return tuple(filter(None, map(_group, lines(text))))
 
 
-def places(text: str) -> tuple[Place, ...]:
+def places(text: str) -> tuple[WritableFolder, ...]:
     """Return the folders that were found."""
     return tuple(filter(None, map(_place, lines(text))))
 
@@ -131,9 +131,11 @@ def _cores(cpus: int, cores: int, threads: int) -> tuple[int, int]:
     return (cores, 1) if cores == cpus else (cpus, 1)
 
 
-def _place(line: str) -> Place | None:
+def _place(line: str) -> WritableFolder | None:
     fields = line.split("|")
     if len(fields) != 3 or not fields[1].startswith("/") or not slurm.is_name(fields[1]):
         return None
     kib = count(fields[2].strip())
-    return Place(fields[0], fields[1].rstrip("/") or "/", None if kib is None else kib >> 20)
+    return WritableFolder(
+        fields[0], fields[1].rstrip("/") or "/", None if kib is None else kib >> 20
+    )

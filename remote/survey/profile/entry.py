@@ -7,7 +7,7 @@ Value = str | int | float | bool | tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ProfileLine:
     """One line of a profile."""
 
     place: tuple[str, ...]
@@ -18,7 +18,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingFact:
     """A key that nothing could be said about."""
 
     place: tuple[str, ...]
@@ -31,7 +31,7 @@ class Proposal:
     """A profile that is proposed, in the order of its lines."""
 
     name: str
-    lines: tuple[Entry | Missing, ...]
+    lines: tuple[ProfileLine | MissingFact, ...]
     left_out: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -39,5 +39,5 @@ class Proposal:
     def guessed(self) -> tuple[str, ...]:
         """The keys that nobody has said, like `work_root`."""
         return tuple(
-            ".".join(one.place) for one in self.lines if isinstance(one, Entry) and one.guess
+            ".".join(one.place) for one in self.lines if isinstance(one, ProfileLine) and one.guess
         )

@@ -15,7 +15,7 @@ Fact = str | tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Change:
+class ProfileChange:
     """A key of the profile that the node contradicts, or that the profile did not have."""
 
     place: tuple[str, ...]
@@ -25,12 +25,12 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Measured:
+class NodeFacts:
     """What the node says of a profile."""
 
     host: str
-    changes: tuple[Change, ...]
-    said: tuple[Change, ...]
+    changes: tuple[ProfileChange, ...]
+    said: tuple[ProfileChange, ...]
     """All that the node said, changed or as the profile has it: these keys are verified."""
     notes: tuple[str, ...]
     """Sentences: what could not be measured, and what is for a person to use."""
@@ -54,18 +54,18 @@ class _Shape:
         return frozenset(range(self.cores)) - self.reserved
 
 
-def compare(report: NodeReport, site: Site) -> Measured:
+def compare(report: NodeReport, site: Site) -> NodeFacts:
     """Return what is to be changed in `site`'s profile after what one of its nodes said."""
     shape = _shape(report, site)
     notes = list(_notes(report, site))
-    wanted: list[Change] = list(_shape_facts(shape, report, site))
+    wanted: list[ProfileChange] = list(_shape_facts(shape, report, site))
     wanted += _gpu_facts(shape, report, notes)
     wanted += _cores_per_gpu(wanted, site)
     wanted += _other_facts(report, site)
     changes = [one for one in wanted if not _is_so(one, site)]
     if any(one.place == ("node", "gpu_cores") for one in wanted):
         changes += _without_excuse(site)
-    return Measured(report.host, tuple(changes), tuple(wanted), tuple(notes))
+    return NodeFacts(report.host, tuple(changes), tuple(wanted), tuple(notes))
 
 
 def _shape(report: NodeReport, site: Site) -> _Shape:
@@ -86,23 +86,23 @@ def _shape(report: NodeReport, site: Site) -> _Shape:
     return _Shape(cores, threads, kept)
 
 
-def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Change]:
+def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[ProfileChange]:
     if report.domains:
         why = f"{len(report.domains)} memory domains in /sys/devices/system/node"
-        yield Change(("node", "cores"), str(shape.cores), why)
-        yield Change(("node", "threads_per_core"), str(shape.threads), why)
+        yield ProfileChange(("node", "cores"), str(shape.cores), why)
+        yield ProfileChange(("node", "threads_per_core"), str(shape.threads), why)
     if report.slurm or report.job:
         why = "CPUSpecList" if report.slurm else "what a job of the whole node does not get"
         if shape.reserved or site.node.reserved_cores:
-            yield Change(("node", "reserved_cores"), format_cores(shape.reserved), why)
+            yield ProfileChange(("node", "reserved_cores"), format_cores(shape.reserved), why)
     if report.arch in ("x86_64", "aarch64"):
-        yield Change(("node", "architecture"), report.arch, "uname -m")
+        yield ProfileChange(("node", "architecture"), report.arch, "uname -m")
     memory = slurm.whole(report.slurm.get("RealMemory", "")) // 1024
     if 0 < memory < site.node.memory_gib:
-        yield Change(("node", "memory_gib"), str(memory), "RealMemory")
+        yield ProfileChange(("node", "memory_gib"), str(memory), "RealMemory")
 
 
-def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[Change]:
+def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[ProfileChange]:
     gpus = report.gpus
     if not gpus:
         notes.append("No driver shows a GPU on the node, so their cores cannot be measured.")
@@ -110,8 +110,10 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
     if report.sliced:
         notes.append("The GPUs are parted (MIG): cores are near to a whole GPU, not to a part.")
         return
-    yield Change(("node", "gpus"), str(len(gpus)), "the driver")
-    yield Change(("node", "gpu_bus"), _buses([gpu.address for gpu in gpus]), "the driver's order")
+    yield ProfileChange(("node", "gpus"), str(len(gpus)), "the driver")
+    yield ProfileChange(
+        ("node", "gpu_bus"), _buses([gpu.address for gpu in gpus]), "the driver's order"
+    )
     if lost := _without_locality(report, shape):
         listed = ", ".join(map(str, lost))
         notes.append(
@@ -122,18 +124,18 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
         return
     if all(gpu.domain is not None for gpu in gpus):
         numbers = tuple(str(gpu.domain) for gpu in gpus)
-        yield Change(("node", "gpu_numa"), numbers, "/sys/bus/pci/devices/*/numa_node")
+        yield ProfileChange(("node", "gpu_numa"), numbers, "/sys/bus/pci/devices/*/numa_node")
     parts, why = shares([gpu.cores & shape.usable for gpu in gpus])
     if not parts:
         notes.append(f"The cores of the GPUs are not known: {why}.")
         return
     lists = tuple(format_cores(part) for part in parts)
-    yield Change(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
+    yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
     left = shape.usable - frozenset[int]().union(*parts)
     if left:
         notes.append(f"Cores {format_cores(left)} are near to no GPU, or stay over.")
     if gpus[0].maker == "amd":
-        yield Change(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
+        yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
 
 
 def _without_locality(report: NodeReport, shape: _Shape) -> list[int]:
@@ -182,7 +184,7 @@ def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
     return tuple(short if plain and len(set(short)) == len(short) else addresses)
 
 
-def _cores_per_gpu(wanted: Sequence[Change], site: Site) -> Iterator[Change]:
+def _cores_per_gpu(wanted: Sequence[ProfileChange], site: Site) -> Iterator[ProfileChange]:
     counts = [
         len(parse_cores(text))
         for one in wanted
@@ -191,23 +193,27 @@ def _cores_per_gpu(wanted: Sequence[Change], site: Site) -> Iterator[Change]:
     ]
     if counts and site.cores_per_gpu > min(counts):
         # A job that asks for more would pay for cores that no rank's list has.
-        yield Change(("cores_per_gpu",), str(min(counts)), "as many as `gpu_cores` gives each")
+        yield ProfileChange(
+            ("cores_per_gpu",), str(min(counts)), "as many as `gpu_cores` gives each"
+        )
 
 
-def _other_facts(report: NodeReport, site: Site) -> Iterator[Change]:
+def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
     if report.gpu_memory_gib:
-        yield Change(("node", "gpu_memory_gib"), str(report.gpu_memory_gib), "its driver's tool")
+        yield ProfileChange(
+            ("node", "gpu_memory_gib"), str(report.gpu_memory_gib), "its driver's tool"
+        )
     if report.gpu_name and "node.gpu" in site.unverified:
-        yield Change(("node", "gpu"), report.gpu_name, "nvidia-smi")
+        yield ProfileChange(("node", "gpu"), report.gpu_name, "nvidia-smi")
     if report.internet in ("yes", "no", "proxy"):
         why = "a connection from the node to port 443 of three hosts"
         reached = "false" if report.internet == "no" else "true"
-        yield Change(("internet_on_compute_nodes",), reached, why)
+        yield ProfileChange(("internet_on_compute_nodes",), reached, why)
     if report.disks:
         yield from _disk_facts(report.disks, site)
 
 
-def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[Change]:
+def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[ProfileChange]:
     real = [one for one in disks if one.writable and not one.is_memory and not one.is_shared]
     # A variable names the same folder for every job, or the job's own.
     best = max(real, key=lambda one: (one.free_gib, one.name == one.path), default=None)
@@ -216,13 +222,13 @@ def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[Change]:
     else:
         words = "none; /tmp is in memory and counts as the job's"
     if not site.node.local_disk or "node.local_disk" in site.unverified:
-        yield Change(("node", "local_disk"), words, "df on the node")
+        yield ProfileChange(("node", "local_disk"), words, "df on the node")
     folder = best or next((one for one in disks if one.path == "/tmp" and one.writable), None)
     if folder and (not site.node_folder or "node_folder" in site.unverified):
-        yield Change(("node_folder",), folder.name, "a folder of the node's own")
+        yield ProfileChange(("node_folder",), folder.name, "a folder of the node's own")
 
 
-def _is_so(change: Change, site: Site) -> bool:
+def _is_so(change: ProfileChange, site: Site) -> bool:
     """Return whether the profile has this value already."""
     value: object = site
     for key in change.place:
@@ -243,11 +249,11 @@ def _whole(bus: str) -> str:
     return bus if len(bus) > 7 else f"0000:{bus}" if len(bus) > 2 else f"0000:{bus}:00.0"
 
 
-def _without_excuse(site: Site) -> Iterator[Change]:
+def _without_excuse(site: Site) -> Iterator[ProfileChange]:
     """Yield that the sentence on missing core lists goes."""
     default = type(site.node).model_fields["no_gpu_cores"].default
     if site.node.no_gpu_cores != default:
-        yield Change(("node", "no_gpu_cores"), None, "the core lists are known now")
+        yield ProfileChange(("node", "no_gpu_cores"), None, "the core lists are known now")
 
 
 def _notes(report: NodeReport, site: Site) -> Iterator[str]:

@@ -17,7 +17,7 @@ _SHARED = frozenset(
 
 
 @dataclass(frozen=True)
-class Gpu:
+class PciGpu:
     """A GPU on the node's PCI bus."""
 
     address: str
@@ -67,7 +67,7 @@ class NodeReport:
     """The CPUs of each memory domain that has any."""
     threads: tuple[frozenset[int], ...]
     """The threads of each core."""
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[PciGpu, ...]
     """In the order in which the runtimes number them."""
     gpu_name: str
     gpu_memory_gib: int | None
@@ -143,7 +143,7 @@ def _domains(rows: Mapping[str, list[list[str]]]) -> Iterator[tuple[int, frozens
             yield number, _cpus(row[1])
 
 
-def _gpus(rows: Mapping[str, list[list[str]]]) -> Iterator[Gpu]:
+def _gpus(rows: Mapping[str, list[list[str]]]) -> Iterator[PciGpu]:
     for row in rows.get("gpu", [])[:64]:
         match = _ADDRESS.match(row[0]) if row else None
         if match is None:
@@ -153,7 +153,7 @@ def _gpus(rows: Mapping[str, list[list[str]]]) -> Iterator[Gpu]:
         fields = [*row[1:], "", "", ""]
         domain = count(fields[0])
         maker = {"0x10de": "nvidia", "0x1002": "amd"}.get(fields[2], "")
-        yield Gpu(address, domain, _cpus(fields[1]), maker)
+        yield PciGpu(address, domain, _cpus(fields[1]), maker)
 
 
 def _disks(rows: Mapping[str, list[list[str]]]) -> Iterator[Disk]:

@@ -9,11 +9,11 @@ from datetime import date
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.reading.yaml_document import Document
-from lumitui.remote.survey.profile.entry import Entry, Missing, Proposal, Value
+from lumitui.remote.survey.profile.entry import MissingFact, ProfileLine, Proposal, Value
 
 _WIDE = 100
 _UNSEEN = re.compile("[^\x20-\x7e\xa1-\xac\xae-\u1fff\u2030-\ud7ff]")
-_Tree = dict[str, "Entry | Missing | _Tree"]
+_Tree = dict[str, "ProfileLine | MissingFact | _Tree"]
 
 
 def text_of(proposal: Proposal, host: str, today: date) -> str:
@@ -44,10 +44,10 @@ def text_of(proposal: Proposal, host: str, today: date) -> str:
 def _block(tree: _Tree, indent: str) -> Iterator[str]:
     said = ""
     for key, item in tree.items():
-        if isinstance(item, Missing):
+        if isinstance(item, MissingFact):
             yield from _comment(f"missing: {key}: {item.what}", indent)
             said = ""
-        elif isinstance(item, Entry):
+        elif isinstance(item, ProfileLine):
             why = f"{'guess' if item.guess else 'source'}: {item.why}" if item.why else ""
             if why and why != said:  # lines below each other with one source share its comment
                 yield from _comment(why, indent)
@@ -55,7 +55,7 @@ def _block(tree: _Tree, indent: str) -> Iterator[str]:
             yield f"{indent}{scalar(key)}: {_value(item.value)}"
         else:
             said = ""
-            if not any(not isinstance(one, Missing) for one in item.values()):
+            if not any(not isinstance(one, MissingFact) for one in item.values()):
                 yield from _block(item, indent)
                 continue
             if not indent:

@@ -7,10 +7,10 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.survey import slurm_records as slurm
 from lumitui.remote.survey.profile.billing import billing_of, weighed
-from lumitui.remote.survey.profile.cluster_records import Cluster, Place
-from lumitui.remote.survey.profile.entry import Entry, Missing, Proposal
+from lumitui.remote.survey.profile.cluster_records import Cluster, WritableFolder
+from lumitui.remote.survey.profile.entry import MissingFact, ProfileLine, Proposal
 from lumitui.remote.survey.profile.gpu_types import gpu_type
-from lumitui.remote.survey.profile.shape_choice import Choice, Queue
+from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeChoice
 from lumitui.remote.survey.slurm_records import Qos
 
 UNMEASURED = (
@@ -31,7 +31,7 @@ class Host:
     fingerprints: dict[str, str] = field(default_factory=dict)
 
 
-def propose(name: str, host: Host, cluster: Cluster, choice: Choice) -> Proposal:
+def propose(name: str, host: Host, cluster: Cluster, choice: ShapeChoice) -> Proposal:
     """Return the profile `name` of a cluster, for the nodes that were chosen."""
     lines = (
         *_head(name, host, cluster),
@@ -44,40 +44,40 @@ def propose(name: str, host: Host, cluster: Cluster, choice: Choice) -> Proposal
     return Proposal(name, lines, choice.left_out, _notes(cluster))
 
 
-def _head(name: str, host: Host, cluster: Cluster) -> Iterator[Entry | Missing]:
-    yield Entry(("name",), name)
-    yield Entry(("title",), cluster.name or name, "scontrol show config: ClusterName")
+def _head(name: str, host: Host, cluster: Cluster) -> Iterator[ProfileLine | MissingFact]:
+    yield ProfileLine(("name",), name)
+    yield ProfileLine(("title",), cluster.name or name, "scontrol show config: ClusterName")
     if cluster.version:
-        yield Entry(("slurm_version",), cluster.version, "sbatch --version")
-    yield Entry(("hosts", "login"), host.login, "you")
+        yield ProfileLine(("slurm_version",), cluster.version, "sbatch --version")
+    yield ProfileLine(("hosts", "login"), host.login, "you")
     if host.user:
-        yield Entry(("hosts", "user"), host.user, "you")
+        yield ProfileLine(("hosts", "user"), host.user, "you")
     if host.port:
-        yield Entry(("hosts", "port"), host.port, "you")
+        yield ProfileLine(("hosts", "port"), host.port, "you")
     if host.ssh_config:
-        yield Entry(("hosts", "ssh_config"), host.ssh_config, "you")
-    yield Missing(
+        yield ProfileLine(("hosts", "ssh_config"), host.ssh_config, "you")
+    yield MissingFact(
         ("hosts", "fingerprints"),
         "the host keys that the site publishes, so that the first login is checked:"
         " {ed25519: SHA256:...}",
     )
     if accounts := cluster.accounts:
         listed = ", ".join(accounts[:20]) + (", ..." if len(accounts) > 20 else "")
-        yield Entry(("account", "required"), True, f"sacctmgr show assoc: {listed}")
+        yield ProfileLine(("account", "required"), True, f"sacctmgr show assoc: {listed}")
         only = len(accounts) == 1 or cluster.default in accounts
         why = (
             "sacctmgr show user: the default account, or the only one"
             if only
             else "the first of your accounts"
         )
-        yield Entry(("account", "default"), accounts[0], why, guess=not only)
+        yield ProfileLine(("account", "default"), accounts[0], why, guess=not only)
     else:
-        yield Entry(
+        yield ProfileLine(
             ("account", "required"), False, "sacctmgr lists no account of yours", guess=True
         )
 
 
-def _work(cluster: Cluster) -> Iterator[Entry]:
+def _work(cluster: Cluster) -> Iterator[ProfileLine]:
     place = _best_place(cluster)
     path = place.path if place else (cluster.home or f"/home/{cluster.user or 'USER'}")
     parts, owners = (
@@ -92,7 +92,7 @@ def _work(cluster: Cluster) -> Iterator[Entry]:
     source = "your home" if place is None or place.source == "home" else f"{place.path}{free}"
     if place and place.source.startswith("$"):
         source = f"{place.source} is {source}"
-    yield Entry(
+    yield ProfileLine(
         ("work_root",),
         "/".join([*parts, "lumitui"]),
         f"{source}; you can write there. Runs and code go there, so choose a large file system",
@@ -100,11 +100,11 @@ def _work(cluster: Cluster) -> Iterator[Entry]:
     )
 
 
-def _best_place(cluster: Cluster) -> Place | None:
+def _best_place(cluster: Cluster) -> WritableFolder | None:
     """Return the folder where runs should go: the account's before the person's, home last."""
     account = cluster.accounts[0] if cluster.accounts else ""
 
-    def rank(place: Place) -> tuple[bool, bool, bool, bool]:
+    def rank(place: WritableFolder) -> tuple[bool, bool, bool, bool]:
         parts = place.path.split("/")
         named = place.source.startswith("$") and cluster.user in parts
         return (
@@ -118,30 +118,34 @@ def _best_place(cluster: Cluster) -> Place | None:
     return min(cluster.places, key=rank, default=None)
 
 
-def _node(name: str, cluster: Cluster, choice: Choice) -> Iterator[Entry | Missing]:
+def _node(name: str, cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
     gpus, kind = choice.gpus, gpu_type(choice.gpus.kind)
     sinfo = "sinfo"
-    yield Entry(("node", "cores"), choice.cores, sinfo)
-    yield Entry(("node", "threads_per_core"), choice.threads, sinfo)
+    yield ProfileLine(("node", "cores"), choice.cores, sinfo)
+    yield ProfileLine(("node", "threads_per_core"), choice.threads, sinfo)
     if cluster.arch == "aarch64":
-        yield Entry(("node", "architecture"), "aarch64", "uname -m on the login node", guess=True)
+        yield ProfileLine(
+            ("node", "architecture"), "aarch64", "uname -m on the login node", guess=True
+        )
     sample = sample_of(cluster, choice)
     if kept := _reserved(cluster, choice):
         why = f"scontrol show node {sample.get('NodeName', '')}: CPUSpecList"
-        yield Entry(("node", "reserved_cores"), format_cores(kept), why)
-    yield Entry(("node", "memory_gib"), _memory_gib(cluster, choice), f"{sinfo}: RealMemory")
-    yield Entry(("node", "gpus"), gpus.number, f"{sinfo}: Gres" if gpus.kind else "what you said")
-    yield Entry(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
+        yield ProfileLine(("node", "reserved_cores"), format_cores(kept), why)
+    yield ProfileLine(("node", "memory_gib"), _memory_gib(cluster, choice), f"{sinfo}: RealMemory")
+    yield ProfileLine(
+        ("node", "gpus"), gpus.number, f"{sinfo}: Gres" if gpus.kind else "what you said"
+    )
+    yield ProfileLine(("node", "gpu"), gpus.kind or "GPU", f"{sinfo}: Gres", guess=not gpus.kind)
     if kind:
         why = f"{kind.name} is made with {kind.sizes}; the least"
-        yield Entry(("node", "gpu_memory_gib"), kind.memory_gib, why, guess=kind.several)
+        yield ProfileLine(("node", "gpu_memory_gib"), kind.memory_gib, why, guess=kind.several)
     else:
-        yield Entry(("node", "gpu_memory_gib"), 16, "Slurm does not say it", guess=True)
-    yield Entry(("node", "no_gpu_cores"), UNMEASURED.format(name))
-    yield Missing(("node", "gpu_cores"), f"`lumitui site check {name} --probe` measures them")
+        yield ProfileLine(("node", "gpu_memory_gib"), 16, "Slurm does not say it", guess=True)
+    yield ProfileLine(("node", "no_gpu_cores"), UNMEASURED.format(name))
+    yield MissingFact(("node", "gpu_cores"), f"`lumitui site check {name} --probe` measures them")
 
 
-def sample_of(cluster: Cluster, choice: Choice) -> dict[str, str]:
+def sample_of(cluster: Cluster, choice: ShapeChoice) -> dict[str, str]:
     """Return the node that stands for the chosen ones, as scontrol shows it; {}: none."""
     threads = str(choice.cores * choice.threads)
     for node in cluster.nodes:
@@ -151,18 +155,18 @@ def sample_of(cluster: Cluster, choice: Choice) -> dict[str, str]:
     return {}
 
 
-def _reserved(cluster: Cluster, choice: Choice) -> frozenset[int]:
+def _reserved(cluster: Cluster, choice: ShapeChoice) -> frozenset[int]:
     listed = sample_of(cluster, choice).get("CPUSpecList", "")
     kept = slurm.reserved(listed, choice.cores, choice.threads)
     return kept if len(kept) < choice.cores else frozenset()
 
 
-def _memory_gib(cluster: Cluster, choice: Choice) -> int:
+def _memory_gib(cluster: Cluster, choice: ShapeChoice) -> int:
     kept = slurm.whole(sample_of(cluster, choice).get("MemSpecLimit", ""))
     return max(1, min(100_000, (choice.memory_mib - kept) // 1024))
 
 
-def _partitions(cluster: Cluster, choice: Choice) -> Iterator[Entry | Missing]:
+def _partitions(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
     # An example begins with the first one. Masks are right, and proved, on whole nodes alone.
     ordered = sorted(
         choice.queues,
@@ -172,36 +176,40 @@ def _partitions(cluster: Cluster, choice: Choice) -> Iterator[Entry | Missing]:
         yield from _partition(queue, cluster, choice)
 
 
-def _partition(queue: Queue, cluster: Cluster, choice: Choice) -> Iterator[Entry | Missing]:
+def _partition(
+    queue: ProfilePartition, cluster: Cluster, choice: ShapeChoice
+) -> Iterator[ProfileLine | MissingFact]:
     at, record = ("partitions", queue.name), queue.record
     shown = f"scontrol show partition {record.name}"
     qos = _qos(queue, cluster)
     if queue.name != record.name:
-        yield Entry((*at, "slurm_partition"), record.name, "sacctmgr: your QOS")
+        yield ProfileLine((*at, "slurm_partition"), record.name, "sacctmgr: your QOS")
     if seconds := _least(record.seconds, *(one.seconds for one in qos)):
-        yield Entry((*at, "max_time"), walltime.text_of(seconds), shown)
+        yield ProfileLine((*at, "max_time"), walltime.text_of(seconds), shown)
     else:
-        yield Entry((*at, "max_time"), walltime.text_of(_ENDLESS), f"{shown}: no limit")
-    yield Entry((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), shown)
-    yield Entry((*at, "max_gpus_per_node"), choice.gpus.number)
+        yield ProfileLine((*at, "max_time"), walltime.text_of(_ENDLESS), f"{shown}: no limit")
+    yield ProfileLine((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), shown)
+    yield ProfileLine((*at, "max_gpus_per_node"), choice.gpus.number)
     said = "sacctmgr show qos"
     if least := max((one.least_gpus or 0 for one in qos), default=0):
-        yield Entry((*at, "min_gpus"), least, f"{said}: MinTRES")
+        yield ProfileLine((*at, "min_gpus"), least, f"{said}: MinTRES")
     if most := _least(*(one.gpus for one in qos)):
-        yield Entry((*at, "max_gpus"), most, f"{said}: MaxTRES")
+        yield ProfileLine((*at, "max_gpus"), most, f"{said}: MaxTRES")
     if jobs := _least(*(one.max_jobs for one in qos)):
-        yield Entry((*at, "max_jobs"), jobs, f"{said}: MaxJobsPU")
+        yield ProfileLine((*at, "max_jobs"), jobs, f"{said}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
-    yield Entry((*at, "allocation"), allocation, f"{shown}: OverSubscribe, Exclusive")
+    yield ProfileLine((*at, "allocation"), allocation, f"{shown}: OverSubscribe, Exclusive")
     usable = choice.cores - len(_reserved(cluster, choice))
     yield from billing_of(at, queue, cluster, choice, (usable, _memory_gib(cluster, choice)))
     if (larger := _larger(queue, cluster, choice)) is not None:
-        yield Entry((*at, "grows_to"), larger.name, "the next larger partition", guess=True)
+        yield ProfileLine((*at, "grows_to"), larger.name, "the next larger partition", guess=True)
     if queue.qos:
-        yield Entry((*at, "arguments"), (f"--qos={queue.qos}",), "sacctmgr: a QOS must be named")
+        yield ProfileLine(
+            (*at, "arguments"), (f"--qos={queue.qos}",), "sacctmgr: a QOS must be named"
+        )
 
 
-def _qos(queue: Queue, cluster: Cluster) -> list[Qos]:
+def _qos(queue: ProfilePartition, cluster: Cluster) -> list[Qos]:
     """Return the QOS whose limits hold: the one that a job names, and the partition's own."""
     known = {one.name: one for one in cluster.qos}
     names = dict.fromkeys((queue.qos, queue.record.own_qos))
@@ -212,13 +220,15 @@ def _least(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit), default=None)
 
 
-def _most_nodes(queue: Queue, cluster: Cluster) -> int:
+def _most_nodes(queue: ProfilePartition, cluster: Cluster) -> int:
     """Return the most nodes of a job there."""
     limits = (one.nodes for one in _qos(queue, cluster))
     return _least(queue.record.nodes, queue.nodes, *limits) or 1
 
 
-def _larger(queue: Queue, cluster: Cluster, choice: Choice) -> Queue | None:
+def _larger(
+    queue: ProfilePartition, cluster: Cluster, choice: ShapeChoice
+) -> ProfilePartition | None:
     own = _most_nodes(queue, cluster)
     larger = [one for one in choice.queues if _most_nodes(one, cluster) > own]
     # Of those with as many nodes, one of the same kind: whole nodes or shared ones.
@@ -229,46 +239,50 @@ def _larger(queue: Queue, cluster: Cluster, choice: Choice) -> Queue | None:
     )
 
 
-def _requests(cluster: Cluster, choice: Choice) -> Iterator[Entry]:
+def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
     gpus = choice.gpus
     if not any(node.get("Gres", "").startswith("gpu") or "gpu:" in node.get("Gres", "")
                for node in cluster.nodes):  # fmt: skip
-        yield Entry(("gpu_request",), "", "Slurm knows no GPUs here: a job gets whole nodes")
+        yield ProfileLine(("gpu_request",), "", "Slurm knows no GPUs here: a job gets whole nodes")
     elif choice.typed:
         form = f"--gpus-per-node={gpus.kind}:{{gpus}}"
-        yield Entry(("gpu_request",), form, "the partitions have other GPUs, too", guess=True)
+        yield ProfileLine(("gpu_request",), form, "the partitions have other GPUs, too", guess=True)
     else:
-        yield Entry(("gpu_request",), "--gpus-per-node={gpus}", "every Slurm since 19.05 knows it")
+        yield ProfileLine(
+            ("gpu_request",), "--gpus-per-node={gpus}", "every Slurm since 19.05 knows it"
+        )
     usable = choice.cores - len(_reserved(cluster, choice))
-    yield Entry(("cores_per_gpu",), max(1, usable // gpus.number), "usable cores / GPUs")
+    yield ProfileLine(("cores_per_gpu",), max(1, usable // gpus.number), "usable cores / GPUs")
     if choice.threads > 1:
         why = f"Slurm counts {choice.threads} threads of a core as CPUs; with this it gives cores"
-        yield Entry(("sbatch_arguments",), ("--hint=nomultithread",), why)
+        yield ProfileLine(("sbatch_arguments",), ("--hint=nomultithread",), why)
     if "MEMORY" in cluster.config.get("SelectTypeParameters", "").upper():
         memory, why = _memory_gib(cluster, choice), "Slurm shares out memory; an even share"
-        yield Entry(("memory_per_gpu",), f"{max(1, memory // gpus.number)}G", why, guess=True)
-        yield Entry(("memory_per_node",), f"{memory}G", why, guess=True)
+        yield ProfileLine(("memory_per_gpu",), f"{max(1, memory // gpus.number)}G", why, guess=True)
+        yield ProfileLine(("memory_per_node",), f"{memory}G", why, guess=True)
 
 
-def _rest(cluster: Cluster, choice: Choice) -> Iterator[Entry | Missing]:
+def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | MissingFact]:
     kind = gpu_type(choice.gpus.kind)
     amd = bool(kind and kind.maker == "amd")
     if amd:
-        yield Entry(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "AMD's runtime")
-    yield Entry(("node_folder",), "/tmp", "`site check --probe` looks at the nodes", guess=True)
-    yield Entry(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
+        yield ProfileLine(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "AMD's runtime")
+    yield ProfileLine(
+        ("node_folder",), "/tmp", "`site check --probe` looks at the nodes", guess=True
+    )
+    yield ProfileLine(("launchers",), ("srun", "torchrun", "plain"), "they need nothing but Slurm")
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
-        yield Entry(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
-    yield Entry(
+        yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
+    yield ProfileLine(
         ("internet_on_compute_nodes",), False, "nobody said; `site check --probe` tries", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
-    yield Entry(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
+    yield ProfileLine(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
     found = sorted(cluster.commands - {"module"})
     has = f"; the login node has {', '.join(found)}" if found else ""
-    yield Missing(("containers",), f"the images of the site, and how they are called{has}")
+    yield MissingFact(("containers",), f"the images of the site, and how they are called{has}")
     if "module" in cluster.commands:
-        yield Missing(("modules",), "what a job without a container loads: [module load ...]")
+        yield MissingFact(("modules",), "what a job without a container loads: [module load ...]")
 
 
 def _notes(cluster: Cluster) -> tuple[str, ...]:

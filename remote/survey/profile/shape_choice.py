@@ -9,7 +9,7 @@ from lumitui.remote.survey.slurm_records import Gpus, PartitionRecord
 
 
 @dataclass(frozen=True)
-class Queue:
+class ProfilePartition:
     """A partition that the profile will have."""
 
     name: str
@@ -27,21 +27,21 @@ class Queue:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ShapeChoice:
     """The nodes and partitions of a profile, and what was left out."""
 
     gpus: Gpus
     cores: int
     threads: int
     memory_mib: int
-    queues: tuple[Queue, ...]
+    queues: tuple[ProfilePartition, ...]
     typed: bool
     """Whether a job must name the type of its GPUs: its partitions have others, too."""
     left_out: tuple[str, ...]
     """Sentences for the profile's reader."""
 
 
-def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> Choice:
+def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> ShapeChoice:
     """Return the nodes that a profile is about: those with the GPUs that there are most of.
 
     `partition` limits the choice to its nodes. `gpus` is how many GPUs a node has where Slurm
@@ -64,7 +64,7 @@ def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> Choice:
     cores, threads = _most_common(having)
     kept = [group for group in having if (group.cores, group.threads) == (cores, threads)]
     others = sorted({group.cores for group in having} - {cores})
-    queues: list[Queue] = []
+    queues: list[ProfilePartition] = []
     mixed = False
     for record, groups in usable:
         if here := tuple(group for group in groups if group in kept):
@@ -76,7 +76,7 @@ def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> Choice:
         left.append(f"--gpus {gpus}, as Slurm itself shows {best.number} GPUs in each node")
     memory = min(group.memory_mib for group in kept)
     typed = mixed and bool(best.kind)
-    return Choice(best, cores, threads, memory, _distinct(queues), typed, tuple(left))
+    return ShapeChoice(best, cores, threads, memory, _distinct(queues), typed, tuple(left))
 
 
 def _most_common(groups: list[Group]) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _most_common(groups: list[Group]) -> tuple[int, int]:
     return nodes.most_common(1)[0][0]
 
 
-def _distinct(queues: list[Queue]) -> tuple[Queue, ...]:
+def _distinct(queues: list[ProfilePartition]) -> tuple[ProfilePartition, ...]:
     """Return the queues with names of their own: a QOS may be that of several partitions."""
     names = Counter(queue.name for queue in queues)
     return tuple(
@@ -178,7 +178,9 @@ def _left(shapes: dict[Gpus, int], best: Gpus) -> list[str]:
     ]
 
 
-def _queues(record: PartitionRecord, groups: tuple[Group, ...], cluster: Cluster) -> list[Queue]:
+def _queues(
+    record: PartitionRecord, groups: tuple[Group, ...], cluster: Cluster
+) -> list[ProfilePartition]:
     """Return the profile's partitions for one of Slurm's: one for each QOS that must be named."""
     own = tuple(dict.fromkeys(name for one in cluster.own for name in one.qos))
     default = next((one.default_qos for one in cluster.own if one.default_qos), "")
@@ -187,10 +189,10 @@ def _queues(record: PartitionRecord, groups: tuple[Group, ...], cluster: Cluster
     # Slurm takes `normal` where there is no default.
     without = default or ("normal" if "normal" in own else "")
     if not fitting or without in fitting or not (enforced or record.qos):
-        return [Queue(record.name, record, groups)]
+        return [ProfilePartition(record.name, record, groups)]
     if len(fitting) == 1:
-        return [Queue(record.name, record, groups, fitting[0])]
-    return [Queue(name, record, groups, name) for name in fitting]
+        return [ProfilePartition(record.name, record, groups, fitting[0])]
+    return [ProfilePartition(name, record, groups, name) for name in fitting]
 
 
 def _among(partition: str, cluster: Cluster) -> str:

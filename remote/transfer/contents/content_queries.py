@@ -18,7 +18,7 @@ _PART = re.compile(r"p (([0-9a-f]{64}x?)-([0-9]{1,15})-[0-9a-f]{8}) ([0-9]{1,15}
 
 
 @dataclass(frozen=True)
-class Part:
+class ContentPart:
     """A piece of a large content that the site has."""
 
     name: str
@@ -28,15 +28,15 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingContents:
     """What a site lacks of an item."""
 
     blobs: Sequence[Blob]
-    parts: dict[str, list[Part]]
+    parts: dict[str, list[ContentPart]]
     """By the name of the blob that they are of."""
 
 
-def ask(transport: Transport, store: Store, item: Item) -> Missing | None:
+def ask(transport: Transport, store: Store, item: Item) -> MissingContents | None:
     """Return what `store` lacks of `item`; None: it has it. Makes the store.
 
     Raises:
@@ -106,9 +106,9 @@ def unusable(line: str, folder: str) -> AnswerUnusable:
     )
 
 
-def _missing(said: Sequence[str], blobs: Sequence[Blob], folder: str) -> Missing:
+def _missing(said: Sequence[str], blobs: Sequence[Blob], folder: str) -> MissingContents:
     lacking: dict[Blob, None] = {}
-    parts: dict[str, list[Part]] = {}
+    parts: dict[str, list[ContentPart]] = {}
     for line in said[:-1]:
         if match := _MISSING.fullmatch(line):
             first, last = int(match[1]), int(match[2])
@@ -116,16 +116,16 @@ def _missing(said: Sequence[str], blobs: Sequence[Blob], folder: str) -> Missing
                 raise unusable(line, folder)
             lacking |= dict.fromkeys(blobs[first - 1 : last])
         elif match := _PART.fullmatch(line):
-            part = Part(match[1], int(match[3]), int(match[4]))
+            part = ContentPart(match[1], int(match[3]), int(match[4]))
             parts.setdefault(match[2], []).append(part)
         else:
             raise unusable(line, folder)
     if not said or said[-1] != "asked":
         raise unusable(said[-1] if said else "", folder)
-    return Missing(list(lacking), parts)
+    return MissingContents(list(lacking), parts)
 
 
-def covered(parts: Sequence[Part], size: int) -> tuple[list[tuple[str, int]], int]:
+def covered(parts: Sequence[ContentPart], size: int) -> tuple[list[tuple[str, int]], int]:
     """Return the parts that follow on each other from byte 0, and where they end.
 
     Each part comes with the bytes of it that count: a process that a cut link left may have written
@@ -146,6 +146,6 @@ def covered(parts: Sequence[Part], size: int) -> tuple[list[tuple[str, int]], in
     return chain, offset
 
 
-def _reach(parts: Sequence[Part], offset: int) -> int:
+def _reach(parts: Sequence[ContentPart], offset: int) -> int:
     """Return the last byte of the parts that begin at `offset`."""
     return max(part.offset + part.size for part in parts if part.offset == offset)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.shell_text import SHA, fill, quote
-from lumitui.remote.source.manifest import Entry, Manifest
+from lumitui.remote.source.manifest import Manifest, ManifestEntry
 
 LARGE = 8 << 20
 """Bytes from which a file is sent by itself, and continued where a cut link left it."""
@@ -314,7 +314,7 @@ class Blob:
 
     name: str
     """Its hash, with an `x` at the end where it is executable."""
-    entry: Entry
+    entry: ManifestEntry
     """The first file that has it."""
 
 
@@ -334,14 +334,14 @@ def opened(store: Store) -> str:
     return fill(_OPEN, folder=quote(store.folder), group=quote(store.group))
 
 
-def blob_name(entry: Entry) -> str:
+def blob_name(entry: ManifestEntry) -> str:
     """Return the name of a file's content in the store."""
     return entry.sha256 + ("x" if entry.executable else "")
 
 
 def blobs_of(item: Item) -> list[Blob]:
     """Return the contents of an item, each once, in the order of the files."""
-    first: dict[str, Entry] = {}
+    first: dict[str, ManifestEntry] = {}
     for entry in item.manifest.files:
         first.setdefault(blob_name(entry), entry)
     return [Blob(name, entry) for name, entry in first.items()]

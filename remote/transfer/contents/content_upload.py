@@ -15,7 +15,7 @@ from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_queries import (
     PATIENCE,
-    Part,
+    ContentPart,
     ask,
     check,
     covered,
@@ -63,14 +63,14 @@ class Staged:
 def stage(
     transport: Transport, folder: str, item: Item, *, site: str, group: str = "", report: Report
 ) -> Staged:
-    """Put `item` into the store at `folder`, and send only what is not there; see `Shipment.run`.
+    """Put `item` into the store at `folder`, and send only what is not there; see `run`.
 
     `site` is its name, for messages; `group` the group that the files get, "": the person's own.
     """
-    return Shipment(transport, Store(folder, site, group), item, report).run()
+    return ContentUpload(transport, Store(folder, site, group), item, report).run()
 
 
-class Shipment:
+class ContentUpload:
     """One item on its way."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Shipment:
 
     # -- large files, one request each
 
-    def _send_large(self, blob: Blob, parts: Sequence[Part]) -> None:
+    def _send_large(self, blob: Blob, parts: Sequence[ContentPart]) -> None:
         """Send one large file from where the site has it; if that is wrong, from its start."""
         chain, offset = covered(parts, blob.entry.size)
         if self._send_rest(blob, chain, offset):

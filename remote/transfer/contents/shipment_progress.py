@@ -12,7 +12,7 @@ _EACH = 0.2  # seconds between two reports
 
 
 @dataclass(frozen=True)
-class Progress:
+class ShipmentProgress:
     """A moment of a shipment."""
 
     name: str
@@ -31,7 +31,7 @@ class Progress:
         return (self.total - self.done) / self.rate if self.rate else None
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[ShipmentProgress], None]
 
 
 class Meter:
@@ -72,4 +72,4 @@ class Meter:
             del self._marks[0]
         began, before = self._marks[0]
         rate = (self._done - before) / (now - began) if now > began else 0.0
-        self._report(Progress(self._name, self._phase, self._done, self._total, rate))
+        self._report(ShipmentProgress(self._name, self._phase, self._done, self._total, rate))

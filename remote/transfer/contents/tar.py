@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Full, Queue
 
-from lumitui.remote.source.manifest import Entry
+from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import changed, opened
 
 _CHUNK = 1 << 18
@@ -123,7 +123,7 @@ def link(name: str, mtime: int, target: str, *, hard: bool = False) -> bytes:
 
 
 def tar_stream(
-    sent: Sequence[Entry],
+    sent: Sequence[ManifestEntry],
     where: Callable[[str], Path],
     *,
     mtime: int,
@@ -147,7 +147,7 @@ def tar_stream(
     yield END
 
 
-def content(entry: Entry, source: Path) -> Iterator[bytes]:
+def content(entry: ManifestEntry, source: Path) -> Iterator[bytes]:
     """Yield the bytes of the file `source`, which `entry` describes.
 
     Raises:

@@ -58,7 +58,7 @@ done
 
 
 @dataclass(frozen=True)
-class Contents:
+class ImageContents:
     """What an image answered about itself."""
 
     python: str = ""
@@ -82,7 +82,7 @@ class Image:
     modified: int
     named: Mapping[str, str]
     """The versions that its name has."""
-    contents: Contents | None = None
+    contents: ImageContents | None = None
     """None: it was not asked."""
 
     @property
@@ -107,7 +107,7 @@ def find_images(transport: Transport, site: Site, known: Collection[str]) -> lis
             "Check with `lumitui site check` that a login shell works there.",
         )
     images: dict[str, Image] = {}
-    answers: dict[str, Contents] = {}
+    answers: dict[str, ImageContents] = {}
     for kind, *words, content in _records(result.out, marker):
         path, _, rest = content.partition("\n")
         if kind == "image":
@@ -115,7 +115,7 @@ def find_images(transport: Transport, site: Site, known: Collection[str]) -> lis
             if image and len(images) < _MOST_IMAGES:
                 images.setdefault(image.path, image)
         elif kind == "late":
-            answers[path] = Contents(why_not="the time for asking was over")
+            answers[path] = ImageContents(why_not="the time for asking was over")
         elif kind == "contents":
             answers[path] = _contents(rest)
     return [
@@ -149,21 +149,21 @@ def _image(site: Site, words: list[str], path: str, real: str) -> Image | None:
     return Image(generation, path, real, size, modified, named)
 
 
-def _contents(said: str) -> Contents:
+def _contents(said: str) -> ImageContents:
     line = next((row for row in said.splitlines() if row.startswith('{"python"')), "")
     answer = json_of(line)
     packages = answer.get("packages") if isinstance(answer, dict) else None
     if not isinstance(answer, dict) or not isinstance(packages, dict):
         if re.search(r"^status (124|137)$", said, re.MULTILINE):
-            return Contents(why_not=f"it did not answer in {_EACH_SECONDS} s")
+            return ImageContents(why_not=f"it did not answer in {_EACH_SECONDS} s")
         words = re.sub(r"\n*status \d+\n*$", "", said)
-        return Contents(why_not=last_words(words, default="its Python said nothing"))
+        return ImageContents(why_not=last_words(words, default="its Python said nothing"))
     kept = {
         short(name, 200): short(version, 100)
         for name, version in list(packages.items())[:_MOST_PACKAGES]
     }
     numbers = [short(answer.get(name), 40) for name in ("python", "rocm", "cuda")]
-    return Contents(numbers[0], kept, numbers[1], numbers[2])
+    return ImageContents(numbers[0], kept, numbers[1], numbers[2])
 
 
 def _script(site: Site, known: Collection[str], marker: str) -> str:

@@ -75,7 +75,7 @@ class Venv:
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedVenvs:
     """What was removed, or would be."""
 
     names: tuple[str, ...]
@@ -126,7 +126,7 @@ def remove_venvs(
     only: Collection[str] = (),
     unused_days: int = 0,
     dry: bool = False,
-) -> Removed:
+) -> RemovedVenvs:
     """Remove environments in `folder`; return which, and their size.
 
     Args:
@@ -159,7 +159,7 @@ def remove_venvs(
             raise AnswerUnusable("The site's answer about its environments cannot be read.", "")
         names.append(match[1])
         total += count(match[2]) or 0
-    return Removed(tuple(names), total)
+    return RemovedVenvs(tuple(names), total)
 
 
 def _listed(names: Collection[str]) -> str:

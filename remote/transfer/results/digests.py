@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lumitui.remote.site.run_folder import LISTING_SECONDS
 from lumitui.remote.site.shell_text import SHA, quote
-from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, Question, ask, said_lines
+from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, FileQuery, ask, said_lines
 from lumitui.remote.transfer.results.laptop_names import NameFault, name_of
 from lumitui.remote.transfer.results.listing import MOST_TROUBLES, portions
 from lumitui.remote.transport.transport import Transport
@@ -67,7 +67,7 @@ def digests_of(
         if stop():
             break
         amount = sum(sizes[name] for name in portion)
-        question = Question(
+        question = FileQuery(
             folder,
             _SUMS + "\n".join(_commands(portion, sizes, growing)),
             LISTING_SECONDS + amount / HASHED_PER_SECOND,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lumitui.remote.site.run_folder import METRICS, attempt_log
 from lumitui.remote.transfer.results.digests import Digests, digests_of
-from lumitui.remote.transfer.results.fetch_targets import PlaceFault, Places
+from lumitui.remote.transfer.results.fetch_targets import FetchTargets, PlaceFault
 from lumitui.remote.transfer.results.laptop_names import shown
 from lumitui.remote.transfer.results.listing import (
     MOST_TROUBLES,
@@ -20,8 +20,8 @@ from lumitui.remote.transfer.results.listing import (
     list_files,
     portions,
 )
-from lumitui.remote.transfer.results.partial_files import Part, Parts
-from lumitui.remote.transfer.results.transfer import Wanted, transfer
+from lumitui.remote.transfer.results.partial_files import PartialFile, Parts
+from lumitui.remote.transfer.results.transfer import WantedFile, transfer
 from lumitui.remote.transport.transport import Transport
 
 __all__ = ["FetchOutcome", "Fetched", "NotFetched", "fetch"]
@@ -111,7 +111,7 @@ class _Fetch:
         self, transport: Transport, folder: str, target: Path, stop: Callable[[], bool]
     ) -> None:
         self.transport, self.folder, self.stop = transport, folder, stop
-        self.places = Places(target)
+        self.places = FetchTargets(target)
         self.parts = Parts(target)
         self.done: list[Fetched] = []
         self.left: list[NotFetched] = []
@@ -131,13 +131,13 @@ class _Fetch:
         digests = digests_of(self.transport, self.folder, asked, growing, self.stop)
         self.troubles += digests.troubles
         self.digests = digests
-        missing: dict[tuple[str, int], list[Wanted]] = {}
+        missing: dict[tuple[str, int], list[WantedFile]] = {}
         for name, digest in digests.sums.items():
             size = asked[name]
             if self.places.holds(name, size, digest):
                 self._add(name, size, fresh=False)
             else:
-                wanted = Wanted(name, size, digest, steady=not growing(name))
+                wanted = WantedFile(name, size, digest, steady=not growing(name))
                 missing.setdefault((digest, size), []).append(wanted)
         self._bring({same[0].name: same for same in self._fitting(missing.values())})
         return [name for name in asked if name not in self._over]
@@ -154,7 +154,7 @@ class _Fetch:
             return False
         return True
 
-    def _fitting(self, missing: Iterable[list[Wanted]]) -> Iterator[list[Wanted]]:
+    def _fitting(self, missing: Iterable[list[WantedFile]]) -> Iterator[list[WantedFile]]:
         """Yield the groups of equal files that fit on the disk together; leave the others."""
         room = self.places.free()
         for same in missing:
@@ -166,7 +166,7 @@ class _Fetch:
             for item in same:
                 self.leave(item.name, _too_large(item.size, max(0, room)))
 
-    def _bring(self, groups: Mapping[str, list[Wanted]]) -> None:
+    def _bring(self, groups: Mapping[str, list[WantedFile]]) -> None:
         """Bring the first file of each group of equal files, and copy it to their other names."""
         for portion in portions(list(groups)):
             if self.stop():
@@ -180,10 +180,10 @@ class _Fetch:
                     for twin in groups[wanted.name][1:]:
                         self._copy(wanted, twin)
 
-    def _part(self, name: str, begun: bool) -> Part | None:
+    def _part(self, name: str, begun: bool) -> PartialFile | None:
         return self.parts.open(name) if not begun or self.parts.size(name) else None
 
-    def _put(self, part: Part, wanted: Wanted) -> None:
+    def _put(self, part: PartialFile, wanted: WantedFile) -> None:
         try:
             self.places.put(part, wanted.name)
         except PlaceFault as fault:
@@ -191,7 +191,7 @@ class _Fetch:
         else:
             self._add(wanted.name, wanted.size, fresh=True)
 
-    def _copy(self, wanted: Wanted, twin: Wanted) -> None:
+    def _copy(self, wanted: WantedFile, twin: WantedFile) -> None:
         """Make a second file of the same content; where that fails, it is asked for again."""
         if not self.places.holds(wanted.name, wanted.size, wanted.digest):
             return

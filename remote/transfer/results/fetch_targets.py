@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.transfer.results.partial_files import CHUNK, Part, Parts
+from lumitui.remote.transfer.results.partial_files import CHUNK, PartialFile, Parts
 
 KEPT_FREE = 64 << 20
 """Bytes of the laptop's disk that a fetch leaves free, for the history and the system."""
@@ -22,7 +22,7 @@ class PlaceFault(Exception):
     """Why a file cannot be put in its place, as the end of a sentence."""
 
 
-class Places:
+class FetchTargets:
     """The places of files below the folder that they are brought to."""
 
     def __init__(self, target: Path) -> None:
@@ -60,7 +60,7 @@ class Places:
         if stat.S_ISDIR(self._mode(name)):
             raise PlaceFault("a folder of that name is here")
 
-    def put(self, part: Part, name: str) -> Path:
+    def put(self, part: PartialFile, name: str) -> Path:
         """Make `part` the file `name`, and return its path.
 
         Raises:
@@ -102,7 +102,7 @@ class Places:
             return None
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
-    def copied(self, name: str, parts: Parts, twin: str) -> Part:
+    def copied(self, name: str, parts: Parts, twin: str) -> PartialFile:
         """Return a part of `twin` with the content of the file `name`.
 
         Raises:

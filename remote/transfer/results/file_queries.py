@@ -46,7 +46,7 @@ printf 'end\\0'
 
 
 @dataclass(frozen=True)
-class Question:
+class FileQuery:
     """What is asked, and how much may be answered."""
 
     folder: str
@@ -62,7 +62,7 @@ class Question:
 
 
 def ask(
-    transport: Transport, question: Question, stop: Callable[[], bool]
+    transport: Transport, question: FileQuery, stop: Callable[[], bool]
 ) -> Generator[tuple[str, bytes], None, None]:
     """Yield the kind and the rest of each record; a stopped question ends early, without error.
 
@@ -123,7 +123,7 @@ def said_lines(words: bytes) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
 
 
-def _records(chunks: Iterator[bytes], question: Question) -> Iterator[bytes]:
+def _records(chunks: Iterator[bytes], question: FileQuery) -> Iterator[bytes]:
     held, heard = b"", time.monotonic()
     for chunk in limited(chunks, most=question.most, seconds=question.seconds):
         now = time.monotonic()

@@ -13,7 +13,7 @@ from lumitui.remote.site.answer_fields import count
 from lumitui.remote.site.errors import AnswerUnusable, InputError
 from lumitui.remote.site.run_folder import LISTING_SECONDS, SECRETS
 from lumitui.remote.site.shell_text import quote
-from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, Question, ask, said_lines
+from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, FileQuery, ask, said_lines
 from lumitui.remote.transfer.results.laptop_names import NameFault, name_of, shown
 from lumitui.remote.transport.transport import Transport
 
@@ -97,7 +97,7 @@ class NotFetched:
 
 
 @dataclass
-class Listing:
+class FileListing:
     """What fits the patterns; see `fetch.FetchOutcome`."""
 
     files: dict[str, int] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Listing:
 
 def list_files(
     transport: Transport, folder: str, patterns: Sequence[str], stop: Callable[[], bool]
-) -> Listing:
+) -> FileListing:
     """Return the files below `folder` that fit `patterns`.
 
     Raises:
@@ -132,7 +132,7 @@ def list_files(
 
 def list_again(
     transport: Transport, folder: str, names: Sequence[str], stop: Callable[[], bool]
-) -> Listing:
+) -> FileListing:
     """Return those of `names` that are still there, with the size that each has now.
 
     Raises:
@@ -183,12 +183,12 @@ def _word(pattern: str) -> str:
     return "./" + "".join(special)
 
 
-def _question(folder: str, body: str) -> Question:
-    return Question(folder, body, LISTING_SECONDS, MOST_LIST_BYTES, SILENT_SECONDS)
+def _question(folder: str, body: str) -> FileQuery:
+    return FileQuery(folder, body, LISTING_SECONDS, MOST_LIST_BYTES, SILENT_SECONDS)
 
 
 def _listed(
-    transport: Transport, question: Question, found: "_Found", stop: Callable[[], bool]
+    transport: Transport, question: FileQuery, found: "_Found", stop: Callable[[], bool]
 ) -> None:
     with closing(ask(transport, question, stop)) as records:
         for number, (kind, rest) in enumerate(records):
@@ -250,7 +250,7 @@ class _Found:
         else:
             self.files[name] = size
 
-    def listing(self, patterns: Sequence[str]) -> Listing:
+    def listing(self, patterns: Sequence[str]) -> FileListing:
         """Return what was found for `patterns`."""
         brought = set[bytes]()
         for name in (*self.files, *self.left):
@@ -266,7 +266,7 @@ class _Found:
             ]
         files = {name: size for name, size in self.files.items() if name not in self._sizeless}
         said = self._said or [self._trouble]
-        return Listing(
+        return FileListing(
             files,
             self.left,
             tuple(self._links),

@@ -19,7 +19,7 @@ from lumitui.remote.transfer.results.laptop_names import RESERVED
 CHUNK = 1 << 18
 
 
-class Part:
+class PartialFile:
     """One file that is being written; it belongs to this process until it is closed."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -80,7 +80,7 @@ class Parts:
             return (self.folder / _key(name)).stat().st_size
         return 0
 
-    def open(self, name: str) -> Part:
+    def open(self, name: str) -> PartialFile:
         """Return the part of `name`; a new one when another fetch is writing that one.
 
         Raises:
@@ -99,7 +99,7 @@ class Parts:
                 continue
             # On a disk without locks nothing is continued, and nothing swept.
             if _locked(descriptor, self.folder / key) or number == 3:
-                return Part(descriptor, self.folder / key)
+                return PartialFile(descriptor, self.folder / key)
             os.close(descriptor)
         raise AssertionError("the last round returns or raises")
 

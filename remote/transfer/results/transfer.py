@@ -22,7 +22,7 @@ from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.transfer.results.digests import HASHED_PER_SECOND
 from lumitui.remote.transfer.results.fetch_targets import why
 from lumitui.remote.transfer.results.file_queries import ended
-from lumitui.remote.transfer.results.partial_files import Part
+from lumitui.remote.transfer.results.partial_files import PartialFile
 from lumitui.remote.transport.records import new_marker
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
@@ -72,7 +72,7 @@ printf '%s end\\n' $m
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedFile:
     """One file whose content is asked for."""
 
     name: str
@@ -87,8 +87,8 @@ class Wanted:
 
 @dataclass
 class _File:
-    wanted: Wanted
-    part: Part | None = None
+    wanted: WantedFile
+    part: PartialFile | None = None
     skip: int = 0
     """Bytes that are here already."""
     left: int = 0
@@ -116,10 +116,10 @@ class _Unit:
 def transfer(
     transport: Transport,
     folder: str,
-    files: Sequence[Wanted],
-    open_part: Callable[[str, bool], Part | None],
+    files: Sequence[WantedFile],
+    open_part: Callable[[str, bool], PartialFile | None],
     stop: Callable[[], bool],
-) -> Iterator[tuple[Wanted, Part | str | None]]:
+) -> Iterator[tuple[WantedFile, PartialFile | str | None]]:
     """Yield each file as it ends: its part, whole and of the right hash, which the caller closes.
 
     In place of the part stands None when the file came otherwise than it was listed, or a text that
@@ -152,7 +152,7 @@ def transfer(
                 row.part.keep()
 
 
-def _continue(row: _File, open_part: Callable[[str, bool], Part | None]) -> None:
+def _continue(row: _File, open_part: Callable[[str, bool], PartialFile | None]) -> None:
     with suppress(OSError):  # it comes from its beginning, where this error is reported
         row.part = open_part(row.wanted.name, True)
     if row.part is not None:
@@ -167,7 +167,7 @@ class _Stream:
         transport: Transport,
         folder: str,
         units: list[_Unit],
-        open_part: Callable[[str, bool], Part | None],
+        open_part: Callable[[str, bool], PartialFile | None],
         stop: Callable[[], bool],
     ) -> None:
         self._units, self._open_part, self._stop = units, open_part, stop
@@ -185,7 +185,7 @@ class _Stream:
         self._patience = STALL_SECONDS + hashing
         self._surplus, self._at = 0, -1
 
-    def files(self) -> Iterator[tuple[Wanted, Part | str | None]]:
+    def files(self) -> Iterator[tuple[WantedFile, PartialFile | str | None]]:
         """Yield the files as they end."""
         with ended(self._chunks):
             unit: _Unit | None = None
@@ -261,7 +261,9 @@ class _Stream:
         except OSError as error:
             row.fault = why(error)
 
-    def _filled(self, unit: _Unit, data: bytes) -> Iterator[tuple[Wanted, Part | str | None]]:
+    def _filled(
+        self, unit: _Unit, data: bytes
+    ) -> Iterator[tuple[WantedFile, PartialFile | str | None]]:
         """Write `data` to the files of `unit`, and yield those that are followed by another."""
         while True:
             piece = data if unit.is_last else data[: unit.row.left]
@@ -314,7 +316,7 @@ def _command(number: int, unit: _Unit) -> str:
     return f"give {number} {size} {names} {rest}"
 
 
-def _ended(row: _File) -> Part | str | None:
+def _ended(row: _File) -> PartialFile | str | None:
     """Return what `transfer` yields of a file of which no more comes."""
     part, row.part = row.part, None
     if part is None:

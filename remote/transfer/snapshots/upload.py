@@ -14,7 +14,7 @@ from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transfer.contents.content_queries import reason
 from lumitui.remote.transfer.contents.content_store import Item, Store
-from lumitui.remote.transfer.contents.content_upload import Shipment
+from lumitui.remote.transfer.contents.content_upload import ContentUpload
 from lumitui.remote.transfer.snapshots.snapshot_store import VERIFIED
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
@@ -68,7 +68,7 @@ def sync(
     odd = any("\\" in path for path in sources)
     checks = VERIFIED + _CHECKED if odd else ""
     try:
-        done = Shipment(transport, Store(folder, ""), item, checks=checks).run(known)
+        done = ContentUpload(transport, Store(folder, ""), item, checks=checks).run(known)
     except RefusedError as error:
         if "what arrived is not" in error.message:
             refuse_names(manifest, folder)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.secret_shapes import Mark, ShapeSearch, shape_of
+from lumitui.remote.site.secret_shapes import KeyMark, ShapeSearch, shape_of
 from lumitui.remote.source.guard import head_of
 from lumitui.remote.source.outside_links import Follow, hops, way
 from lumitui.remote.source.project_walk import is_system
@@ -122,7 +122,7 @@ def key_in(real: Path, info: os.stat_result) -> str:
     return said_of(real, search.marks)
 
 
-def said_of(real: Path, marks: Iterable[Mark]) -> str:
+def said_of(real: Path, marks: Iterable[KeyMark]) -> str:
     """Return what the first of the `marks` in the file at `real` shows, with its line, or ""."""
     for mark in marks:
         shape = shape_of(mark)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.source.hash_cache import Contents, Hashes
-from lumitui.remote.source.manifest import Entry, Manifest
+from lumitui.remote.source.hash_cache import FileContent, Hashes
+from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.outside_links import Follow, hops
 from lumitui.remote.source.project_walk import is_system
 from lumitui.remote.source.scan import contents_of
@@ -25,7 +25,7 @@ MOST_FILES = 200_000
 
 
 @dataclass(frozen=True)
-class Found:
+class StagedFiles:
     """What there is to stage under one name, before a byte is read."""
 
     name: str
@@ -60,7 +60,7 @@ def find(
     follow: Sequence[str] = (),
     *,
     enough: int | None = None,
-) -> Found:
+) -> StagedFiles:
     """Return what is to stage at `place`; only names are read, and small files behind links.
 
     Args:
@@ -111,7 +111,7 @@ def find(
     return _found(name, search)
 
 
-def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
+def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
     followed = {root.name: root} if os.path.realpath(place) != os.path.abspath(place) else {}
     try:
         # The name that the person wrote counts, and those which a link leads to.
@@ -134,23 +134,25 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> Found:
     return _found(name, search)
 
 
-def _found(name: str, search: Search) -> Found:
+def _found(name: str, search: Search) -> StagedFiles:
     root, allow = search.root, search.allow
     top = root if root.is_dir() else root.parent
     closed = tuple(path for path in private(root, search.files) if not allow.names(top, path))
     heeded, followed = frozenset(allow.heeded), search.follow.taken
-    return Found(name, root, search.files, search.links, closed, heeded, followed, allow)
+    return StagedFiles(name, root, search.files, search.links, closed, heeded, followed, allow)
 
 
 def read(
-    found: Found, hashes: Hashes | None = None, passed: Callable[[int], None] = lambda size: None
+    found: StagedFiles,
+    hashes: Hashes | None = None,
+    passed: Callable[[int], None] = lambda size: None,
 ) -> Item:
     """Return the item with the hash of every file; `passed` hears of each portion of bytes.
 
     Raises:
         InputError: a file cannot be read, or changes meanwhile.
     """
-    entries = [Entry(path, 0, False, "", target) for path, target in found.links.items()]
+    entries = [ManifestEntry(path, 0, False, "", target) for path, target in found.links.items()]
     sources = {
         path: found.root if found.single else found.followed.get(path, found.root / path)
         for path in found.files
@@ -170,14 +172,14 @@ def read(
             _refuse_key(found, path, behind, known)
         seen[path] = file_state(info)
         executable = bool(info.st_mode & 0o100)
-        entries.append(Entry(path, info.st_size, executable, known.sha256))
+        entries.append(ManifestEntry(path, info.st_size, executable, known.sha256))
     if hashes is not None:
         hashes.save()
     manifest = Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
     return Item(found.name, manifest, sources, seen, found.single)
 
 
-def _refuse_key(found: Found, path: str, real: Path, contents: Contents) -> None:
+def _refuse_key(found: StagedFiles, path: str, real: Path, contents: FileContent) -> None:
     what, top = said_of(real, contents.marks), found.root.parent if found.single else found.root
     if what and not found.allow.names(top, path):
         raise InputError(
@@ -188,8 +190,8 @@ def _refuse_key(found: Found, path: str, real: Path, contents: Contents) -> None
 
 
 def _contents(
-    found: Found, path: str, source: Path, info: os.stat_result, passed: Callable[[int], None]
-) -> tuple[Contents, os.stat_result]:
+    found: StagedFiles, path: str, source: Path, info: os.stat_result, passed: Callable[[int], None]
+) -> tuple[FileContent, os.stat_result]:
     try:
         read = contents_of(source, info.st_size, passed, search=path in found.followed)
     except OSError as error:

@@ -76,7 +76,7 @@ def as_objects(value: object) -> object:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def a_page(run: Run) -> show.RunPage:
+def a_page(run: Run) -> show.ShownRun:
     # A folder may have a name that is not UTF-8.
     run = dataclasses.replace(
         run, project="/home/me/\udcff", nodes_used="nid\x1b", rc=1, failed_rank=2
@@ -84,7 +84,7 @@ def a_page(run: Run) -> show.RunPage:
     proof = verdict(json.dumps(reports(EXACT)), EXACT)
     summary = Summary(1, math.nan, None, 0.5, 1.0, 2, 3)
     why = (Diagnosis("exception", "Rank 2 raised.", "Read it.", "line\x1b", 2),)
-    return show.RunPage(run, (run,), proof, summary, {"a": (1.0, math.inf)}, 0, why, ("a",))
+    return show.ShownRun(run, (run,), proof, summary, {"a": (1.0, math.inf)}, 0, why, ("a",))
 
 
 LUMI = Sites([BUILT_IN]).load("lumi")

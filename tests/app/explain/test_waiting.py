@@ -70,7 +70,7 @@ def test_only_what_may_have_failed_is_searched_for_a_cause(state: State) -> None
 
 def test_show_prints_it_too() -> None:
     queued = replace(QUEUED, reason="Priority", expected_start=NOW + 600)
-    page = show.RunPage(
+    page = show.ShownRun(
         queued, (queued,), verdict(None, queued.layout), summarize([]), {}, 0, (), ()
     )
     text = show.page_text(page, NOW, 100)

@@ -15,7 +15,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.rows.run_record import record_text
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler import run_files, run_folders
-from lumitui.remote.scheduler.run_folders import Folder
+from lumitui.remote.scheduler.run_folders import RunFolder
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
@@ -84,11 +84,11 @@ def test_folders_are_listed_and_read(transport: Transport, tmp_path: Path) -> No
     found = run_folders.read_folders(transport, paths)
     assert all(folder.age is not None and -60 < folder.age < 600 for folder in found)
     assert [replace(folder, age=None) for folder in found] == [
-        Folder(
+        RunFolder(
             str(made), b"{\xff}\nno line end", locked=True, job_id="42", composed=False, age=None
         ),
-        Folder(str(claimed), None, locked=False, job_id="43", composed=True, age=None),
-        Folder(str(trap), None, locked=False, job_id=None, composed=False, age=None),
+        RunFolder(str(claimed), None, locked=False, job_id="43", composed=True, age=None),
+        RunFolder(str(trap), None, locked=False, job_id=None, composed=False, age=None),
     ]
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.rule import RULE_FAILED, Finding, Hit, run
 from lumitui.app.knowledge.rule_table import RULES, findings
@@ -64,7 +64,7 @@ def test_no_rule_speaks_about_the_good_script(case: Case) -> None:
 
 
 def test_a_rule_that_fails_is_a_note_and_the_others_are_asked() -> None:
-    def broken(job: Job, site: Site) -> Iterator[Hit]:
+    def broken(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(str(job.steps[7]), "Wait.")
 
     rules = (replace(RULES[0], id="broken", check=broken), *RULES)

@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
-from lumitui.app.knowledge.model.command_words import Option, Options, Variable, Word
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Option, Variable
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.resources import Resources
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Command, ContainerCall, Step
+from lumitui.app.knowledge.model.steps import Command, ContainerCall, JobStep
 from lumitui.app.knowledge.rules.site_rules import findings
 from lumitui.remote.site.profile import Site, SiteRule
 from tests.support.jobs.sites.site_jobs import BUILT_IN_SITES, site
@@ -26,18 +26,23 @@ def _lumi(rule: SiteRule) -> Site:
     return site("lumi").model_copy(update={"rules": (rule,)})
 
 
-def _job(**changes: object) -> Job:
-    image = ContainerCall("singularity", "run", Word(IMAGE))
-    step = Step(srun=Options(), container=image, launcher="torchrun", arguments=(Word("--lr"),))
-    job = Job(
+def _job(**changes: object) -> ScriptJob:
+    image = ContainerCall("singularity", "run", CommandWord(IMAGE))
+    step = JobStep(
+        srun=CommandOptions(),
+        container=image,
+        launcher="torchrun",
+        arguments=(CommandWord("--lr"),),
+    )
+    job = ScriptJob(
         "script",
-        options=Options((Option("partition", "small-g"), Option("mail-type", "END"))),
+        options=CommandOptions((Option("partition", "small-g"), Option("mail-type", "END"))),
         resources=Resources(partition="small-g", nodes=2),
         variables=(Variable("X", "1", Position(7, 8, 7, 11)),),
         steps=(step,),
         modules=("cuda",),
     )
-    return Job(**{**vars(job), **changes}) if changes else job
+    return ScriptJob(**{**vars(job), **changes}) if changes else job
 
 
 def test_a_value_is_found_at_its_place_and_said() -> None:
@@ -60,7 +65,7 @@ def test_a_value_is_found_at_its_place_and_said() -> None:
 @pytest.mark.parametrize("holds", [True, False])
 def test_each_condition_lets_the_rule_fire_or_not(wanted: dict[str, object], holds: bool) -> None:
     other = _job(
-        options=Options(),
+        options=CommandOptions(),
         resources=Resources(partition="standard-g"),
         modules=(),
         steps=(),
@@ -75,15 +80,17 @@ def test_absent_means_that_no_shell_and_no_option_of_the_container_sets_it() -> 
     assert len(list(findings(_job(), rule))) == 1
     inside = _job(variables=(Variable("SINGULARITYENV_Y", "1"),))
     assert not list(findings(inside, rule))
-    call = ContainerCall("singularity", "run", Word(IMAGE), Options((Option("env", "Y=1"),)))
-    assert not list(findings(_job(steps=(Step(container=call),)), rule))
+    call = ContainerCall(
+        "singularity", "run", CommandWord(IMAGE), CommandOptions((Option("env", "Y=1"),))
+    )
+    assert not list(findings(_job(steps=(JobStep(container=call),)), rule))
 
 
 def test_absent_is_not_said_of_a_job_that_reads_what_nobody_knows() -> None:
     rule = _lumi(_rule(field="env.Y", matches=None, absent=True, message="Y is not set."))
-    reads = Command("source", (Word("./settings.sh"),))
+    reads = Command("source", (CommandWord("./settings.sh"),))
     assert not list(findings(_job(commands=(reads,)), rule))
-    harmless = Command("source", (Word("env/bin/activate"),))
+    harmless = Command("source", (CommandWord("env/bin/activate"),))
     assert len(list(findings(_job(commands=(harmless,)), rule))) == 1
 
 

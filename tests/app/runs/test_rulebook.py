@@ -10,7 +10,7 @@ import pytest
 from lumitui.app.cli.verbs.scripts.rules import explained, listed
 from lumitui.app.knowledge.rule_table import RULES
 from lumitui.app.launch.rules import job_file_catalogue
-from lumitui.app.runs.rulebook import Example, topic, topics
+from lumitui.app.runs.rulebook import RuleExample, topic, topics
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -59,7 +59,7 @@ def test_the_list_fits_its_width_and_names_each_rule() -> None:
 
 def test_an_explanation_shows_what_is_bad_and_what_is_good() -> None:
     one = topic("cluster-image", ())
-    text = explained(one, Example("lumi", ("#SBATCH --x",), ()), 80)
+    text = explained(one, RuleExample("lumi", ("#SBATCH --x",), ()), 80)
     assert "Bad, at lumi:\n    #SBATCH --x" in text and "    (without that line)" in text
     assert one.why.split()[0] in text and f"Source: {one.source}" in text
 

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.explain.run_overview import with_grid
 from lumitui.app.follow.results import summary
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.scale.lineage_overview import Overviews
 from tests.support.jobs.made_runs import a_run
 
@@ -76,8 +76,8 @@ def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
 
 def test_a_run_of_a_grid_over_workers_says_how_many_to_take(tmp_path: Path) -> None:
     history = History(tmp_path / "history.db")
-    members = tuple(Member(at, f"--workers={at}", "{}") for at in (1, 2))
-    history.series.begin(Series("grid-1", "grid", "somewhere", "job.yaml", 1.0, members))
+    members = tuple(SeriesMember(at, f"--workers={at}", "{}") for at in (1, 2))
+    history.series.begin(RunSeries("grid-1", "grid", "somewhere", "job.yaml", 1.0, members))
     for at, speed in ((1, 100.0), (2, 300.0)):
         history.series.claim("grid-1", at, f"w{at}")
         history.begin(a_run(f"w{at}", created=float(at)))

@@ -15,7 +15,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.rows import run_record
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.tui.panes.metrics_pane import summary_table
 from lumitui.app.tui.widgets.chart import columns
 from lumitui.app.tui.widgets.log.log_text import LogText
@@ -67,7 +67,7 @@ def test_logs(count: int) -> None:
                 assert CONTROL.isdisjoint(line.text)
             assert "\x1b" not in safe.feed(text[at : at + 4096])
         state = states[len(text) % len(states)]
-        diagnose(Ending(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace")))
+        diagnose(RunEnd(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace")))
 
     survive(iter([b"\r" * 300_000, b"\x1b]" * 100_000, b"a" * 1_000_000, b"\x1b[" * 100_000]), take)
     survive(worse([log], count), take)

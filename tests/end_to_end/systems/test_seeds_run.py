@@ -8,7 +8,7 @@ import pytest
 
 from lumitui.app.follow.results.summary import summarize
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import Launch, Layout
+from lumitui.app.job.launch import Launch, RankLayout
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.small_jobs import finish
@@ -91,7 +91,7 @@ def checked(runs: Runs, run: Run, row: Row, launch: Launch) -> Outcome:
     )
 
 
-def expected_proof(layout: Layout) -> str:
+def expected_proof(layout: RankLayout) -> str:
     """Return the verdict that a plan must get: cores of its own for each rank, or none."""
     if not layout.planned_cores:
         return "not measured"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote.laptop.batch_options import Refused, Request, options_of, read_request
+from lumitui.remote.laptop.batch_options import BatchRequest, Refused, options_of, read_request
 
 
 def test_a_request_is_read_from_the_lines_above_the_first_command() -> None:
@@ -22,7 +22,7 @@ def test_a_request_is_read_from_the_lines_above_the_first_command() -> None:
 set -e
 #SBATCH --nodes=5
 """
-    assert read_request(script) == Request(
+    assert read_request(script) == BatchRequest(
         nodes=2,
         tasks=8,
         tasks_per_node=4,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.laptop import job_store, process_tree, scheduler
-from lumitui.remote.laptop.batch_job import Job
-from lumitui.remote.laptop.batch_options import Request
+from lumitui.remote.laptop.batch_job import BatchJob
+from lumitui.remote.laptop.batch_options import BatchRequest
 from lumitui.remote.scheduler.scheduler_protocol import Answer, State
 from tests.support.places import ROOT
 from tests.support.servers.embedded_site import HEAD, EmbeddedSite, log, running, until
@@ -151,8 +151,8 @@ def test_an_orphan_is_known_by_its_session(tmp_path: Path) -> None:
     ) as bash:
         assert bash.stdout
         assert bash.stdout.readline() == "up\n"
-        record = job_store.Record("1", "run", str(tmp_path / "door"))
-        job = Job(record, Request(), tmp_path, tmp_path)
+        record = job_store.JobRecord("1", "run", str(tmp_path / "door"))
+        job = BatchJob(record, BatchRequest(), tmp_path, tmp_path)
         assert job.members() == set()  # nothing was started yet
         job.script = bash.pid
         orphan = int(running(f"sleep {mark}")[-1].split()[1])

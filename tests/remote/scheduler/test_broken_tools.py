@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.remote.scheduler.run_files import poll_files
 from lumitui.remote.scheduler.run_folders import read_folders
-from lumitui.remote.scheduler.scheduler_protocol import RunFiles, Watch
+from lumitui.remote.scheduler.scheduler_protocol import NewRunFiles, Watch
 from lumitui.remote.scheduler.slurm import Slurm
 from lumitui.remote.scheduler.slurm_answers import parse_poll
 from lumitui.remote.transport.local import Local
@@ -90,7 +90,7 @@ def test_metrics_are_not_rewritten_where_the_tools_do_not_work(
     found = poll_files(Local(), [watch])["a"]
     assert not found.metrics_anew
     if broken != "wc":
-        assert found == RunFiles()
+        assert found == NewRunFiles()
 
 
 def test_a_wc_that_prints_without_end_is_ended(programs: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from lumitui.app.follow.sites.gpu_words import rows, summary
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import CLEAN
-from lumitui.remote.scheduler.step_gpus import Gpu, parse_gpus, read_gpus
+from lumitui.remote.scheduler.step_gpus import GpuReading, parse_gpus, read_gpus
 from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.gpu_readings import GpuReadings
 from lumitui.remote.transport.local import Local
@@ -58,7 +58,7 @@ def test_what_rocm_smi_prints_on_two_nodes(tmp_path: Path, monkeypatch: pytest.M
     assert [(gpu.node, gpu.index) for gpu in found] == [
         (f"nid00500{node}", index) for node in (0, 1) for index in range(4)
     ]
-    assert found[0] == Gpu("nid005000", 0, 482.0, 51539607552, 68702699520, 100.0)
+    assert found[0] == GpuReading("nid005000", 0, 482.0, 51539607552, 68702699520, 100.0)
     assert found[1].watts is None and found[1].use == 99
     said = summary(found, AMD.idle_watts)
     assert said[0] == "8 GPUs on 2 nodes, 1144 W together."
@@ -71,7 +71,7 @@ def test_what_rocm_smi_prints_on_two_nodes(tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_nvidia_smi_prints() -> None:
     busy, idle, mute = parse_gpus(CSV.encode(), NVIDIA)
-    assert busy == Gpu("as01r1b02", 0, 412.55, 60123 * 1048576, 65247 * 1048576, 98.0)
+    assert busy == GpuReading("as01r1b02", 0, 412.55, 60123 * 1048576, 65247 * 1048576, 98.0)
     assert (idle.watts, idle.node) == (66.1, "as01r1b02")
     assert (mute.watts, mute.use, mute.node) == (None, None, "as01r1b03")
     assert summary([busy, idle, mute], 80)[1:] == ["GPU 1 on as01r1b02 draws 66.1 W: idle."]

@@ -13,7 +13,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     STATES,
     ExitFile,
     JobStatus,
-    RunFiles,
+    NewRunFiles,
     State,
     Watch,
 )
@@ -225,8 +225,8 @@ def test_files() -> None:
         b'M attempts 1\n{"attempt": 1}\n{"att\nM end\n'
     )
     assert parse_files(text, "M", WATCHES) == {
-        "a": RunFiles(log_sizes={1: 12}, metrics=b'{"step": 1}\n', binding="[]"),
-        "b": RunFiles(
+        "a": NewRunFiles(log_sizes={1: 12}, metrics=b'{"step": 1}\n', binding="[]"),
+        "b": NewRunFiles(
             log_sizes={2: 345},
             exits=(ExitFile(1, 7, 3, 1795236600.0, "320"),),
             attempts=b'{"attempt": 1}\n',

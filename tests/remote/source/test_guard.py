@@ -8,7 +8,7 @@ import pytest
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.source import scan as module
-from lumitui.remote.source.guard import Guard
+from lumitui.remote.source.guard import ScanGuard
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.scan import scan
 from tests.support.files.project_files import write
@@ -17,8 +17,8 @@ from tests.support.files.secrets import HARMLESS_NAMES, KEYS, NO_SETTINGS, SECRE
 KEY = KEYS[8].text
 
 
-def scanned(root: Path, *ship: str) -> tuple[list[str], Guard]:
-    guard = Guard(ship)
+def scanned(root: Path, *ship: str) -> tuple[list[str], ScanGuard]:
+    guard = ScanGuard(ship)
     return [entry.path for entry in scan(root, guard=guard).entries], guard
 
 
@@ -140,7 +140,7 @@ def test_variables_placeholders_and_words_are_no_values(tmp_path: Path, text: st
 def test_files_from_elsewhere_are_looked_at_too(tmp_path: Path) -> None:
     project, other = write(tmp_path / "p", "a"), write(tmp_path / "e", "b", "id_rsa")
     (other / "b").write_text(KEY)
-    guard = Guard()
+    guard = ScanGuard()
     extra = {"more/b": other / "b", "more/id_rsa": other / "id_rsa"}
     assert [entry.path for entry in scan(project, extra=extra, guard=guard).entries] == ["a"]
     assert {item.path for item in guard.kept_back} == {"more/b", "more/id_rsa"}
@@ -166,7 +166,7 @@ def test_marks_are_remembered_until_the_table_changes(
     (project / "a").write_text(f"\n{KEY}")
 
     def lines() -> list[int | None]:
-        guard = Guard()
+        guard = ScanGuard()
         scan(project, guard=guard, hashes=Hashes(known, project))
         return [item.line for item in guard.kept_back]
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lumitui.remote.site.secret_shapes import Mark, ShapeSearch, shape_of
+from lumitui.remote.site.secret_shapes import KeyMark, ShapeSearch, shape_of
 from tests.support.files.secrets import KEYS, NO_KEYS, Key
 from tests.support.places import ROOT
 
 
-def marks(*pieces: bytes) -> tuple[Mark, ...]:
+def marks(*pieces: bytes) -> tuple[KeyMark, ...]:
     search = ShapeSearch()
     for piece in pieces:
         search.feed(piece)

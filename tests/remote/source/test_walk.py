@@ -11,9 +11,9 @@ import pytest
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.source import project_walk
-from lumitui.remote.source.guard import Guard
+from lumitui.remote.source.guard import ScanGuard
 from lumitui.remote.source.outside_links import Follow
-from lumitui.remote.source.project_walk import Limits
+from lumitui.remote.source.project_walk import ProjectLimits
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.contents.tar import tar_stream
 from tests.support.files.project_files import shipped, write
@@ -105,10 +105,10 @@ def test_sockets_and_pipes_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_too_many_files_name_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, *(f"many/{n}" for n in range(12)), *(f"few/{n}" for n in range(3)), "one")
     with pytest.raises(InputError, match=r"limit of 10 files; the largest: many/ \(12 .*few/"):
-        scan(tmp_path, limits=Limits(files=10))
+        scan(tmp_path, limits=ProjectLimits(files=10))
     monkeypatch.setattr(project_walk, "LOOKED_AT", 4)
     with pytest.raises(InputError, match=r"at least \d+ files.*the largest so far: few/"):
-        scan(tmp_path, limits=Limits(files=1))
+        scan(tmp_path, limits=ProjectLimits(files=1))
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_the_walk_ends_soon_after_it_is_too_much(
                 (folder / name).symlink_to("/etc/hosts")
         else:
             (folder / "file").write_bytes(bytes(1000 if too_much == "bytes" else 1))
-    limits = Limits(bytes=5000) if too_much == "bytes" else Limits(files=10)
+    limits = ProjectLimits(bytes=5000) if too_much == "bytes" else ProjectLimits(files=10)
     with pytest.raises(InputError):
         scan(tmp_path, limits=limits)
     assert len(listed) <= 20  # of 101; 100,000 of a disk's root took a minute
@@ -160,7 +160,7 @@ def test_too_many_bytes_name_the_largest(tmp_path: Path) -> None:
     write(tmp_path, *(f"many/{n}" for n in range(12)))
     (tmp_path / "big").write_bytes(bytes(2_000_000))
     with pytest.raises(InputError, match=r"limit of 1 MB; the largest: big \(1 files, 2\.0 MB\)"):
-        scan(tmp_path, limits=Limits(bytes=1_000_000))
+        scan(tmp_path, limits=ProjectLimits(bytes=1_000_000))
 
 
 def outside(tmp_path: Path) -> Path:
@@ -185,7 +185,7 @@ def test_a_link_out_is_refused_with_its_target(tmp_path: Path) -> None:
 
 
 def test_links_out_that_are_named_are_followed_but_not_to_secrets(tmp_path: Path) -> None:
-    project, guard = outside(tmp_path), Guard()
+    project, guard = outside(tmp_path), ScanGuard()
     follow = Follow(["*"])
     manifest = scan(project, guard=guard, follow=follow)
     assert [entry.path for entry in manifest.entries] == [

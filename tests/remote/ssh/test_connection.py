@@ -17,7 +17,7 @@ import pytest
 
 from lumitui.remote.site.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.exchange import Exchange
+from lumitui.remote.ssh.exchange import RequestExchange
 from lumitui.remote.ssh.link import Channel
 from lumitui.remote.transport.framing import Framing
 from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
@@ -287,7 +287,7 @@ def test_a_link_that_is_gone_while_an_answer_is_read_is_lost() -> None:
     inner.remote_chanid, inner.active, inner.in_window_threshold = 0, True, 0
     inner.in_buffer.feed(b"half an answer")
     inner.in_stderr_buffer.feed(b"x")
-    exchange = Exchange(Channel(inner), Framing())
+    exchange = RequestExchange(Channel(inner), Framing())
     exchange.step()
     assert exchange.ended
     with pytest.raises(LinkLost, match="was lost during a request"):

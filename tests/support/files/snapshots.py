@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.source.project_walk import Limits
+from lumitui.remote.source.project_walk import ProjectLimits
 from lumitui.remote.source.scan import scan
 
 
 def same(snapshot: str, manifest: Manifest) -> bool:
     """Whether a folder holds exactly the manifest: content, modes' x bit, links."""
-    return scan(Path(snapshot), limits=Limits(files=10_000)).id == manifest.id
+    return scan(Path(snapshot), limits=ProjectLimits(files=10_000)).id == manifest.id
 
 
 def left_over(folder: str) -> list[str]:

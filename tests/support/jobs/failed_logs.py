@@ -2,7 +2,7 @@
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.remote.scheduler.scheduler_protocol import State
 
 
@@ -15,4 +15,4 @@ def why(
     spec: JobSpec | None = None,
 ) -> list[Diagnosis]:
     """Return the reasons for a run that ended with code `rc`; `rank` failed first, if known."""
-    return diagnose(Ending(State.FAILED, "FAILED", "", rc, rank, log, spec, world_size))
+    return diagnose(RunEnd(State.FAILED, "FAILED", "", rc, rank, log, spec, world_size))

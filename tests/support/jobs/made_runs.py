@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lumitui.app.history.run import Provenance, Run
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.scheduler.scheduler_protocol import State
 
@@ -30,7 +30,7 @@ def a_run(run_id: str = "vit-tiny-000001", /, **changes: object) -> Run:
         spec=SPEC,
         script="#!/bin/bash -l\n",
         command="sbatch job.sh",
-        layout=Layout(2, 8, 8, 7, 8, True, ("0xfe", "0x01"), ("1-7", "0"), exact=False),
+        layout=RankLayout(2, 8, 8, 7, 8, True, ("0xfe", "0x01"), ("1-7", "0"), exact=False),
         price=Price(32.0, "GPU-hours", 16.0),
         global_batch=256,
         deepspeed_config='{"a": 1}',

@@ -7,8 +7,8 @@ from dataclasses import replace
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.fields.mapping_fields import BatchRule, LearningRateRule, Scale
-from lumitui.app.job.launch import Layout, Price
-from lumitui.app.scale.scaling.study import Scaling, Size
+from lumitui.app.job.launch import Price, RankLayout
+from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
 
@@ -46,7 +46,7 @@ def trained(run_id: str, nodes: int, parent: str | None = None, **changes: objec
         created=1000.0 + nodes,
         spec=SPEC.model_copy(update=settings),
         site="lumi",
-        layout=Layout(nodes, 8, 8, 7, 8, True, ("0xfe",) * 8, ("1-7",) * 8, exact=False),
+        layout=RankLayout(nodes, 8, 8, 7, 8, True, ("0xfe",) * 8, ("1-7",) * 8, exact=False),
         price=Price(4.0 * nodes, "GPU-hours", 4.0 * nodes),
         global_batch=256 * nodes,
         deepspeed_config=None,
@@ -78,6 +78,6 @@ def train(
     return runs
 
 
-def size_of(scaling: Scaling, nodes: int) -> Size:
+def size_of(scaling: Scaling, nodes: int) -> ScalingSize:
     """Return the size with so many nodes."""
     return next(size for size in scaling.sizes if size.nodes == nodes)

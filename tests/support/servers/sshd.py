@@ -17,7 +17,7 @@ import pytest
 from lumitui.remote.ssh import connection
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
@@ -47,9 +47,9 @@ class Answers:
     """A person: gives the answers in order, None once there are no more; keeps the questions."""
 
     def __init__(self, *words: str) -> None:
-        self.words, self.questions = list(words), list[Question]()
+        self.words, self.questions = list(words), list[LoginQuestion]()
 
-    def __call__(self, question: Question) -> str | None:
+    def __call__(self, question: LoginQuestion) -> str | None:
         self.questions.append(question)
         return self.words.pop(0) if self.words else None
 

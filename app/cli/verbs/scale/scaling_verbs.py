@@ -12,7 +12,7 @@ from lumitui.app.cli.views.tables import table
 from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Advice, Scaling, Sweep
+    from lumitui.app.runs.types import Scaling, SizeAdvice, Sweep
 
 _MOST_SAMPLES = 10**15
 
@@ -67,13 +67,13 @@ def scaling(
 
     It compares all runs of RUN's lineage, predicts sizes that nobody ran, and recommends one.
     """
-    from lumitui.app.runs.sizes import Goal, Question, advise, seconds_in
+    from lumitui.app.runs.sizes import Goal, ScalingQuestion, advise, seconds_in
 
     deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
     with core() as runs:
         found = runs.scaling.of(
             run_id,
-            Question(nodes, asked["samples"], asked["epochs"], alone=asked["predict"]),
+            ScalingQuestion(nodes, asked["samples"], asked["epochs"], alone=asked["predict"]),
         )
     advice = advise(found, Goal(deadline, asked["budget"]))
     if plot is not None:
@@ -85,7 +85,7 @@ def scaling(
         say(f"Drew {plot}.")
 
 
-def _text(found: "Scaling", advice: "Advice", columns: int) -> str:
+def _text(found: "Scaling", advice: "SizeAdvice", columns: int) -> str:
     from lumitui.app.runs.sizes import scaling_words
 
     shown = scaling_words.table(found)

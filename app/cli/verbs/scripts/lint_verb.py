@@ -14,12 +14,12 @@ from lumitui.app.runs import InputError, comment
 
 if TYPE_CHECKING:
     from lumitui.app.runs.scripts import Scripts
-    from lumitui.app.runs.types import Checked, Site
+    from lumitui.app.runs.types import CheckedScript, Site
 
 Format = Literal["text", "github", "sarif", "json"]
 
 
-class _Options(TypedDict):
+class _LintOptions(TypedDict):
     site_name: str | None
     layout: Format
     select: tuple[str, ...]
@@ -52,7 +52,7 @@ class _Options(TypedDict):
 @cluster_option
 @json_option
 @click.pass_obj
-def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) -> int:
+def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]) -> int:
     """Say what is wrong with any sbatch script.
 
     SCRIPT `-` is standard input. The exit code is 0 when there is nothing above a note, 1 when
@@ -64,7 +64,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
     changed = False
-    checked: list[Checked] = []
+    checked: list[CheckedScript] = []
     chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
     fixes = options["fix"] or options["diff"]
     with _scripts(options) as checks:
@@ -86,7 +86,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_Options]) ->
 
 
 @contextmanager
-def _scripts(options: _Options) -> "Iterator[Scripts]":
+def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
     """Yield what checks scripts; with a way to the clusters, where a person wants that."""
     if options["cluster"]:
         with core() as runs:
@@ -103,7 +103,7 @@ def _names(given: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def _site(checks: "Scripts", text: str, path: str, options: _Options) -> "Site | None":
+def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Site | None":
     if options["site_name"] is not None:
         return checks.sites.load(options["site_name"])
     guess = checks.guess(text)
@@ -123,7 +123,7 @@ def _site(checks: "Scripts", text: str, path: str, options: _Options) -> "Site |
     return None
 
 
-def _show_change(checks: "Scripts", before: str, after: "Checked", *, diff: bool) -> None:
+def _show_change(checks: "Scripts", before: str, after: "CheckedScript", *, diff: bool) -> None:
     """Write the fixed script, or with `diff` show the change alone."""
     from lumitui.app.runs.script_report import difference
 
@@ -136,7 +136,7 @@ def _show_change(checks: "Scripts", before: str, after: "Checked", *, diff: bool
         say(f"Changed {comment(after.path)}.")
 
 
-def _print(reply: Reply, checked: "tuple[Checked, ...]", options: _Options) -> None:
+def _print(reply: Reply, checked: "tuple[CheckedScript, ...]", options: _LintOptions) -> None:
     from lumitui.app.job.settings import version
     from lumitui.app.runs.script_report import RULES, findings_text, github_lines, sarif, summary
 

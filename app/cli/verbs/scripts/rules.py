@@ -12,7 +12,7 @@ from lumitui.app.cli.session import columns, json_option, own_settings, sites_be
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from lumitui.app.runs.rulebook import Example
+    from lumitui.app.runs.rulebook import RuleExample
     from lumitui.app.runs.types import Site, Subject, Topic
 
 HEADINGS: "dict[Subject, str]" = {
@@ -81,7 +81,7 @@ def listed(every: "Sequence[Topic]", width: int) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def explained(one: "Topic", example: "Example | None", width: int) -> str:
+def explained(one: "Topic", example: "RuleExample | None", width: int) -> str:
     """Return all that there is to say of a rule."""
     room = min(width, 100)
     where = f"at {one.site}" if one.site else HEADINGS[one.subject].split(" (")[0].lower()

@@ -8,8 +8,8 @@ from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.interpreter.shell_state import Running
 from lumitui.app.knowledge.bash.request.loaded_modules import loaded
-from lumitui.app.knowledge.bash.words.expand import Argument
-from lumitui.app.knowledge.bash.words.origins import Piece, Pieces, Source, plain
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord
+from lumitui.app.knowledge.bash.words.origins import ParsedSource, Piece, Pieces, plain
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Value
 from lumitui.app.knowledge.model.source_position import Position
@@ -28,7 +28,7 @@ class Builtins(Running):
     def _builtin(
         self,
         name: str,
-        arguments: list[Argument],
+        arguments: list[ExpandedWord],
         given: Mapping[str, Pieces],
         at: Position,
         *,
@@ -62,7 +62,7 @@ class Builtins(Running):
         elif name in ("cat", "tee") and given.get("<"):
             target = given.get(">") or (arguments[-1].pieces if name == "tee" and words else ())
             if target:
-                self.reading.written[plain(target)] = Source(given["<"])
+                self.reading.written[plain(target)] = ParsedSource(given["<"])
         else:
             return False
         self.note(name, arguments[1:], at)
@@ -87,7 +87,7 @@ class Builtins(Running):
         self._statement(self.tree.root, background=False)
         self.tree = kept
 
-    def _eval(self, arguments: Sequence[Argument], *, background: bool) -> None:
+    def _eval(self, arguments: Sequence[ExpandedWord], *, background: bool) -> None:
         pieces: list[Piece] = []
         for each in arguments:
             if pieces and each.pieces:
@@ -96,6 +96,6 @@ class Builtins(Running):
         if not pieces:
             return
         kept = self.tree
-        self.tree = Tree(Source(tuple(pieces)))
+        self.tree = Tree(ParsedSource(tuple(pieces)))
         self._statement(self.tree.root, background=background)
         self.tree = kept

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from lumitui.app.knowledge.bash.command_line import Line, read_line, starts_others
+from lumitui.app.knowledge.bash.command_line import CommandLine, read_line, starts_others
 from lumitui.app.knowledge.bash.container_calls import name_of
 from lumitui.app.knowledge.bash.interpreter.builtins import DEEPEST, Builtins
 from lumitui.app.knowledge.bash.options.program_options import IDLE
 from lumitui.app.knowledge.bash.syntax_tree import chosen, flat, parts, starts
-from lumitui.app.knowledge.bash.words.expand import Argument
-from lumitui.app.knowledge.bash.words.origins import Pieces, Source, span
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord
+from lumitui.app.knowledge.bash.words.origins import ParsedSource, Pieces, span
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import UNKNOWN, Scope
 from lumitui.app.knowledge.model.job import Trouble
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 
 _MOST = 5_000
 """Commands of one job, with those of functions each time they are called."""
@@ -147,7 +147,7 @@ class Walker(Builtins):
         self.reading.count += 1
         prefixes, words, first = self.command_parts(node)
         given = {**given, **self.redirects(node.children)}
-        arguments: list[Argument] = []
+        arguments: list[ExpandedWord] = []
         for each in prefixes:
             self._substitutions(each)
         for word in words:
@@ -175,7 +175,7 @@ class Walker(Builtins):
                 ):
                     inside = Walker(
                         self.reading, self.tree, self.scope.copy(), self.shell, self.depth + 1,
-                        Step(trains=False), substitution=True,
+                        JobStep(trains=False), substitution=True,
                     )  # fmt: skip
                     inside._block(each.children, background=False)
             else:
@@ -183,7 +183,7 @@ class Walker(Builtins):
 
     def _run(
         self,
-        arguments: list[Argument],
+        arguments: list[ExpandedWord],
         prefixes: Sequence[Node],
         given: Mapping[str, Pieces],
         at: Position,
@@ -207,7 +207,7 @@ class Walker(Builtins):
             self._call(arguments[called].text, arguments[called:], prefixes, background=background)
             return
         index = len(self.reading.steps)
-        base = self.outer or Step(at=at)
+        base = self.outer or JobStep(at=at)
         background = base.background or background
         base = replace(base, background=background, program_shell=self.shell,
                        repeated=self.reading.loops > 0)  # fmt: skip
@@ -229,7 +229,7 @@ class Walker(Builtins):
         self._close(inner or [line.step], place, index)
         self.reading.variables += recorded
 
-    def _close(self, candidates: Sequence[Step], place: int, index: int) -> None:
+    def _close(self, candidates: Sequence[JobStep], place: int, index: int) -> None:
         """Keep the step, and give its number to the commands that were read with it."""
         step = chosen(candidates)
         self.reading.steps.append(step)
@@ -241,17 +241,19 @@ class Walker(Builtins):
     def _is_script(self, text: str) -> bool:
         return self.depth < DEEPEST and self.reading.script(text) is not None
 
-    def _inside(self, line: Line, scope: Scope, given: Mapping[str, Pieces]) -> list[Step]:
+    def _inside(
+        self, line: CommandLine, scope: Scope, given: Mapping[str, Pieces]
+    ) -> list[JobStep]:
         """Read what a line's innermost shell or script runs; return the programs it starts."""
-        source: Source | None = None
+        source: ParsedSource | None = None
         positional: tuple[Pieces, ...] | None = None
         step = line.step
         if line.text is not None:
-            source = Source(line.text.pieces)
+            source = ParsedSource(line.text.pieces)
             step = replace(step, shells=(*step.shells, line.text.word))
             positional = tuple(each.pieces for each in line.rest[2:])
         elif line.stdin and given.get("<"):
-            source = Source(given["<"])
+            source = ParsedSource(given["<"])
         elif line.rest and (found := self.reading.script(line.rest[0].text)) is not None:
             source = found[1]
             positional = tuple(each.pieces for each in line.rest[1:])
@@ -267,14 +269,14 @@ class Walker(Builtins):
         walker.walk(background=step.background)
         return walker.candidates
 
-    def scope_for(self, line: Line, scope: Scope) -> Scope:
+    def scope_for(self, line: CommandLine, scope: Scope) -> Scope:
         """Return what a program started by `line` knows of `scope`."""
         return Scope() if line.clean else scope.child()
 
     def _call(
         self,
         name: str,
-        arguments: Sequence[Argument],
+        arguments: Sequence[ExpandedWord],
         prefixes: Sequence[Node],
         *,
         background: bool,

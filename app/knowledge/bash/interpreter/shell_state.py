@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from tree_sitter import Node
 
-from lumitui.app.knowledge.bash.command_line import Line
+from lumitui.app.knowledge.bash.command_line import CommandLine
 from lumitui.app.knowledge.bash.interpreter.reading_state import Reading
-from lumitui.app.knowledge.bash.words.expand import Argument, Expander, quotes_of
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord, Expander, quotes_of
 from lumitui.app.knowledge.bash.words.origins import Pieces, plain, unsplit
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import UNKNOWN, Scope, Value
 from lumitui.app.knowledge.model.command_words import Shell, Variable
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Command, Step
+from lumitui.app.knowledge.model.steps import Command, JobStep
 
 _NO_WORDS = {"comment", "file_redirect", "herestring_redirect", "heredoc_redirect"}
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
@@ -31,7 +31,7 @@ class Running:
     scope: Scope
     shell: Shell = "batch"
     depth: int = 0
-    outer: Step | None = None
+    outer: JobStep | None = None
     """Within a step: what stands outside of this shell."""
     substitution: bool = False
     """Whether it runs inside `$(…)`: nothing there is a step."""
@@ -41,7 +41,7 @@ class Running:
     """The functions that it runs at this place, outermost first."""
     locals: dict[str, Value | None] = field(default_factory=dict)
     """The variables of the function that it runs, each with what it held outside."""
-    candidates: list[Step] = field(default_factory=list)
+    candidates: list[JobStep] = field(default_factory=list)
     """Within a step: the programs that this shell starts."""
 
     @property
@@ -54,7 +54,7 @@ class Running:
         return Expander(self.tree, self.scope, self.shell)
 
     def note(
-        self, name: str, words: Sequence[Argument], at: Position, shell: Shell | None = None
+        self, name: str, words: Sequence[ExpandedWord], at: Position, shell: Shell | None = None
     ) -> None:
         """Record a command."""
         held = tuple(each.word for each in words)
@@ -176,7 +176,7 @@ class Running:
                 self.reading.variables.append(replace(last, exported=given))
 
     def prefixed(
-        self, prefixes: Sequence[Node], line: Line, index: int
+        self, prefixes: Sequence[Node], line: CommandLine, index: int
     ) -> tuple[Scope, list[Variable]]:
         """Return the scope of what a line starts: with `A=1 srun`, and what `env A=1` sets."""
         scope = self.scope.copy()

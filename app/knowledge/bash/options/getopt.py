@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lumitui.app.knowledge.bash.words.expand import Argument
-from lumitui.app.knowledge.model.command_words import Option, Options
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord
+from lumitui.app.knowledge.model.command_words import CommandOptions, Option
 from lumitui.app.knowledge.model.source_position import Position
 
 Takes = Literal["nothing", "value", "maybe", "pair"]
@@ -13,7 +13,7 @@ Takes = Literal["nothing", "value", "maybe", "pair"]
 
 
 @dataclass(frozen=True)
-class Table:
+class OptionSyntax:
     """The options of one program."""
 
     long: Mapping[str, Takes]
@@ -57,13 +57,13 @@ class Strange:
 class Parsed:
     """What a command line's beginning says."""
 
-    options: Options = field(default_factory=Options)
+    options: CommandOptions = field(default_factory=CommandOptions)
     rest: int = 0
     """The index of the first word that is no option."""
     strange: list[Strange] = field(default_factory=list)
 
 
-def parse(words: Sequence[Argument], table: Table, start: int = 0) -> Parsed:
+def parse(words: Sequence[ExpandedWord], table: OptionSyntax, start: int = 0) -> Parsed:
     """Read options from `words[start]` on, up to the first word that is none."""
     found: list[Option] = []
     parsed = Parsed()
@@ -79,12 +79,16 @@ def parse(words: Sequence[Argument], table: Table, start: int = 0) -> Parsed:
             index = _long(words, index, table, found, parsed)
         else:
             index = _short(words, index, table, found, parsed)
-    parsed.options, parsed.rest = Options(tuple(found)), min(index, len(words))
+    parsed.options, parsed.rest = CommandOptions(tuple(found)), min(index, len(words))
     return parsed
 
 
 def _long(
-    words: Sequence[Argument], index: int, table: Table, found: list[Option], parsed: Parsed
+    words: Sequence[ExpandedWord],
+    index: int,
+    table: OptionSyntax,
+    found: list[Option],
+    parsed: Parsed,
 ) -> int:
     word = words[index]
     name, equals, value = word.text.lstrip("-").partition("=")
@@ -111,7 +115,7 @@ def _long(
 
 
 def _with_next(
-    words: Sequence[Argument], index: int, name: str, found: list[Option], parsed: Parsed
+    words: Sequence[ExpandedWord], index: int, name: str, found: list[Option], parsed: Parsed
 ) -> int:
     word = words[index]
     if index + 1 >= len(words):
@@ -123,7 +127,11 @@ def _with_next(
 
 
 def _short(
-    words: Sequence[Argument], index: int, table: Table, found: list[Option], parsed: Parsed
+    words: Sequence[ExpandedWord],
+    index: int,
+    table: OptionSyntax,
+    found: list[Option],
+    parsed: Parsed,
 ) -> int:
     word = words[index]
     letters = word.text[1:]
@@ -144,7 +152,9 @@ def _short(
     return index + 1
 
 
-def _option(name: str, value: str | None, word: Argument, second: Argument | None = None) -> Option:
+def _option(
+    name: str, value: str | None, word: ExpandedWord, second: ExpandedWord | None = None
+) -> Option:
     if second is None:
         return Option(name, value, word.at, word.word.text)
     at, end = word.at, second.at

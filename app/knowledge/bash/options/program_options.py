@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.bash.options.getopt import Table, Takes
+from lumitui.app.knowledge.bash.options.getopt import OptionSyntax, Takes
 
 
 def _takes(values: str, flags: str = "", maybe: str = "") -> dict[str, Takes]:
@@ -14,7 +14,7 @@ def _takes(values: str, flags: str = "", maybe: str = "") -> dict[str, Takes]:
     }
 
 
-SINGULARITY = Table(
+SINGULARITY = OptionSyntax(
     _takes(
         "add-caps app apply-cgroups bind blkio-weight cpu-shares cpus cpuset-cpus cwd dns "
         "drop-caps env "
@@ -38,7 +38,7 @@ SINGULARITY = Table(
 )  # fmt: skip
 """`singularity` and `apptainer`: of the program itself and of exec, run and shell."""
 
-PODMAN = Table(
+PODMAN = OptionSyntax(
     _takes(
         "volume env env-file workdir name entrypoint user network device mount shm-size ipc "
         "ulimit pid",
@@ -50,7 +50,7 @@ PODMAN = Table(
 )  # fmt: skip
 """`podman-hpc run` and `shifter`."""
 
-TORCHRUN = Table(
+TORCHRUN = OptionSyntax(
     _takes(
         "nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts "
         "monitor-interval start-method role log-dir redirects tee local-ranks-filter node-rank "
@@ -62,7 +62,7 @@ TORCHRUN = Table(
     {"r": "redirects", "t": "tee", "m": "module"},
     unknown_values=True,
 )
-DEEPSPEED = Table(
+DEEPSPEED = OptionSyntax(
     _takes(
         "hostfile include exclude num-nodes num-gpus master-addr master-port launcher "
         "launcher-args "
@@ -73,7 +73,7 @@ DEEPSPEED = Table(
     ),
     {"H": "hostfile", "i": "include", "e": "exclude"},
 )
-ACCELERATE = Table(
+ACCELERATE = OptionSyntax(
     _takes(
         "config-file num-processes num-machines machine-rank main-process-ip main-process-port "
         "mixed-precision dynamo-backend dynamo-mode num-cpu-threads-per-process gpu-ids "
@@ -100,7 +100,7 @@ ACCELERATE = Table(
     {"m": "module", "q": "quiet"},
     prefixes=True,
 )
-MPIRUN = Table(
+MPIRUN = OptionSyntax(
     _takes(
         "np n c N npernode npersocket host H hostfile machinefile f map-by rank-by bind-to "
         "cpus-per-rank "
@@ -122,7 +122,7 @@ MPIRUN = Table(
 class Wrapper:
     """A program whose operands begin with another program, like `numactl` or `timeout`."""
 
-    table: Table
+    table: OptionSyntax
     operands: int = 0
     """Its own words before that program, like `timeout`'s duration."""
     assignments: bool = False
@@ -133,22 +133,22 @@ class Wrapper:
     """Words that come first, like `nsys profile`."""
 
 
-_NO = Table({})
+_NO = OptionSyntax({})
 WRAPPERS: Mapping[str, Wrapper] = {
     "env": Wrapper(
-        Table(
+        OptionSyntax(
             _takes("unset chdir split-string", "ignore-environment null debug"),
             {"u": "unset", "C": "chdir", "S": "split-string", "i": "ignore-environment"},
         ),
         assignments=True,
     ),
     "time": Wrapper(
-        Table(_takes("format output", "portability verbose append"),
+        OptionSyntax(_takes("format output", "portability verbose append"),
               {"f": "format", "o": "output", "p": "portability", "v": "verbose", "a": "append"})
     ),
     "nohup": Wrapper(_NO),
     "xargs": Wrapper(
-        Table(
+        OptionSyntax(
             _takes("arg-file delimiter E I L max-args max-procs max-chars process-slot-var",
                    "null no-run-if-empty verbose interactive exit open-tty"),
             {"a": "arg-file", "d": "delimiter", "n": "max-args", "P": "max-procs",
@@ -157,13 +157,15 @@ WRAPPERS: Mapping[str, Wrapper] = {
         ),
         adds=True,
     ),
-    "exec": Wrapper(Table(_takes("a"), {"a": "a"})),
-    "command": Wrapper(Table(_takes("", "p"), {"p": "p"})),
+    "exec": Wrapper(OptionSyntax(_takes("a"), {"a": "a"})),
+    "command": Wrapper(OptionSyntax(_takes("", "p"), {"p": "p"})),
     "builtin": Wrapper(_NO),
     "catchsegv": Wrapper(_NO),
-    "setsid": Wrapper(Table(_takes("", "wait fork ctty"), {"w": "wait", "f": "fork", "c": "ctty"})),
+    "setsid": Wrapper(
+        OptionSyntax(_takes("", "wait fork ctty"), {"w": "wait", "f": "fork", "c": "ctty"})
+    ),
     "numactl": Wrapper(
-        Table(
+        OptionSyntax(
             _takes(
                 "interleave weighted-interleave preferred preferred-many physcpubind cpunodebind "
                 "cpubind membind",
@@ -174,25 +176,27 @@ WRAPPERS: Mapping[str, Wrapper] = {
         )
     ),
     "taskset": Wrapper(
-        Table(_takes("", "cpu-list all-tasks"), {"c": "cpu-list", "a": "all-tasks"}), 1
+        OptionSyntax(_takes("", "cpu-list all-tasks"), {"c": "cpu-list", "a": "all-tasks"}), 1
     ),
     "timeout": Wrapper(
-        Table(
+        OptionSyntax(
             _takes("signal kill-after", "preserve-status foreground verbose"),
             {"s": "signal", "k": "kill-after", "p": "preserve-status", "f": "foreground",
              "v": "verbose"},
         ),
         1,
     ),
-    "nice": Wrapper(Table(_takes("adjustment"), {"n": "adjustment"})),
-    "ionice": Wrapper(Table(_takes("class classdata"), {"c": "class", "n": "classdata"})),
+    "nice": Wrapper(OptionSyntax(_takes("adjustment"), {"n": "adjustment"})),
+    "ionice": Wrapper(OptionSyntax(_takes("class classdata"), {"c": "class", "n": "classdata"})),
     "stdbuf": Wrapper(
-        Table(_takes("input output error"), {"i": "input", "o": "output", "e": "error"})
+        OptionSyntax(_takes("input output error"), {"i": "input", "o": "output", "e": "error"})
     ),
     "unbuffer": Wrapper(_NO),
-    "setarch": Wrapper(Table(_takes("", "addr-no-randomize"), {"R": "addr-no-randomize"}), 1),
+    "setarch": Wrapper(
+        OptionSyntax(_takes("", "addr-no-randomize"), {"R": "addr-no-randomize"}), 1
+    ),
     "nsys": Wrapper(
-        Table(
+        OptionSyntax(
             _takes(
                 "trace output capture-range capture-range-end delay duration sample cpuctxsw stats "
                 "force-overwrite cuda-memory-usage gpu-metrics-device gpu-metrics-devices kill "
@@ -208,35 +212,35 @@ WRAPPERS: Mapping[str, Wrapper] = {
         verbs=("profile", "launch"),
     ),
     "rocprof": Wrapper(
-        Table(_takes("i o d", "stats hip-trace hsa-trace sys-trace roctx-trace timestamp"),
+        OptionSyntax(_takes("i o d", "stats hip-trace hsa-trace sys-trace roctx-trace timestamp"),
               {"i": "i", "o": "o", "d": "d"})
     ),
     "rocprofv3": Wrapper(
-        Table(_takes("output-directory output-file output-format",
+        OptionSyntax(_takes("output-directory output-file output-format",
                      "hip-trace hsa-trace kernel-trace sys-trace runtime-trace stats "
                      "memory-copy-trace marker-trace rccl-trace"),
               {"d": "output-directory", "o": "output-file", "s": "sys-trace", "r": "runtime-trace"})
     ),
     "kernprof": Wrapper(
-        Table(_takes("outfile setup unit", "line-by-line builtin view"),
+        OptionSyntax(_takes("outfile setup unit", "line-by-line builtin view"),
               {"o": "outfile", "s": "setup", "u": "unit", "l": "line-by-line", "b": "builtin",
                "v": "view"})
     ),
     "py-spy": Wrapper(
-        Table(_takes("output format rate duration", "subprocesses native nonblocking"),
+        OptionSyntax(_takes("output format rate duration", "subprocesses native nonblocking"),
               {"o": "output", "f": "format", "r": "rate", "d": "duration", "s": "subprocesses"}),
         verbs=("record",),
     ),
 }  # fmt: skip
 
-PYTHON = Table(
+PYTHON = OptionSyntax(
     _takes("c m W X Q check-hash-based-pycs", "B b d E h i I O OO P q s S u v V x version help"),
     {letter: letter for letter in "cmWXQBbdEhiIOPqsSuvVx"},
 )
 """Of the interpreter itself; `-c` and `-m` end them."""
 
 SHELLS = {"bash", "sh", "zsh", "dash"}
-SHELL = Table(
+SHELL = OptionSyntax(
     _takes("o O rcfile init-file", "c l i e u x v a login norc noprofile posix r s"),
     {letter: letter for letter in "clieuxvaorsO"},
 )

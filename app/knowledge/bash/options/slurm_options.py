@@ -1,6 +1,6 @@
 """The options of sbatch and srun, of Slurm 20.11 to 26.05 (their manual pages)."""
 
-from lumitui.app.knowledge.bash.options.getopt import Table, Takes
+from lumitui.app.knowledge.bash.options.getopt import OptionSyntax, Takes
 
 _BOTH = """account acctg-freq begin bb bbf burst-buffer chdir cluster-constraint clusters comment
 constraint container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task
@@ -46,7 +46,7 @@ def _table(values: str, flags: str, maybe: str) -> dict[str, Takes]:
     }
 
 
-SBATCH = Table(
+SBATCH = OptionSyntax(
     _table(
         f"{_BOTH} array batch export-file kill-on-invalid-dep wrap",
         f"{_BOTH_FLAGS} ignore-pbs parsable test-only wait stepmgr",
@@ -56,7 +56,7 @@ SBATCH = Table(
     _SAME,
     underscores=False,
 )
-SRUN = Table(
+SRUN = OptionSyntax(
     _table(
         f"{_BOTH} accel-bind bcast-exclude cpu-bind epilog het-group jobid launch-cmd "
         "launcher-opts ignore-signals mem-update "

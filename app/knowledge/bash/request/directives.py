@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.bash.options.getopt import Strange, parse
 from lumitui.app.knowledge.bash.options.slurm_options import SBATCH
-from lumitui.app.knowledge.bash.words.expand import Argument
+from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import File, Piece
-from lumitui.app.knowledge.model.command_words import Options, Word
+from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord
 from lumitui.app.knowledge.model.job import Trouble
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -26,7 +26,7 @@ _PART = re.compile(r"""\\(?P<escaped>.)|'(?P<single>[^']*)'|"(?P<double>[^"]*)"|
 class Directives:
     """What sbatch reads of a script."""
 
-    options: Options
+    options: CommandOptions
     shebang: str
     troubles: tuple[Trouble, ...]
 
@@ -35,7 +35,7 @@ def read_directives(text: str) -> Directives:
     """Read the options of a script's `#SBATCH` lines; those below the first command count not."""
     file = File(text)
     troubles = list(_first_line(file))
-    arguments: list[Argument] = []
+    arguments: list[ExpandedWord] = []
     offset, ended, inside_heredoc, component = 0, False, "", 0
     for line in text.split("\n"):
         stripped = line.strip()
@@ -82,7 +82,7 @@ def read_directives(text: str) -> Directives:
             )
         )
         more = parse(arguments, SBATCH, rest + 1)
-        parsed.options = Options(parsed.options.all + more.options.all)
+        parsed.options = CommandOptions(parsed.options.all + more.options.all)
         rest = max(more.rest, rest + 1)
     shebang = text.split("\n", 1)[0].strip() if text.startswith("#!") else ""
     return Directives(parsed.options, shebang, tuple(troubles))
@@ -102,8 +102,8 @@ def _first_line(file: File) -> Iterator[Trouble]:
         yield Trouble("bad-shebang", f"`{first[:60]}` names no interpreter by its path.", at)
 
 
-def _line(file: File, offset: int, line: str) -> tuple[list[Argument], list[Trouble]]:
-    found: list[Argument] = []
+def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[Trouble]]:
+    found: list[ExpandedWord] = []
     troubles: list[Trouble] = []
     if line[len(_MAGIC) :].strip() in ("hetjob", "packjob"):
         at = file.position(offset, offset + len(line))
@@ -116,7 +116,7 @@ def _line(file: File, offset: int, line: str) -> tuple[list[Argument], list[Trou
         at = file.position(start, end)
         text = _unquoted(match[0])
         piece = Piece(text, file, start)
-        found.append(Argument(Word(text, at, value=text), (piece,)))
+        found.append(ExpandedWord(CommandWord(text, at, value=text), (piece,)))
         if "$" in text:
             troubles.append(Trouble("directive-with-variable", _unexpanded(text), at))
         if len(re.findall(r"(?<!\\)\"", match[0])) % 2 and "'" not in match[0]:

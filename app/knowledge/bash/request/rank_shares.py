@@ -3,10 +3,10 @@
 from typing import Literal
 
 from lumitui.app.knowledge.bash.request.resource_options import count_of, gpus_of, nodes_of
-from lumitui.app.knowledge.model.command_words import NO_OPTIONS, Options, Variable
+from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Variable
 from lumitui.app.knowledge.model.job import UNKNOWN_RANK, Rank
 from lumitui.app.knowledge.model.resources import Resources
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 
 _VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _COUNTS = {
@@ -21,9 +21,13 @@ _GPUS = ("$SLURM_GPUS_ON_NODE", "${SLURM_GPUS_ON_NODE}", "$SLURM_GPUS_PER_NODE",
 
 
 def rank_of(
-    step: Step | None, asked: Resources, options: Options, variables: tuple[Variable, ...],
-    *, inherits: bool | None = None,
-) -> Rank:  # fmt: skip
+    step: JobStep | None,
+    asked: Resources,
+    options: CommandOptions,
+    variables: tuple[Variable, ...],
+    *,
+    inherits: bool | None = None,
+) -> Rank:
     """Return what a rank of `step` has; `options` are sbatch's.
 
     `inherits`: whether srun takes `--cpus-per-task` from sbatch; None: not known.
@@ -52,7 +56,7 @@ def rank_of(
     )
 
 
-def _nodes(step: Step, asked: Resources) -> int | None:
+def _nodes(step: JobStep, asked: Resources) -> int | None:
     if step.srun is None:
         several = step.launcher in ("mpirun", "accelerate", "deepspeed")
         return (asked.nodes or 1) if several else 1
@@ -62,7 +66,7 @@ def _nodes(step: Step, asked: Resources) -> int | None:
     return nodes_of(own)
 
 
-def _tasks(step: Step, asked: Resources, nodes: int | None) -> tuple[int | None, int | None]:
+def _tasks(step: JobStep, asked: Resources, nodes: int | None) -> tuple[int | None, int | None]:
     """Return the tasks that Slurm starts on each node and in all; one each where none is asked."""
     srun = step.srun
     if srun is None:
@@ -95,7 +99,7 @@ def _number(
     return value if text in names else None
 
 
-def _started(step: Step, asked: Resources) -> int | None:
+def _started(step: JobStep, asked: Resources) -> int | None:
     """Return the processes that a launcher starts in each task."""
     options = step.launcher_options
     if step.launcher == "accelerate":
@@ -109,7 +113,7 @@ def _started(step: Step, asked: Resources) -> int | None:
 
 
 def _cores(
-    step: Step,
+    step: JobStep,
     asked: Resources,
     variables: tuple[Variable, ...],
     shares: int | None,
@@ -139,7 +143,7 @@ def _cores(
 
 
 def _visible(
-    step: Step, asked: Resources, options: Options, variables: tuple[Variable, ...]
+    step: JobStep, asked: Resources, options: CommandOptions, variables: tuple[Variable, ...]
 ) -> Literal["one", "all", "none"] | None:
     srun = step.srun or NO_OPTIONS
     if step.srun is not None and step.launcher == "plain":

@@ -3,7 +3,7 @@
 import re
 
 from lumitui.app.knowledge.any_site import is_known
-from lumitui.app.knowledge.model.command_words import Options
+from lumitui.app.knowledge.model.command_words import CommandOptions
 from lumitui.app.knowledge.model.resources import Resources
 from lumitui.remote.site import walltime
 from lumitui.remote.site.profile import Site
@@ -16,7 +16,7 @@ _GPU = re.compile(
 _COUNT = re.compile(r"(?:(?P<type>[A-Za-z][^:,]*):)?(?P<count>\d+)$")
 
 
-def resources_of(options: Options, site: Site) -> Resources:
+def resources_of(options: CommandOptions, site: Site) -> Resources:
     """Return the request of a job with these options at `site`."""
     partition = options.value("partition")
     facts = site.partitions.get(partition or "")
@@ -49,7 +49,7 @@ def nodes_of(text: str | None) -> int | None:
     return int(match[1]) * (1024 if match[2] else 1) if match else None
 
 
-def _tasks(options: Options, nodes: int | None) -> tuple[int | None, int | None]:
+def _tasks(options: CommandOptions, nodes: int | None) -> tuple[int | None, int | None]:
     """Return the tasks in all and on each node."""
     tasks = options.number("ntasks")
     per_node = options.number("ntasks-per-node")
@@ -65,7 +65,7 @@ def _tasks(options: Options, nodes: int | None) -> tuple[int | None, int | None]
 
 
 def gpus_of(
-    options: Options, nodes: int | None, per_node: int | None
+    options: CommandOptions, nodes: int | None, per_node: int | None
 ) -> tuple[int | None, str, bool]:
     """Return the GPUs on each node, their type, and whether they were asked for in all."""
     if (text := options.value("gpus-per-node")) is not None and (found := count_of(text)):
@@ -109,7 +109,7 @@ def memory_gib(text: str | None) -> float | None:
 
 
 def _memory(
-    options: Options, per_node: int | None, cpus: int | None, gpus: int | None, site: Site
+    options: CommandOptions, per_node: int | None, cpus: int | None, gpus: int | None, site: Site
 ) -> float | None:
     """Return the GiB on each node."""
     if (each := memory_gib(options.value("mem"))) is not None:

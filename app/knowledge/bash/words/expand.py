@@ -12,7 +12,7 @@ from lumitui.app.knowledge.bash.words.origins import Piece, Pieces, known, plain
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Scope, Value
 from lumitui.app.knowledge.bash.words.splitting import MOST, divided, listed, splitting
-from lumitui.app.knowledge.model.command_words import Shell, Word
+from lumitui.app.knowledge.model.command_words import CommandWord, Shell
 from lumitui.app.knowledge.model.source_position import Position
 
 _DEEPEST = 40
@@ -38,10 +38,10 @@ _ANSI_ESCAPE = re.compile(
 
 
 @dataclass(frozen=True)
-class Argument:
+class ExpandedWord:
     """A word of a command, and what it is made of."""
 
-    word: Word
+    word: CommandWord
     pieces: Pieces
 
     @property
@@ -62,7 +62,7 @@ class Expander:
         """Read words of `tree`; `scope` has what the variables hold at this place."""
         self.tree, self.scope, self.shell = tree, scope, shell
 
-    def arguments(self, node: Node) -> list[Argument]:
+    def arguments(self, node: Node) -> list[ExpandedWord]:
         """Return the words that a word of a command becomes: none, one or more."""
         pieces = self._pieces(node, quoted=False, depth=0)
         groups = divided(pieces)[:MOST]
@@ -90,12 +90,12 @@ class Expander:
         start, end = self.tree.span(node)
         return unsplit(self._within(node, start, end, depth=0))
 
-    def _argument(self, pieces: Pieces, at: Position, text: str, node: Node) -> Argument:
+    def _argument(self, pieces: Pieces, at: Position, text: str, node: Node) -> ExpandedWord:
         unknown = [piece for piece in pieces if piece.kind == "unknown"]
         inert = any(piece.inert and "$" in piece.text for piece in pieces)
         expanded: Shell = unknown[0].shell if unknown else "never" if inert else self.shell
         held = unsplit(pieces)
-        return Argument(Word(text, at, quotes_of(node), expanded, known(held)), held)
+        return ExpandedWord(CommandWord(text, at, quotes_of(node), expanded, known(held)), held)
 
     # A node, as its pieces.
 

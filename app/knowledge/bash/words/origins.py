@@ -67,7 +67,7 @@ def known(pieces: Iterable[Piece]) -> str | None:
     return None if any(piece.kind == "unknown" for piece in held) else plain(held)
 
 
-class Source:
+class ParsedSource:
     """A text to parse: a file, or what a shell within the script gets to read."""
 
     def __init__(self, pieces: Pieces) -> None:
@@ -80,7 +80,7 @@ class Source:
             at += len(piece.text)
 
     @classmethod
-    def of(cls, file: File) -> "Source":
+    def of(cls, file: File) -> "ParsedSource":
         """Return the source that a file is."""
         return cls((Piece(file.text, file, 0),))
 

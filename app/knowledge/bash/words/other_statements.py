@@ -7,7 +7,7 @@ from typing import Literal
 from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.syntax_tree import flat
-from lumitui.app.knowledge.bash.words.origins import File, Source
+from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 
@@ -30,7 +30,7 @@ _DEEPEST = 60
 
 
 @dataclass(frozen=True)
-class Part:
+class OtherStatement:
     """A statement, or what the shell does around the line."""
 
     kind: Kind
@@ -43,24 +43,24 @@ class Part:
     """Whether this is all of it: not of a block that has the line in it."""
 
 
-def around(text: str, at: Position) -> Iterator[Part]:
+def around(text: str, at: Position) -> Iterator[OtherStatement]:
     """Yield every statement of a script but the one at `at`, and what the shell does with that.
 
     A statement within another is its part, unless the one at `at` stands there, too.
     """
     clean = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
-    yield from _Reader(Tree(Source.of(File(clean))), at).parts()
+    yield from _StatementReader(Tree(ParsedSource.of(File(clean))), at).parts()
 
 
 @dataclass
-class _Reader:
+class _StatementReader:
     tree: Tree
     at: Position
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[OtherStatement]:
         yield from self._of(self.tree.root, 0)
 
-    def _of(self, node: Node, depth: int) -> Iterator[Part]:
+    def _of(self, node: Node, depth: int) -> Iterator[OtherStatement]:
         if not node.is_named or node.type == "comment" or depth > _DEEPEST:
             return
         if not self._holds(node) and (node.type not in ("program", "list") or self._chooses(node)):
@@ -73,25 +73,25 @@ class _Reader:
             body = node.child_by_field_name("body")
             for child in node.children:
                 if child.type in _REDIRECTS:
-                    yield Part("redirection", self.tree.text(child).strip())
+                    yield OtherStatement("redirection", self.tree.text(child).strip())
             if body is not None:
                 yield from self._of(body, depth + 1)
         elif node.type == "command":
             for child in node.children:
                 if child.type in _REDIRECTS:
-                    yield Part("redirection", self.tree.text(child).strip())
+                    yield OtherStatement("redirection", self.tree.text(child).strip())
         else:
             yield from self._statements(node, depth)
 
-    def _block(self, node: Node, depth: int) -> Iterator[Part]:
+    def _block(self, node: Node, depth: int) -> Iterator[OtherStatement]:
         if node.type == "negated_command":
-            yield Part("negation", "!")
+            yield OtherStatement("negation", "!")
         if node.type in _KINDS:
             at = self.tree.position(node)
-            yield Part(_KINDS[node.type], self._head(node), at=at, whole=False)
+            yield OtherStatement(_KINDS[node.type], self._head(node), at=at, whole=False)
         yield from self._statements(node, depth)
 
-    def _statements(self, node: Node, depth: int) -> Iterator[Part]:
+    def _statements(self, node: Node, depth: int) -> Iterator[OtherStatement]:
         if node.type in ("function_definition", "for_statement", "c_style_for_statement"):
             body = node.child_by_field_name("body")
             children = [body] if body is not None else []
@@ -106,9 +106,9 @@ class _Reader:
             yield from self._of(child, depth + 1)
             following = children[number + 1].type if number + 1 < len(children) else ""
             if following == "&" and self._holds(child):
-                yield Part("background", "&")
+                yield OtherStatement("background", "&")
 
-    def _pipe(self, node: Node, depth: int) -> Iterator[Part]:
+    def _pipe(self, node: Node, depth: int) -> Iterator[OtherStatement]:
         kind: Kind = "piped in"
         for part in node.named_children:
             if self._holds(part):
@@ -117,14 +117,16 @@ class _Reader:
             else:
                 yield replace(self._whole(part), kind=kind)
 
-    def _whole(self, node: Node) -> Part:
+    def _whole(self, node: Node) -> OtherStatement:
         text, at = self.tree.text(node).strip(), self.tree.position(node)
         if node.type in _SETTINGS:
-            return Part("setting", text, tuple(self._set_by(node)), at)
+            return OtherStatement("setting", text, tuple(self._set_by(node)), at)
         if node.type == "unset_command":
-            return Part("unsetting", text, tuple(map(self.tree.text, node.named_children)), at)
+            return OtherStatement(
+                "unsetting", text, tuple(map(self.tree.text, node.named_children)), at
+            )
         kind = "condition" if node.type == "list" else _KINDS.get(node.type, "command")
-        return Part(kind, text, tuple(self._programs(node)), at)
+        return OtherStatement(kind, text, tuple(self._programs(node)), at)
 
     def _chooses(self, node: Node) -> bool:
         """Whether a list sets a variable or ends after a test: `[ -f x ] && A=1`, `… || exit`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from lumitui.app.knowledge.bash.words.origins import Source
+from lumitui.app.knowledge.bash.words.origins import ParsedSource
 from lumitui.app.knowledge.model.source_position import Position
 
 _LANGUAGE = Language(tree_sitter_bash.language())
@@ -19,7 +19,7 @@ _AFTER_NAME = re.compile(r"(\$\w+)[-/.,+]")
 class Tree:
     """The syntax tree of a source."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ParsedSource) -> None:
         """Parse `source`; odd text becomes nodes of the type ERROR."""
         self.source = source
         # To bash all of these are letters. The grammar's scanner (0.25.1) asks C's isalpha() about

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.masks.bind_options import Bind, read_bind
-from lumitui.app.knowledge.masks.mask_checks import Mistake, Starter, mistakes
+from lumitui.app.knowledge.masks.mask_checks import MaskMistake, Starter, mistakes
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Check, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
@@ -17,7 +17,7 @@ _WORKERS = ("torchrun", "accelerate", "deepspeed")
 _SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
 
 
-def _binds(job: Job, name: str = "cpu-bind") -> Iterator[tuple[Step, Option, Bind]]:
+def _binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobStep, Option, Bind]]:
     """Yield each list of masks or cores at srun that can be read."""
     for step in job.steps:
         option = step.srun.get(name) if step.srun else None
@@ -26,7 +26,7 @@ def _binds(job: Job, name: str = "cpu-bind") -> Iterator[tuple[Step, Option, Bin
             yield step, option, bind
 
 
-def _tasks(job: Job, step: Step) -> int:
+def _tasks(job: ScriptJob, step: JobStep) -> int:
     """Return the tasks of a node that a step starts."""
     options, asked = step.srun, job.resources
     total = options.number("ntasks") if options else None
@@ -36,7 +36,7 @@ def _tasks(job: Job, step: Step) -> int:
     return each or asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
 
 
-def _judged(job: Job, site: Site) -> Iterator[tuple[Option, Mistake]]:
+def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
     for name in ("cpu-bind", "gpu-bind"):
         for step, option, bind in _binds(job, name):
             tasks, workers = _tasks(job, step), step.launcher in _WORKERS
@@ -53,7 +53,7 @@ def _judged(job: Job, site: Site) -> Iterator[tuple[Option, Mistake]]:
 def _of(name: str) -> Check:
     """Return the check for one kind of mistake in a list."""
 
-    def check(job: Job, site: Site) -> Iterator[Hit]:
+    def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for option, mistake in _judged(job, site):
             if mistake.id == name:
                 yield Hit(mistake.message, mistake.do, option.at, severity=mistake.severity)
@@ -69,7 +69,7 @@ def _of(name: str) -> Check:
     "outside of job step allocation`.",
     source="LUMI user guide, distribution-binding; lumi-apptainer-bench, GATES_20260807_RESULTS",
 )
-def _shared(job: Job, site: Site) -> Iterator[Hit]:
+def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if whole_nodes(job, site) is not False:
         return
     for _, option, bind in _binds(job):

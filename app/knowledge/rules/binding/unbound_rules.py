@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
 from lumitui.remote.site.node import NodeShape
@@ -20,7 +20,7 @@ def _in_order(node: NodeShape) -> bool:
     return cores == sorted(cores)
 
 
-def _bound_otherwise(job: Job, step: Step) -> bool:
+def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
     """Return whether the ranks get their cores from the program, a wrapper or another option."""
     number = job.steps.index(step)
     wrapped = any(
@@ -42,7 +42,7 @@ def _bound_otherwise(job: Job, step: Step) -> bool:
     "between memory and GPU crosses the node.",
     source="LUMI-AI-Guide, 05-multi-gpu-and-node; LUMI user guide, distribution-binding",
 )
-def _unbound(job: Job, site: Site) -> Iterator[Hit]:
+def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
     gpus = gpus_of_node(job)
     ranks = job.resources.tasks_per_node
     if gpus != site.node.gpus or ranks != gpus or whole_nodes(job, site) is not True:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Option, Variable
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node
@@ -18,7 +18,7 @@ _OWN_GPU = ("gpus-per-task", "cpus-per-gpu", "ntasks-per-gpu", "tasks-per-gpu")
 _SHARES_AGAIN = "allow-task-sharing"
 
 
-def _tasks_of_node(job: Job) -> int:
+def _tasks_of_node(job: ScriptJob) -> int:
     asked = job.resources
     return asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
 
@@ -34,7 +34,7 @@ def _tasks_of_node(job: Job) -> int:
     "or is slow.",
     source="LUMI-training-materials 2day-20260422/201-Slurm and 202-Binding; NVIDIA/nccl #1066",
 )
-def _cgroup(job: Job, site: Site) -> Iterator[Hit]:
+def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.task_gpus_apart is False:
         return
     for options in (job.options, *(step.srun for step in job.training if step.srun)):
@@ -84,7 +84,7 @@ def _numbers(text: str) -> list[int] | None:
     "GPUs that the job does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
-def _by_hand(job: Job, site: Site) -> Iterator[Hit]:
+def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
     has = gpus_of_node(job)
     for variable in job.settings(*_VISIBLE):
         numbers = _numbers(variable.value)
@@ -133,7 +133,7 @@ def _by_hand(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _several(job: Job, variable: Variable) -> bool:
+def _several(job: ScriptJob, variable: Variable) -> bool:
     """Return whether the variable is set again, for programs that run beside each other."""
     return len({each.value for each in job.settings(variable.name)}) > 1
 
@@ -146,7 +146,7 @@ def _several(job: Job, variable: Variable) -> bool:
     "left over, from 0. The same numbers in both name GPUs that are not there.",
     source="AMD ROCm documentation, GPU isolation techniques",
 )
-def _twice(job: Job, site: Site) -> Iterator[Hit]:
+def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
     outer = job.variable("ROCR_VISIBLE_DEVICES")
     if outer is None or site.node.gpu_vendor != "amd":
         return
@@ -183,7 +183,7 @@ _CHOOSES = re.compile(
     "with `invalid device ordinal` on all ranks but the first.",
     source="derived from LUMI user guide, lumig-job (select_gpu), and torch.cuda.set_device",
 )
-def _select(job: Job, site: Site) -> Iterator[Hit]:
+def _select(job: ScriptJob, site: Site) -> Iterator[Hit]:
     chosen = [variable for variable in job.settings(*_VISIBLE) if shows_own_gpu(variable)]
     local = job.variable("LOCAL_RANK")
     if not chosen or (local is not None and local.value == "0") or _tasks_of_node(job) == 1:

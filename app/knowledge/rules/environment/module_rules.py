@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
@@ -28,7 +28,7 @@ def _named(command: Command) -> tuple[str, list[str]]:
     "else it ends with `Run 'conda init' before 'conda activate'`, and another Python runs.",
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
-def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
+def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `conda activate env` in a script that does not read conda.sh."""
     if re.search(r"\s-\w*[li]", job.shebang) or re.search(
         r"shell(\.\w+)? .*hook|shell\.bash", job.text
@@ -61,7 +61,7 @@ def conda_without_hook(job: Job, site: Site) -> Iterator[Hit]:
     "reach no index. The GPUs are billed meanwhile.",
     source="csc-user-guide, python; the site's profile, internet_on_compute_nodes",
 )
-def install_in_job(job: Job, site: Site) -> Iterator[Hit]:
+def install_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `pip install -r requirements.txt` in a job."""
     for command in job.commands:
         words = [word.known for word in command.words]
@@ -111,7 +111,7 @@ def _installs(program: str, words: list[str]) -> str:
     "Python of that version then reads, too.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
-def image_install_home(job: Job, site: Site) -> Iterator[Hit]:
+def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec image.sif pip install` without a place to install to."""
     for command in job.commands:
         words = [word.known for word in command.words]
@@ -127,12 +127,12 @@ def image_install_home(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-def _runs_in_image(job: Job, command: Command) -> bool:
+def _runs_in_image(job: ScriptJob, command: Command) -> bool:
     step = job.steps[command.step] if command.step is not None else None
     return step is not None and step.container is not None and command.program != "srun"
 
 
-def _has_place(job: Job, words: list[str]) -> bool:
+def _has_place(job: ScriptJob, words: list[str]) -> bool:
     named = any(word.startswith(("--target", "--prefix", "-t", "--root")) for word in words)
     user_base = job.variable("PYTHONUSERBASE") or job.variable("PIP_TARGET")
     activates = re.search(r"bin/activate|WITH_VENV", job.text)
@@ -147,7 +147,7 @@ def _has_place(job: Job, words: list[str]) -> bool:
     "modules when somebody else sends it.",
     source="sbatch(1) --export; LUMI-AI-Guide, May 2026",
 )
-def inherited_modules(job: Job, site: Site) -> Iterator[Hit]:
+def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `module load` without a purge, where the site's own jobs purge."""
     used = [found[1] for image in job.images if (found := generation_of(image, site))]
     lines = [line for item in used for line in item.modules] if used else [*site.modules]
@@ -170,7 +170,7 @@ def inherited_modules(job: Job, site: Site) -> Iterator[Hit]:
     why="A container has a PATH of its own: its Python starts, and not that of the environment.",
     source="singularity(1), environment; LUMI-AI-Guide, chapter 2",
 )
-def activation_outside_image(job: Job, site: Site) -> Iterator[Hit]:
+def activation_outside_image(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `source venv/bin/activate` before `srun singularity exec … python`."""
     inside = [step.container is not None for step in job.training]
     prepends = any(item.name.endswith("_PREPEND_PATH") for item in job.variables)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Cure, Edit, Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.site_places import generation_of, site_says
 from lumitui.remote.site.profile import Site
@@ -21,7 +21,7 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
     why="What older images needed stops newer ones: their ranks hang in the first collective.",
     source="the site's profile, forbidden_environment",
 )
-def container_variable(job: Job, site: Site) -> Iterator[Hit]:
+def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find a variable that the image's generation forbids."""
     for image in job.images:
         generation = generation_of(image, site)
@@ -52,7 +52,7 @@ def container_variable(job: Job, site: Site) -> Iterator[Hit]:
     why="Ranks look for the interfaces by name, and end with `no socket interface found`.",
     source=f"{_NCCL}, NCCL_SOCKET_IFNAME; {_PROFILE}",
 )
-def foreign_interface(job: Job, site: Site) -> Iterator[Hit]:
+def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `NCCL_SOCKET_IFNAME=ib0` where interfaces are called hsn0 to hsn3."""
     known = site.environment.get("NCCL_SOCKET_IFNAME", "")
     kinds = {re.sub(r"\d.*", "", name) for name in known.split(",") if name}
@@ -83,7 +83,7 @@ def foreign_interface(job: Job, site: Site) -> Iterator[Hit]:
     "memory, several times slower.",
     source=f"{_NCCL}, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE, NCCL_NET",
 )
-def network_off(job: Job, site: Site) -> Iterator[Hit]:
+def network_off(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `NCCL_P2P_DISABLE=1`."""
     for variable in job.settings("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"):
         between = variable.name == "NCCL_IB_DISABLE"
@@ -128,7 +128,7 @@ def _slingshot(site: Site) -> bool:
     why="Each kernel or collective is waited for or checked. Training runs at a part of its speed.",
     source="PyTorch documentation, CUDA environment variables; torch.distributed, debug mode",
 )
-def debug_left_on(job: Job, site: Site) -> Iterator[Hit]:
+def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `CUDA_LAUNCH_BLOCKING=1`."""
     slow = {
         "CUDA_LAUNCH_BLOCKING": _ON,
@@ -161,7 +161,7 @@ def debug_left_on(job: Job, site: Site) -> Iterator[Hit]:
     why="The program waits for a server that it cannot reach, and ends after minutes of retries.",
     source="the site's profile, internet_on_compute_nodes",
 )
-def offline(job: Job, site: Site) -> Iterator[Hit]:
+def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `WANDB_MODE=online` at a site whose nodes reach no internet."""
     if site.internet_on_compute_nodes:
         return
@@ -190,7 +190,7 @@ def offline(job: Job, site: Site) -> Iterator[Hit]:
     why="It waits for an answer that does not come, and the job ends without its data.",
     source="the site's profile, internet_on_compute_nodes",
 )
-def download_in_job(job: Job, site: Site) -> Iterator[Hit]:
+def download_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `wget` or `git clone` at a site whose nodes reach no internet."""
     if site.internet_on_compute_nodes:
         return

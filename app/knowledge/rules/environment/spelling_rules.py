@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.environment.known_names import NAMES
 from lumitui.app.knowledge.site_facts.expansions import is_named
@@ -35,7 +35,7 @@ _MOST = 300
     "what is read is empty.",
     source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
 )
-def misspelt_variable(job: Job, site: Site) -> Iterator[Hit]:
+def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `$SLURM_PROCD`, and `export OMP_NUM_THREAD=7`."""
     yield from _misspelt_settings(job)
     every = {item.name for item in job.variables}
@@ -68,7 +68,7 @@ def _meant(use: Use, own: Collection[str]) -> str | None:
     return alike(use.name, {name for name in own if name[0] == use.name[0]})
 
 
-def _misspelt_settings(job: Job) -> Iterator[Hit]:
+def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
     """Yield the exported variables that nothing reads, and whose name is nearly a known one."""
     names = {item.name for item in job.variables}
     told = set[str]()
@@ -87,7 +87,7 @@ def _misspelt_settings(job: Job) -> Iterator[Hit]:
             )
 
 
-def _is_in_a_file(job: Job, name: str) -> bool:
+def _is_in_a_file(job: ScriptJob, name: str) -> bool:
     """Whether a file of the project names it: then it is the project's own."""
     return any(name in text for text in job.files.values())
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Variable, Word
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandWord, Variable
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import is_named, names_in, source_at
 from lumitui.remote.site.profile import Site
@@ -21,7 +21,7 @@ _PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
     "value, and make a folder of that name.",
     source="bash(1), quoting",
 )
-def literal_variable(job: Job, site: Site) -> Iterator[Hit]:
+def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `export HF_HOME='$SCRATCH/hf'`."""
     for variable in job.variables:
         image = variable.at.field == "container.image"
@@ -50,7 +50,7 @@ def literal_variable(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _arguments(job: Job) -> Iterator[Word]:
+def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
     return (word for step in job.steps for word in step.arguments)
 
 
@@ -62,7 +62,7 @@ def _arguments(job: Job) -> Iterator[Word]:
     "program makes a folder that is called ~.",
     source="bash(1), tilde expansion",
 )
-def literal_tilde(job: Job, site: Site) -> Iterator[Hit]:
+def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--data=~/imagenet` and `export HF_HOME="~/hf"`."""
     for variable in job.variables:
         if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
@@ -77,7 +77,7 @@ def literal_tilde(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _of_variable(job: Job, variable: Variable) -> Hit:
+def _of_variable(job: ScriptJob, variable: Variable) -> Hit:
     if job.origin == "script":
         return Hit(
             f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
@@ -106,7 +106,7 @@ def _of_job_file(variable: Variable, sign: str) -> Hit:
     "libraries are not found any more.",
     source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
 )
-def path_overwritten(job: Job, site: Site) -> Iterator[Hit]:
+def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `export PATH=/projappl/env/bin`."""
     for variable in job.settings("PATH", "LD_LIBRARY_PATH"):
         source = source_at(job, variable.at) or variable.value
@@ -147,7 +147,7 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
     "there, and files of killed jobs stay in it.",
     source="LUMI-AI-Guide pull request 108",
 )
-def cache_name_shared(job: Job, site: Site) -> Iterator[Hit]:
+def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `MIOPEN_USER_DB_PATH=/tmp/miopen`."""
     for variable in job.settings(*_WEIGHTS, *_KERNELS):
         fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
@@ -167,7 +167,7 @@ def cache_name_shared(job: Job, site: Site) -> Iterator[Hit]:
     "supported: with the override it loads kernels that crash or compute wrongly.",
     source="rocm.docs.amd.com, ROCR-Runtime environment variables: HSA_OVERRIDE_GFX_VERSION",
 )
-def other_gpu_kernels(job: Job, site: Site) -> Iterator[Hit]:
+def other_gpu_kernels(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `HSA_OVERRIDE_GFX_VERSION=10.3.0` on a cluster's GPUs."""
     if site.scheduler != "slurm" or site.node.gpu_vendor != "amd":
         return

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import is_named
@@ -31,7 +31,7 @@ _READ_BY_PROGRAMS = re.compile(
     why="Without export it stays in the batch script, and the ranks do not have it.",
     source="bash(1), export; srun(1) --export",
 )
-def not_exported(job: Job, site: Site) -> Iterator[Hit]:
+def not_exported(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `MASTER_PORT=29500` without export."""
     lines = job.text.split("\n")
     launched = any(step.launcher in PER_NODE_LAUNCHERS for step in job.training)
@@ -72,7 +72,7 @@ def _export(variable: Variable) -> Edit:
     "NONE, or a list without ALL, what the script exports does not reach the ranks, PATH included.",
     source="sbatch(1) --export; srun(1) SLURM_EXPORT_ENV; measured with Slurm 22.05.8",
 )
-def export_none(job: Job, site: Site) -> Iterator[Hit]:
+def export_none(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --export=NONE` where the steps are not told to take the environment."""
     option = job.options.get("export")
     names = (option.value or "ALL").upper().split(",") if option else ["ALL"]
@@ -97,7 +97,7 @@ def export_none(job: Job, site: Site) -> Iterator[Hit]:
     "modules' variables are lost.",
     source="srun(1) --export",
 )
-def export_without_all(job: Job, site: Site) -> Iterator[Hit]:
+def export_without_all(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun --export=NCCL_DEBUG=INFO`."""
     for step in job.training:
         option = step.srun.get("export") if step.srun else None
@@ -119,7 +119,7 @@ def export_without_all(job: Job, site: Site) -> Iterator[Hit]:
     "be read by administrators: the key is no secret any more.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
-def secret_in_words(job: Job, site: Site) -> Iterator[Hit]:
+def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `export HF_TOKEN=hf_…`."""
     if job.origin == "job file":  # compose says it with the key of the job file
         return
@@ -146,7 +146,7 @@ def secret_in_words(job: Job, site: Site) -> Iterator[Hit]:
     "they wait for each other. torchrun sets one thread a rank by itself.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
-def threads_unset(job: Job, site: Site) -> Iterator[Hit]:
+def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find eight ranks a node without OMP_NUM_THREADS."""
     ranks = job.rank.per_node
     if job.variable("OMP_NUM_THREADS") or job.variable("SRUN_CPUS_PER_TASK"):

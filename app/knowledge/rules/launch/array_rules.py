@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.words.arithmetic import evaluate
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import names_in, put_in
 from lumitui.app.knowledge.site_facts.variable_names import uses
@@ -46,7 +46,7 @@ def numbers_of(text: str) -> list[int] | None:
     return sorted(set(found))
 
 
-def _entry(job: Job, text: str, task: int, depth: int = 0) -> int | None:
+def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
     """Return the number that an index has in a task, like `$((SLURM_ARRAY_TASK_ID / n))`."""
 
     def count(match: re.Match[str]) -> str:
@@ -72,7 +72,7 @@ def _entry(job: Job, text: str, task: int, depth: int = 0) -> int | None:
     "empty argument, or with the wrong file.",
     source="bash(1), Arrays; sbatch(1) --array",
 )
-def array_beyond_list(job: Job, site: Site) -> Iterator[Hit]:
+def array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--array=0-9` with `${LIST[$SLURM_ARRAY_TASK_ID]}` of eight entries."""
     option, tasks = job.options.get("array"), numbers_of(job.resources.array)
     if option is None or not tasks:
@@ -110,7 +110,7 @@ def array_beyond_list(job: Job, site: Site) -> Iterator[Hit]:
     "the others.",
     source="sbatch(1) --array",
 )
-def array_one_folder(job: Job, site: Site) -> Iterator[Hit]:
+def array_one_folder(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--lr $LR --output_dir /scratch/run` in an array of ten tasks."""
     tasks = numbers_of(job.resources.array)
     if not tasks or len(tasks) < 2 or job.resources.array.endswith("%1"):
@@ -139,7 +139,7 @@ def array_one_folder(job: Job, site: Site) -> Iterator[Hit]:
                 break
 
 
-def _sweeps(job: Job, texts: list[str]) -> bool:
+def _sweeps(job: ScriptJob, texts: list[str]) -> bool:
     """Whether the tasks run one training with different settings: `--lr $LR`."""
     for before, text in zip(["", *texts], texts, strict=False):
         name, equals, value = text.partition("=")
@@ -149,7 +149,7 @@ def _sweeps(job: Job, texts: list[str]) -> bool:
     return False
 
 
-def _differs(job: Job, text: str, depth: int = 0) -> bool:
+def _differs(job: ScriptJob, text: str, depth: int = 0) -> bool:
     """Whether a text is made from the number of the task."""
     if _TASK in text:
         return True
@@ -157,7 +157,7 @@ def _differs(job: Job, text: str, depth: int = 0) -> bool:
     return depth < 4 and any(item and _differs(job, item.value, depth + 1) for item in found)
 
 
-def _is_same(job: Job, text: str) -> bool:
+def _is_same(job: ScriptJob, text: str) -> bool:
     """Whether a text is known to have one value for all tasks."""
     if any(item and item.conditional for item in map(job.variable, names_in(text))):
         return False
@@ -173,7 +173,7 @@ def _is_same(job: Job, text: str) -> bool:
     "`unbound variable` before it starts anything.",
     source="sbatch(1), SLURM_ARRAY_TASK_ID; bash(1) set -u",
 )
-def array_missing(job: Job, site: Site) -> Iterator[Hit]:
+def array_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `set -u` and `$SLURM_ARRAY_TASK_ID` without `--array`."""
     strict = any(
         command.program == "set" and command.shell == "batch"

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Options
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.command_words import CommandOptions
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.allocation import cores_of_node
 from lumitui.remote.site.profile import Site
@@ -30,7 +30,7 @@ _ELSEWHERE = ("overlap", "jobid", "het-group", "pack-group", "nodelist", "relati
     why="When the script ends Slurm ends the job, with all steps that still run.",
     source="sbatch(1); bash(1) wait",
 )
-def missing_wait(job: Job, site: Site) -> Iterator[Hit]:
+def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun … &` without `wait` behind it."""
     waits = [item.at.line for item in job.commands if item.program == "wait"]
     foreground = [step.at.line for step in job.steps if not step.background]
@@ -60,10 +60,10 @@ def missing_wait(job: Job, site: Site) -> Iterator[Hit]:
     "disabled, retrying`: the steps run one after the other.",
     source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
 )
-def background_steps_overlap(job: Job, site: Site) -> Iterator[Hit]:
+def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find several `srun … &` that do not say what each takes."""
     beside = [step for step in job.training if step.background and step.srun]
-    before: Step | None = None
+    before: JobStep | None = None
     for step in beside[:_MOST]:
         together = before is not None and not _waits(job, before, step)
         if step.repeated and not _waits_in_loop(job, step):
@@ -79,7 +79,7 @@ def background_steps_overlap(job: Job, site: Site) -> Iterator[Hit]:
         before = step
 
 
-def _takes_all(job: Job, srun: Options) -> list[str]:
+def _takes_all(job: ScriptJob, srun: CommandOptions) -> list[str]:
     """Return what a step takes whole, in words; nothing where it has nodes of its own."""
     several = job.nodes > 1 or not job.options.has("nodes")
     if srun.has(*_ELSEWHERE) or (several and srun.has("nodes")):
@@ -96,7 +96,7 @@ def _takes_all(job: Job, srun: Options) -> list[str]:
     return found
 
 
-def _gpus_of(options: Options) -> str:
+def _gpus_of(options: CommandOptions) -> str:
     """Return the option that asks for GPUs; "": none does."""
     found = [
         item.name
@@ -106,7 +106,7 @@ def _gpus_of(options: Options) -> str:
     return found[-1] if found else ""
 
 
-def _divides_gpus(job: Job, srun: Options) -> bool:
+def _divides_gpus(job: ScriptJob, srun: CommandOptions) -> bool:
     """Whether a step's own option counts beside the job's, which srun also takes over."""
     asked, own = _gpus_of(job.options), _gpus_of(srun)
     if not own:
@@ -121,7 +121,7 @@ def _both(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _cure(job: Job, takes: list[str]) -> str:
+def _cure(job: ScriptJob, takes: list[str]) -> str:
     words = ["--exact"] if "cores" in takes else []
     words += ["--mem=…"] if "memory" in takes else []
     asked = _gpus_of(job.options)
@@ -129,7 +129,7 @@ def _cure(job: Job, takes: list[str]) -> str:
     return " ".join(words)
 
 
-def _waits(job: Job, before: Step, step: Step) -> bool:
+def _waits(job: ScriptJob, before: JobStep, step: JobStep) -> bool:
     """Whether the script waits between two steps."""
     return any(
         command.program == "wait" and before.at.line <= command.at.line <= step.at.line
@@ -137,7 +137,7 @@ def _waits(job: Job, before: Step, step: Step) -> bool:
     )
 
 
-def _waits_in_loop(job: Job, step: Step) -> bool:
+def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
     """Whether a loop waits for each step, or for some of them, before it goes on."""
     for line in job.text.split("\n")[max(step.at.end_line, step.at.line) - 1 :]:
         if re.search(r"\bwait\b", line):

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import names_in
 from lumitui.app.knowledge.site_facts.process_counts import loses_ranks, nodes_of
@@ -24,7 +24,7 @@ _MEETING = ("master-port", "rdzv-endpoint", "rdzv-id", "main-process-port")
     "writes the file: the batch script's own rank, 0, stands in it for all tasks.",
     source="bash(1), Here Documents; srun(1), output environment variables",
 )
-def rank_in_heredoc(job: Job, site: Site) -> Iterator[Hit]:
+def rank_in_heredoc(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `cat > run.sh <<EOF` with `$SLURM_PROCID` in the text."""
     end, word = "", ""
     for number, line in enumerate(job.text.split("\n"), 1):
@@ -54,7 +54,7 @@ def _is_written(line: str) -> bool:
     "ports until they give up.",
     source="bash(1), RANDOM; pytorch, torch/distributed/run.py --rdzv-endpoint",
 )
-def random_in_each_task(job: Job, site: Site) -> Iterator[Hit]:
+def random_in_each_task(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c 'PORT=$((20000 + RANDOM % 100)); torchrun …:$PORT'` on two nodes."""
     for step in job.training:
         if step.srun is None or nodes_of(job, step) < 2:
@@ -89,7 +89,7 @@ def random_in_each_task(job: Job, site: Site) -> Iterator[Hit]:
     "--standalone or --master_port torchrun takes 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone",
 )
-def same_port_twice(job: Job, site: Site) -> Iterator[Hit]:
+def same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find a loop over `torchrun --master_port=29500 … &`."""
     if job.nodes > 1:
         return
@@ -106,7 +106,7 @@ def same_port_twice(job: Job, site: Site) -> Iterator[Hit]:
         taken.add(port)
 
 
-def _port(job: Job, step: Step) -> str:
+def _port(job: ScriptJob, step: JobStep) -> str:
     """Return the port of torchrun as far as it is the same each time; "": it is not known."""
     options = step.launcher_options
     if (

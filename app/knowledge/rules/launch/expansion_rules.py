@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import (
     names_in,
@@ -30,7 +30,7 @@ _OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
     "for rank 0, and waits for ranks that never come.",
     source=_RANKS,
 )
-def rank_set_in_batch(job: Job, site: Site) -> Iterator[Hit]:
+def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `export RANK=$SLURM_PROCID` before srun."""
     if not any(step.srun for step in job.training):
         return
@@ -45,7 +45,7 @@ def rank_set_in_batch(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _outer_words(step: Step) -> list[tuple[str, Position]]:
+def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
     """Return the texts behind srun whose variables the batch script may expand."""
     words = [(word.text, word.at) for word in step.shells[:1]]
     if not step.shells:
@@ -62,7 +62,7 @@ def _outer_words(step: Step) -> list[tuple[str, Position]]:
     "which is 0 for all tasks: every task takes itself for the first.",
     source=_RANKS,
 )
-def rank_expanded_in_batch(job: Job, site: Site) -> Iterator[Hit]:
+def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c "RANK=$SLURM_PROCID …"` and `srun torchrun --node_rank $SLURM_NODEID`."""
     said = set[str]()
     for variable in job.variables:
@@ -95,7 +95,7 @@ def rank_expanded_in_batch(job: Job, site: Site) -> Iterator[Hit]:
                 break
 
 
-def _is_setting(job: Job, at: Position) -> bool:
+def _is_setting(job: ScriptJob, at: Position) -> bool:
     """Whether a place is in a line that sets a variable: what it takes over was said there."""
     return any(each.at.line <= at.line <= each.at.end_line for each in job.variables)
 
@@ -108,7 +108,7 @@ def _is_setting(job: Job, at: Position) -> bool:
     "environment is never activated, and `&&` behind it is a syntax error.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )
-def container_variable_outside(job: Job, site: Site) -> Iterator[Hit]:
+def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `bash -c "$WITH_CONDA; python …"`."""
     own = {name for item in site.containers.values() for name in names_in(item.activate)}
     for step in job.steps:

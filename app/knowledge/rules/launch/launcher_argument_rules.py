@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import Step
+from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import some
 from lumitui.app.knowledge.site_facts.expansions import put_in
@@ -22,14 +22,14 @@ _HOSTS = (
 _NODES = ("nnodes", "num-machines")
 
 
-def _spanning(job: Job, *launchers: str) -> Iterator[Step]:
+def _spanning(job: ScriptJob, *launchers: str) -> Iterator[JobStep]:
     """Yield the steps that srun starts on several nodes with one of these launchers."""
     for step in job.training:
         if step.launcher in launchers and step.srun and nodes_of(job, step) > 1:
             yield step
 
 
-def _counted(job: Job, step: Step, *names: str) -> tuple[int, str] | None:
+def _counted(job: ScriptJob, step: JobStep, *names: str) -> tuple[int, str] | None:
     """Return a number among the launcher's options, with the option as it was written."""
     option = step.launcher_options.get(*names)
     number = step.launcher_options.number(*names)
@@ -44,7 +44,7 @@ def _counted(job: Job, step: Step, *names: str) -> tuple[int, str] | None:
     "own and the nodes do not know of each other.",
     source=f"{_RUN} --standalone",
 )
-def torchrun_standalone(job: Job, site: Site) -> Iterator[Hit]:
+def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `torchrun --standalone` in a step of two nodes."""
     for step in _spanning(job, "torchrun"):
         option = step.launcher_options.get("standalone")
@@ -64,7 +64,7 @@ def torchrun_standalone(job: Job, site: Site) -> Iterator[Hit]:
     "up; with fewer, the others are refused or train alone.",
     source=f"{_RUN} --nnodes; {_ACCELERATE}",
 )
-def launcher_nodes(job: Job, site: Site) -> Iterator[Hit]:
+def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--nnodes=2` in a job of four nodes."""
     for step in job.training:
         if step.launcher not in ("torchrun", "accelerate"):
@@ -86,7 +86,7 @@ def launcher_nodes(job: Job, site: Site) -> Iterator[Hit]:
     "its own, and all of them write the same files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
 )
-def launcher_nodes_missing(job: Job, site: Site) -> Iterator[Hit]:
+def launcher_nodes_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun torchrun --nproc_per_node=8` in a job of two nodes."""
     for step in _spanning(job, "torchrun", "accelerate"):
         options = step.launcher_options
@@ -109,7 +109,7 @@ def launcher_nodes_missing(job: Job, site: Site) -> Iterator[Hit]:
     "idle and is billed.",
     source=f"{_RUN} --nproc-per-node",
 )
-def torchrun_processes(job: Job, site: Site) -> Iterator[Hit]:
+def torchrun_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--nproc_per_node=8` with four GPUs."""
     gpus = job.resources.gpus_per_node
     for step in job.training:
@@ -137,7 +137,7 @@ def torchrun_processes(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _chooses_gpus(job: Job, step: Step) -> bool:
+def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
     """Whether a step has some of the node's GPUs, as others run beside it."""
     number = job.steps.index(step)
     return step.background and any(
@@ -153,7 +153,7 @@ def _chooses_gpus(job: Job, step: Step) -> bool:
     why="With only --master_addr every node takes itself for node 0 and waits for the others.",
     source=f"{_RUN}, static rendezvous, --node-rank (default 0)",
 )
-def no_node_rank(job: Job, site: Site) -> Iterator[Hit]:
+def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--master_addr` on several nodes without `--node_rank`, or with the same on all."""
     for step in _spanning(job, "torchrun", "accelerate"):
         options = step.launcher_options
@@ -186,7 +186,7 @@ def no_node_rank(job: Job, site: Site) -> Iterator[Hit]:
     "divided by the nodes, so that most GPUs stay idle.",
     source=_ACCELERATE,
 )
-def accelerate_processes(job: Job, site: Site) -> Iterator[Hit]:
+def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--num_processes 8` on two nodes of eight GPUs."""
     gpus = job.resources.gpus_per_node
     for step in job.training:
@@ -219,7 +219,7 @@ def accelerate_processes(job: Job, site: Site) -> Iterator[Hit]:
     "by itself, and all of them write the same files.",
     source="deepspeed/launcher/runner.py, --no_ssh",
 )
-def deepspeed_nodes(job: Job, site: Site) -> Iterator[Hit]:
+def deepspeed_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun deepspeed train.py` in a job of two nodes."""
     for step in _spanning(job, "deepspeed"):
         if not step.launcher_options.has("hostfile", "H", "node-rank", "no-ssh", "launcher"):
@@ -240,7 +240,7 @@ def deepspeed_nodes(job: Job, site: Site) -> Iterator[Hit]:
     "says `Hostfile … is not formatted correctly`, and ends.",
     source="deepspeed/launcher/runner.py, _parse_hostfile",
 )
-def hostfile_without_slots(job: Job, site: Site) -> Iterator[Hit]:
+def hostfile_without_slots(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `scontrol show hostnames > hostfile` before `deepspeed --hostfile hostfile`."""
     for step in job.training:
         name = step.launcher_options.value("hostfile", "H")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import some
 from lumitui.app.knowledge.site_facts.process_counts import (
@@ -26,7 +26,7 @@ _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
     "ports.",
     source=_MATRIX,
 )
-def launcher_tasks(job: Job, site: Site) -> Iterator[Hit]:
+def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun --ntasks-per-node=8 torchrun`."""
     for step in job.training:
         tasks = tasks_per_node_of(job, step)
@@ -49,7 +49,7 @@ def launcher_tasks(job: Job, site: Site) -> Iterator[Hit]:
     "device ordinal, and the others wait for it until the time limit.",
     source=_MATRIX,
 )
-def more_tasks_than_gpus(job: Job, site: Site) -> Iterator[Hit]:
+def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find eight tasks on four GPUs."""
     gpus = job.resources.gpus_per_node
     for step in job.training:
@@ -72,7 +72,7 @@ def more_tasks_than_gpus(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _is_told_its_rank(job: Job) -> bool:
+def _is_told_its_rank(job: ScriptJob) -> bool:
     """Whether the script gives each task its rank, so that a task is for one GPU."""
     return any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
 
@@ -85,7 +85,7 @@ def _is_told_its_rank(job: Job) -> bool:
     "nothing and are billed.",
     source="sbatch(1); LUMI-training-materials, AI course of June 2026",
 )
-def no_srun(job: Job, site: Site) -> Iterator[Hit]:
+def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec … python train.py` in a job of eight tasks."""
     asked = job.resources
     tasks = asked.tasks or (asked.tasks_per_node or 1) * job.nodes
@@ -117,7 +117,7 @@ def no_srun(job: Job, site: Site) -> Iterator[Hit]:
     "resources that the outer step holds, or starts the ranks once for every task.",
     source="srun(1); Open MPI, running with Slurm",
 )
-def launch_in_launch(job: Job, site: Site) -> Iterator[Hit]:
+def launch_in_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c 'srun …'` and `srun mpirun`."""
     for command in job.commands:
         step = job.steps[command.step] if command.step is not None else None
@@ -146,7 +146,7 @@ def launch_in_launch(job: Job, site: Site) -> Iterator[Hit]:
     "slots`; fewer leave GPUs idle.",
     source="Open MPI, mpirun(1) --np; other_sites, launcher matrix",
 )
-def mpirun_count(job: Job, site: Site) -> Iterator[Hit]:
+def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `mpirun -np 8` in a job of four tasks."""
     asked = job.resources
     tasks = asked.tasks or (asked.tasks_per_node * job.nodes if asked.tasks_per_node else None)
@@ -177,7 +177,7 @@ def mpirun_count(job: Job, site: Site) -> Iterator[Hit]:
     "second, or start all ranks on one node.",
     source="the site's profile, launchers",
 )
-def launcher_of_site(job: Job, site: Site) -> Iterator[Hit]:
+def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find mpirun where MPI programs are started by srun."""
     for step in job.training:
         if step.mpirun and "mpirun" not in site.launchers:
@@ -197,7 +197,7 @@ def launcher_of_site(job: Job, site: Site) -> Iterator[Hit]:
     "while the others are billed.",
     source="deepspeed/launcher/runner.py, fetch_hostfile",
 )
-def deepspeed_hostfile(job: Job, site: Site) -> Iterator[Hit]:
+def deepspeed_hostfile(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `deepspeed train.py` in a job of two nodes."""
     for step in job.training:
         alone = step.launcher == "deepspeed" and nodes_of(job, step) == 1 and not step.srun

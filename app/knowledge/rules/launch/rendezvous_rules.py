@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import names_in
 from lumitui.app.knowledge.site_facts.process_counts import nodes_of, tasks_of
@@ -16,11 +16,11 @@ _LOCAL = re.compile(r"^(localhost|127\.0\.0\.1|::1|0\.0\.0\.0)?$")
 _FIRST_HOST = "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
 
 
-def _spans(job: Job) -> bool:
+def _spans(job: ScriptJob) -> bool:
     return any(nodes_of(job, step) > 1 for step in job.training)
 
 
-def _addresses(job: Job) -> Iterator[Variable]:
+def _addresses(job: ScriptJob) -> Iterator[Variable]:
     return job.settings("MASTER_ADDR", "PET_MASTER_ADDR", "MAIN_PROCESS_IP", "MASTER_IP")
 
 
@@ -32,7 +32,7 @@ def _addresses(job: Job) -> Iterator[Variable]:
     "ranks that meet elsewhere.",
     source=_ADDRESS,
 )
-def address_of_each_node(job: Job, site: Site) -> Iterator[Hit]:
+def address_of_each_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c 'export MASTER_ADDR=$(hostname); …'`."""
     for variable in _addresses(job):
         inside = variable.shell in ("task", "container")
@@ -60,7 +60,7 @@ def address_of_each_node(job: Job, site: Site) -> Iterator[Hit]:
 _OWN_NAME = re.compile(r"\$\(hostname|`hostname|\$\{?HOSTNAME|SLURMD_NODENAME")
 
 
-def _holds_own_name(job: Job, name: str) -> bool:
+def _holds_own_name(job: ScriptJob, name: str) -> bool:
     """Whether each task sets a variable to the name of its node; addresses are judged above."""
     variable = job.variable(name)
     inside = variable is not None and variable.shell in ("task", "container")
@@ -76,7 +76,7 @@ def _holds_own_name(job: Job, name: str) -> bool:
     why="Images have no Slurm commands, so the address is empty and ranks do not find each other.",
     source="laifs-container-tests 7600dfc; LUMI-AI-Guide, 05-multi-gpu-and-node",
 )
-def scontrol_in_container(job: Job, site: Site) -> Iterator[Hit]:
+def scontrol_in_container(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity run … bash -c 'MASTER_ADDR=$(scontrol …); …'`."""
     places = [item.at for item in job.variables
               if item.shell == "container" and "scontrol" in item.value]  # fmt: skip
@@ -99,7 +99,7 @@ def scontrol_in_container(job: Job, site: Site) -> Iterator[Hit]:
     "give up.",
     source=_ADDRESS,
 )
-def local_address(job: Job, site: Site) -> Iterator[Hit]:
+def local_address(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `MASTER_ADDR=localhost` on two nodes."""
     if not _spans(job):
         return
@@ -127,7 +127,7 @@ def local_address(job: Job, site: Site) -> Iterator[Hit]:
     "`environment variable … expected, but not set`.",
     source="pytorch, torch/distributed/rendezvous.py",
 )
-def missing_rendezvous(job: Job, site: Site) -> Iterator[Hit]:
+def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an `srun` that exports RANK, where MASTER_PORT is set nowhere."""
     if job.variable("RANK") is None or has_unknown_sources(job):
         return
@@ -151,7 +151,7 @@ def missing_rendezvous(job: Job, site: Site) -> Iterator[Hit]:
     why="Its default is the node itself, port 29400 or 29500, where the other nodes are not.",
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr",
 )
-def rendezvous_missing(job: Job, site: Site) -> Iterator[Hit]:
+def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun torchrun --nnodes=2` with neither --rdzv_endpoint nor --master_addr."""
     names = ("rdzv-endpoint", "master-addr", "standalone")
     if job.variable("PET_RDZV_ENDPOINT") or job.variable("PET_MASTER_ADDR"):
@@ -175,7 +175,7 @@ def rendezvous_missing(job: Job, site: Site) -> Iterator[Hit]:
     why="Ranks beyond it are refused; with too few ranks all wait for the missing ones.",
     source="pytorch, torch.distributed.init_process_group",
 )
-def world_size(job: Job, site: Site) -> Iterator[Hit]:
+def world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `WORLD_SIZE=8` in a job of sixteen tasks."""
     variable = job.variable("WORLD_SIZE")
     plain = [step for step in job.training if step.launcher in ("srun", "plain") and step.srun]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
@@ -12,7 +12,7 @@ from lumitui.remote.site.profile import Site
 _BASH = "bash(1)"
 
 
-def _sets(job: Job, option: str, letter: str) -> Command | None:
+def _sets(job: ScriptJob, option: str, letter: str) -> Command | None:
     """Return the `set` of the batch script that switches a shell option on; None: none does."""
     for command in job.commands:
         words = [word.text for word in command.words]
@@ -34,7 +34,7 @@ def _sets(job: Job, option: str, letter: str) -> Command | None:
     "COMPLETED for Slurm although the program failed, and jobs that depend on it start.",
     source=f"{_BASH}, pipefail",
 )
-def exit_code_lost(job: Job, site: Site) -> Iterator[Hit]:
+def exit_code_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun python train.py | tee train.log` without pipefail."""
     if _sets(job, "pipefail", ""):
         return
@@ -54,7 +54,7 @@ def exit_code_lost(job: Job, site: Site) -> Iterator[Hit]:
                 break
 
 
-def _is_piped(job: Job, command: Command) -> bool:
+def _is_piped(job: ScriptJob, command: Command) -> bool:
     lines = job.text.split("\n")
     before = "\n".join(lines[max(0, command.at.line - 2) : command.at.line - 1])
     before += "\n" + lines[command.at.line - 1][: command.at.column - 1]
@@ -69,7 +69,7 @@ def _is_piped(job: Job, command: Command) -> bool:
     "text with a blank becomes two.",
     source=f"{_BASH}, special parameters",
 )
-def arguments_split(job: Job, site: Site) -> Iterator[Hit]:
+def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun python train.py $*`."""
     for step in job.training:
         for word in step.arguments:
@@ -81,7 +81,7 @@ def arguments_split(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-def _ends(job: Job) -> Iterator[tuple[Command, str, str]]:
+def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     """Yield the script's own commands, what stands behind each in its line, and the next line."""
     lines = job.text.split("\n")
     told = set[int]()
@@ -103,7 +103,7 @@ def _ends(job: Job) -> Iterator[tuple[Command, str, str]]:
     "line: the command ends there, and what follows is a command of its own.",
     source="bash(1), COMMENTS",
 )
-def comment_in_command(job: Job, site: Site) -> Iterator[Hit]:
+def comment_in_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
     r"""Find `# --option \` below `srun … \`."""
     lines = job.text.split("\n")
     for command, rest, following in _ends(job):

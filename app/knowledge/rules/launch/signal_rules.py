@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
@@ -32,7 +32,7 @@ def _plain(signal: str) -> str:
     return {"10": "USR1", "12": "USR2", "1": "HUP"}.get(name, name)
 
 
-def _traps(job: Job, signal: str) -> Iterator[Command]:
+def _traps(job: ScriptJob, signal: str) -> Iterator[Command]:
     """Yield the traps of the batch script that do something on a signal."""
     for command in job.commands:
         words = [word.text for word in command.words]
@@ -41,7 +41,7 @@ def _traps(job: Job, signal: str) -> Iterator[Command]:
             yield command
 
 
-def _signal(job: Job) -> tuple[str, bool]:
+def _signal(job: ScriptJob) -> tuple[str, bool]:
     """Return the signal that `--signal` sends, and whether it goes to the batch shell."""
     kinds, _, rest = (job.options.value("signal") or "").rpartition(":")
     return _plain(rest.partition("@")[0]), "B" in kinds.upper()
@@ -55,7 +55,7 @@ def _signal(job: Job) -> tuple[str, bool]:
     "signal comes, the trap waits for srun, and Slurm ends both: nothing is saved or sent again.",
     source="bash(1), SIGNALS; sbatch(1) --signal",
 )
-def trap_behind_launch(job: Job, site: Site) -> Iterator[Hit]:
+def trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `trap save USR1` with `--signal=B:USR1@300` and `srun …` in the foreground."""
     signal, to_batch = _signal(job)
     if not to_batch or signal in _ENDING or not list(_traps(job, signal)):
@@ -78,7 +78,7 @@ def trap_behind_launch(job: Job, site: Site) -> Iterator[Hit]:
     "never runs, and a program that does not handle the signal ends.",
     source="sbatch(1) --signal",
 )
-def signal_to_steps(job: Job, site: Site) -> Iterator[Hit]:
+def signal_to_steps(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--signal=USR1@180` beside `trap … USR1`."""
     option, (signal, to_batch) = job.options.get("signal"), _signal(job)
     if option is None or to_batch or signal in _ENDING:
@@ -100,7 +100,7 @@ def signal_to_steps(job: Job, site: Site) -> Iterator[Hit]:
     "billed, until somebody sees it.",
     source="sbatch(1), SLURM_RESTART_COUNT; scontrol(1) requeue",
 )
-def endless_requeue(job: Job, site: Site) -> Iterator[Hit]:
+def endless_requeue(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `if ! srun …; then scontrol requeue $SLURM_JOB_ID; fi`."""
     if "SLURM_RESTART_COUNT" in job.text:
         return
@@ -140,7 +140,7 @@ def _condition(lines: list[str]) -> str:
     "has ended, too, and nothing below is run.",
     source="bash(1), exec",
 )
-def lost_behind_exec(job: Job, site: Site) -> Iterator[Hit]:
+def lost_behind_exec(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `exec srun …` above the `rsync` of the results."""
     line = job.text.split("\n")[job.end.line - 1] if job.end.line else ""
     if not re.match(r"\s*exec\s", line):

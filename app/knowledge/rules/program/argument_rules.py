@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.program.options import Options, given_options, options_of
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.program.options import ParserOptions, given_options, options_of
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -29,7 +29,7 @@ _DEVICE = ("device", "gpu", "gpu_id", "gpu_ids", "device_id", "device_ids", "cud
     why="argparse prints its usage and ends with exit code 2: all ranks end in their first second.",
     source=_ARGPARSE,
 )
-def _unknown(job: Job, site: Site) -> Iterator[Hit]:
+def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         options = options_of(run)
         if options is None:
@@ -48,12 +48,12 @@ def _unknown(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-def _is_added(run: Run, flag: str) -> bool:
+def _is_added(run: StepProgram, flag: str) -> bool:
     """Whether a launcher or lumitui adds the word, and not the person."""
     return run.job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
 
 
-def _instead(job: Job, options: Options, flag: str) -> str:
+def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
     if flag.lstrip("-").replace("_", "-") in _LAUNCHERS.split():
         return (
             "Leave it out: lumitui gives it to the launcher itself."
@@ -75,7 +75,7 @@ def _instead(job: Job, options: Options, flag: str) -> str:
     "does not know.",
     source=_ARGPARSE,
 )
-def _several(job: Job, site: Site) -> Iterator[Hit]:
+def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for step in job.training:
         program = step.program.known if step.program else ""
         text = job.files.get(program.removeprefix("./"), "")
@@ -102,7 +102,7 @@ def _several(job: Job, site: Site) -> Iterator[Hit]:
     source="docs.pytorch.org/tutorials/intermediate/ddp_tutorial; NVIDIA/nccl, src/init.cc: "
     "Duplicate GPU detected",
 )
-def _one_device(job: Job, site: Site) -> Iterator[Hit]:
+def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     per_node = job.rank.per_node or 1
     if per_node < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
         return

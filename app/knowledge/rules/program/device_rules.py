@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.program_facts import Call, Role
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -25,7 +25,7 @@ def _device_roles(call: Call) -> frozenset[Role]:
     return frozenset(role for one in arguments for role in one.mentions)
 
 
-def _takes(run: Run, role: Role) -> Iterator[tuple[str, Call]]:
+def _takes(run: StepProgram, role: Role) -> Iterator[tuple[str, Call]]:
     """Yield where a program takes the GPU that has this number."""
     for program, call in run.calls(*_TAKES_DEVICE):
         if role in _device_roles(call) and (call.last != "device" or "torch" in call.name):
@@ -46,7 +46,7 @@ def _words(call: Call) -> str:
     "GPU: `invalid device ordinal`.",
     source=_TORCH,
 )
-def _rank_as_device(job: Job, site: Site) -> Iterator[Hit]:
+def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.nodes < 2 or site.node.on_cpu:
         return
     for run in runs(job):
@@ -76,7 +76,7 @@ def _rank_as_device(job: Job, site: Site) -> Iterator[Hit]:
     "`Duplicate GPU detected`.",
     source=f"{_TORCH}; github.com/NVIDIA/nccl, src/init.cc: Duplicate GPU detected",
 )
-def _one_gpu(job: Job, site: Site) -> Iterator[Hit]:
+def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
         return
     for run in runs(job):
@@ -113,7 +113,7 @@ def _always(call: Call) -> bool:
     "refuses it or hangs.",
     source=_TORCH,
 )
-def _no_own_gpu(job: Job, site: Site) -> Iterator[Hit]:
+def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus != "all" or site.node.on_cpu:
         return
     for run in runs(job):
@@ -131,7 +131,7 @@ def _no_own_gpu(job: Job, site: Site) -> Iterator[Hit]:
                 return
 
 
-def _knows_its_gpu(run: Run) -> bool:
+def _knows_its_gpu(run: StepProgram) -> bool:
     if run.has("set_device", "set_default_device") or any(
         True for _ in run.environment("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
     ):
@@ -148,7 +148,7 @@ def _knows_its_gpu(run: Run) -> bool:
     "rank takes all of them; with one, it is slower than DDP.",
     source="docs.pytorch.org, torch.nn.DataParallel: use DistributedDataParallel instead",
 )
-def _data_parallel(job: Job, site: Site) -> Iterator[Hit]:
+def _data_parallel(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         for program, call in run.calls("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"):
             if run.world > 1 and not call.guards:

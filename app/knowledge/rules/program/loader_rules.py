@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.downloads import STAGE_IT, downloads
-from lumitui.app.knowledge.program.program_facts import Call, Program
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.program.program_facts import Call, PythonFile
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -15,7 +15,7 @@ _LOADER = "torch.utils.data.DataLoader"
 _TRAINS = re.compile(r"train", re.IGNORECASE)
 
 
-def _loaders(run: Run) -> Iterator[tuple[Program, Call]]:
+def _loaders(run: StepProgram) -> Iterator[tuple[PythonFile, Call]]:
     """Yield the loaders whose arguments are all in the text."""
     return ((program, call) for program, call in run.calls(_LOADER) if not call.open)
 
@@ -34,7 +34,7 @@ def _is_for_training(call: Call) -> bool:
     "data set, and an epoch on 8 ranks computes everything 8 times.",
     source=f"{_DATA}, DistributedSampler",
 )
-def _no_sampler(job: Job, site: Site) -> Iterator[Hit]:
+def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         if run.world < 2 or not run.by_hand or run.uses("deepspeed", "webdataset"):
             continue
@@ -71,7 +71,7 @@ _FETCH_IT = (
     why="The download waits for an answer that never comes, and ends with a time-out in each rank.",
     source=_PROFILE,
 )
-def _offline(job: Job, site: Site) -> Iterator[Hit]:
+def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.internet_on_compute_nodes:
         return
     for run in runs(job):
@@ -88,7 +88,7 @@ def _offline(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-def _staged(job: Job, words: str) -> bool:
+def _staged(job: ScriptJob, words: str) -> bool:
     """Return whether the job says that what is named lies in the cache already."""
     by_hub = words.startswith(("from_pretrained", "load_dataset", "snapshot", "hf_hub", "load_mod"))
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.program_facts import Call
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -20,7 +20,7 @@ _HERE = ("localhost", "127.0.0.1", "0.0.0.0")
     "eight, on the same GPUs and the same port.",
     source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself",
 )
-def _spawn(job: Job, site: Site) -> Iterator[Hit]:
+def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     per_node = job.rank.per_node or 1
     if per_node < 2:
         return
@@ -47,7 +47,7 @@ def _spawn(job: Job, site: Site) -> Iterator[Hit]:
     "with more, ranks are refused.",
     source=f"{_TORCH}, init_process_group",
 )
-def _world(job: Job, site: Site) -> Iterator[Hit]:
+def _world(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         if not run.world or run.has("spawn"):
             continue
@@ -95,7 +95,7 @@ def _world(job: Job, site: Site) -> Iterator[Hit]:
     "find rank 0, and all wait until the timeout.",
     source=f"{_TORCH}, TCP initialization",
 )
-def _master(job: Job, site: Site) -> Iterator[Hit]:
+def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.nodes < 2:
         return
     for run in runs(job):
@@ -149,7 +149,7 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
     "docs.pytorch.org/docs/stable/fsdp",
 )
-def _alone(job: Job, site: Site) -> Iterator[Hit]:
+def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         if run.world < 2:
             continue
@@ -183,7 +183,7 @@ def _of_group(call: Call) -> bool:
     return bool(call.get("group")) or call.open or len(plain) > _PLAIN.get(call.last, len(plain))
 
 
-def _sharded(run: Run) -> frozenset[str]:
+def _sharded(run: StepProgram) -> frozenset[str]:
     """Return the calls that gather or write what all ranks hold, by the names of their objects."""
     makers = {
         "deepspeed.initialize": _OF_DEEPSPEED,

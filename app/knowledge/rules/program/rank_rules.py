@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -17,7 +17,7 @@ from lumitui.remote.site.profile import Site
     "paid for, and nothing is faster.",
     source="docs.csc.fi, Multi-GPU and multi-node machine learning",
 )
-def _unused(job: Job, site: Site) -> Iterator[Hit]:
+def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         told = any(
             re.search(r"RANK|PROCID|LOCALID|NODEID", word.text) for word in run.step.arguments
@@ -39,7 +39,7 @@ def _unused(job: Job, site: Site) -> Iterator[Hit]:
     "the program ends with a KeyError.",
     source="LUMI-AI-Guide 05: export RANK=$SLURM_PROCID in each task",
 )
-def _absent(job: Job, site: Site) -> Iterator[Hit]:
+def _absent(job: ScriptJob, site: Site) -> Iterator[Hit]:
     slurm = {"RANK": "SLURM_PROCID", "LOCAL_RANK": "SLURM_LOCALID", "WORLD_SIZE": "SLURM_NTASKS"}
     for run in runs(job):
         if run.step.launcher != "plain" or run.step.srun is None or run.world < 2:
@@ -68,7 +68,7 @@ def _absent(job: Job, site: Site) -> Iterator[Hit]:
     "default, and all ranks of a node take the same GPU.",
     source="docs.pytorch.org/docs/stable/elastic/run, Transitioning from torch.distributed.launch",
 )
-def _argument(job: Job, site: Site) -> Iterator[Hit]:
+def _argument(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2:
         return
     for run in runs(job):
@@ -94,13 +94,13 @@ def _argument(job: Job, site: Site) -> Iterator[Hit]:
                     )
 
 
-def _is_used(run: Run) -> bool:
+def _is_used(run: StepProgram) -> bool:
     """Return whether the argument decides anything."""
     return any("local_rank" in one.text for program in run.files for call in program.calls
                for one in call.arguments if not call.name.endswith("add_argument"))  # fmt: skip
 
 
-def _by_launch(run: Run) -> bool:
+def _by_launch(run: StepProgram) -> bool:
     """Return whether torch.distributed.launch starts it, which gives the argument."""
     return "torch.distributed.launch" in run.job.text and not run.step.launcher_options.has(
         "use-env"

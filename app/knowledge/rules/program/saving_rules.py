@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.program.program_facts import Call, Program
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.program.program_facts import Call, PythonFile
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -33,7 +33,7 @@ _LONG = 4 * 3600  # seconds: what a person would not like to lose
     "copies as there are ranks.",
     source=_SAVE,
 )
-def _all_ranks(job: Job, site: Site) -> Iterator[Hit]:
+def _all_ranks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         if run.world < 2 or run.lightning or run.uses("accelerate") or not run.knows_ranks:
             continue
@@ -60,7 +60,7 @@ def _all_ranks(job: Job, site: Site) -> Iterator[Hit]:
                 )
 
 
-def _trains(run: Run) -> bool:
+def _trains(run: StepProgram) -> bool:
     return run.has("backward") and run.has("step")
 
 
@@ -71,7 +71,7 @@ def _trains(run: Run) -> bool:
     why="A node that fails or a time limit that is reached ends the job, and everything is lost.",
     source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )
-def _no_checkpoint(job: Job, site: Site) -> Iterator[Hit]:
+def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
     seconds = job.resources.seconds or 0
     if seconds < _LONG:
         return
@@ -94,7 +94,7 @@ def _no_checkpoint(job: Job, site: Site) -> Iterator[Hit]:
     why="A job that reaches its time limit never comes to the end: it leaves nothing.",
     source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )
-def _at_the_end(job: Job, site: Site) -> Iterator[Hit]:
+def _at_the_end(job: ScriptJob, site: Site) -> Iterator[Hit]:
     seconds = job.resources.seconds or 0
     if seconds < _LONG:
         return
@@ -112,7 +112,7 @@ def _at_the_end(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _again(program: Program, call: Call) -> bool:
+def _again(program: PythonFile, call: Call) -> bool:
     """Return whether a call may run more than once; one in a method is not known."""
     return program.in_loop(call) or (bool(call.function) and program.reach(call) == "unknown")
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
@@ -18,19 +18,19 @@ from lumitui.app.knowledge.site_facts.allocation import (
 from lumitui.remote.site.profile import Site
 
 
-def _where(job: Job) -> Position:
+def _where(job: ScriptJob) -> Position:
     """Return the option that says how many cores, else the one that says how many tasks or GPUs."""
     option = job.options.get("cpus-per-task") or gpu_option(job) or job.options.get("ntasks")
     return option.at if option else NOWHERE
 
 
-def _threads(job: Job) -> bool:
+def _threads(job: ScriptJob) -> bool:
     """Return whether Slurm counts hardware threads, so that numbers of cores say something else."""
     hint, threads = job.options.value("hint"), job.options.number("threads-per-core")
     return hint == "multithread" or (threads or 1) > 1
 
 
-def _tasks(job: Job) -> int:
+def _tasks(job: ScriptJob) -> int:
     """Return the tasks of a node; Slurm's own 1 where the job names none."""
     asked = job.resources
     return asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
@@ -44,7 +44,7 @@ def _tasks(job: Job) -> int:
     "available`. Some cores of a node may be the system's own.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
-def _cores(job: Job, site: Site) -> Iterator[Hit]:
+def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, usable, option = cores_of_node(job), len(site.node.usable_cores), job.options.get
     if asked is None or asked <= usable or _threads(job) or site.scheduler != "slurm":
         return
@@ -71,7 +71,7 @@ def _cores(job: Job, site: Site) -> Iterator[Hit]:
     "refused or waits for ever.",
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
-def _fixed(job: Job, site: Site) -> Iterator[Hit]:
+def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, gpus, option = cores_of_node(job), gpus_of_node(job), job.options.get("cpus-per-task")
     if not site.cores_fixed or asked is None or not gpus or _threads(job):
         return
@@ -102,7 +102,7 @@ def _fixed(job: Job, site: Site) -> Iterator[Hit]:
     "network's threads then share it, and the GPU waits for data.",
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
-def _few(job: Job, site: Site) -> Iterator[Hit]:
+def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
     if queue is None or asked is None or not gpus or site.cores_fixed or is_exclusive(job):
         return
@@ -127,7 +127,7 @@ def _few(job: Job, site: Site) -> Iterator[Hit]:
     )
 
 
-def _binds(job: Job) -> bool:
+def _binds(job: ScriptJob) -> bool:
     return any(step.srun is not None and step.srun.has("cpu-bind") for step in job.steps)
 
 
@@ -139,7 +139,7 @@ def _binds(job: Job) -> bool:
     "could use them are slow. Without all of its cores the node is not the job's alone either.",
     source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
 )
-def _idle(job: Job, site: Site) -> Iterator[Hit]:
+def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
     if queue is None or asked is None or gpus != site.node.gpus or site.cores_fixed:
         return
@@ -167,7 +167,7 @@ def _idle(job: Job, site: Site) -> Iterator[Hit]:
     why="The threads of a rank take turns on its cores, and slow down what runs on the CPU.",
     source="OpenMP, OMP_NUM_THREADS; LUMI user guide, lumig-job",
 )
-def _threads_of_rank(job: Job, site: Site) -> Iterator[Hit]:
+def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for variable in job.settings("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         cores = job.rank.cores
         if not variable.value.isdecimal() or cores is None or _threads(job):
@@ -192,7 +192,7 @@ _WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?
     "create ... worker processes`, and the GPU waits for data.",
     source="torch.utils.data, the warning of DataLoader; LUMI-AI-Guide 05: 7 workers for 7 cores",
 )
-def _workers(job: Job, site: Site) -> Iterator[Hit]:
+def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
     cores = job.rank.cores
     if cores is None or _threads(job) or site.scheduler != "slurm":
         return

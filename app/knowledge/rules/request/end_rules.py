@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite
@@ -25,7 +25,7 @@ _SHORT = 60
     "checkpoint: the file is damaged or missing.",
     source="sbatch(1), --signal: sent up to 60 s earlier than asked, KillWait at the limit",
 )
-def _late(job: Job, site: Site) -> Iterator[Hit]:
+def _late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("signal")
     match = _SIGNAL.fullmatch(option.value or "") if option else None
     if option and match and int(match["lead"]) < _SHORT:
@@ -45,7 +45,7 @@ def _late(job: Job, site: Site) -> Iterator[Hit]:
     "longer, it comes at once, and the program stops in its first step.",
     source="sbatch(1), --signal: sent up to 60 s earlier than asked",
 )
-def _at_once(job: Job, site: Site) -> Iterator[Hit]:
+def _at_once(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, limit = job.options.get("signal"), job.options.value("time")
     match = _SIGNAL.fullmatch(option.value or "") if option else None
     if option is None or match is None or not limit:
@@ -73,7 +73,7 @@ def _at_once(job: Job, site: Site) -> Iterator[Hit]:
     "depends on the site whether they come back, and with --no-requeue they never do.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",
 )
-def _preempted(job: Job, site: Site) -> Iterator[Hit]:
+def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue = queue_of(job, site)
     if queue is None or not queue.partition.preempts:
         return
@@ -89,12 +89,12 @@ def _preempted(job: Job, site: Site) -> Iterator[Hit]:
     )
 
 
-def _continues(job: Job) -> bool:
+def _continues(job: ScriptJob) -> bool:
     """Whether a job file says how its program continues: the job can go back into the queue."""
     return any(word.at.field == "resume" for step in job.training for word in step.arguments)
 
 
-def _come_back(job: Job, *, never: bool) -> str:
+def _come_back(job: ScriptJob, *, never: bool) -> str:
     if job.origin == "script":
         return "Write #SBATCH --requeue, and let the program continue from its last checkpoint."
     if never:

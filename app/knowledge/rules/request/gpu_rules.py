@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.request.resource_options import count_of
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import one_of, rewrite
@@ -33,7 +33,7 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
     "nodes, Slurm does not set SLURM_GPUS_PER_NODE, which launch lines use.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; User-Updates/Update-202308",
 )
-def _missing(job: Job, site: Site) -> Iterator[Hit]:
+def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), job.options.get("partition", "qos")
     if queue is None or asks_for_gpus(job) or is_exclusive(job) or site.node.on_cpu:
         return
@@ -64,7 +64,7 @@ def _missing(job: Job, site: Site) -> Iterator[Hit]:
     "what sbatch was told as SLURM_GPUS_PER_NODE.",
     source="Slurm 26.05, src/common/slurm_opt.c; NVFlare pull request 5269",
 )
-def _both(job: Job, site: Site) -> Iterator[Hit]:
+def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     per_node = job.options.get("gpus-per-node")
     if per_node is None:
         return
@@ -118,7 +118,7 @@ def _type(option: Option) -> str:
     "resource (gres) specification`.",
     source="the site's profile, node.gres_types; csc-user-guide, ml-multi.md",
 )
-def _wrong_type(job: Job, site: Site) -> Iterator[Hit]:
+def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = gpu_option(job)
     kind, known = (_type(option).lower() if option else ""), site.node.gres_types
     if option is None or not kind or site.node.on_cpu:
@@ -134,7 +134,7 @@ def _wrong_type(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-def _request(job: Job, site: Site) -> str:
+def _request(job: ScriptJob, site: Site) -> str:
     """Return the option for `{gpus}` GPUs per node in the job's partition."""
     queue = queue_of(job, site)
     return (queue.partition.gpu_request if queue else None) or site.gpu_request
@@ -156,7 +156,7 @@ def _disk(option: Option) -> tuple[str, int | None] | None:
     why="sbatch refuses the job: `Invalid generic resource (gres) specification`.",
     source="the site's profile, local_disk; csc-user-guide, creating-job-scripts",
 )
-def _no_disk(job: Job, site: Site) -> Iterator[Hit]:
+def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for option in job.options.all:
         disk = _disk(option)
         if disk is None or site.scheduler != "slurm":
@@ -180,7 +180,7 @@ def _no_disk(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses the job: no node has so much.",
     source="the site's profile, local_disk.max_gib",
 )
-def _big_disk(job: Job, site: Site) -> Iterator[Hit]:
+def _big_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for option in job.options.all:
         disk = _disk(option)
         if disk and disk[1] and site.local_disk and disk[1] > site.local_disk.max_gib:
@@ -202,7 +202,7 @@ def _big_disk(job: Job, site: Site) -> Iterator[Hit]:
     "may write.",
     source="the site's profile, local_disk.variable; csc-user-guide, creating-job-scripts",
 )
-def _disk_unasked(job: Job, site: Site) -> Iterator[Hit]:
+def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:
     disk = site.local_disk
     if disk is None or any(_disk(option) for option in job.options.all):
         return

@@ -4,22 +4,27 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.rule import Cure, Hit, Rule, Severity, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
-from lumitui.app.knowledge.site_facts.allocation import Queue, gpu_option, gpus_of_node, queue_of
+from lumitui.app.knowledge.site_facts.allocation import (
+    NamedPartition,
+    gpu_option,
+    gpus_of_node,
+    queue_of,
+)
 from lumitui.remote.site import walltime
 from lumitui.remote.site.profile import Site
 
 _PROFILE = "the site's profile, partitions"
 
 
-def _limit(queue: Queue, job: Job) -> int:
+def _limit(queue: NamedPartition, job: ScriptJob) -> int:
     return walltime.seconds_of(queue.partition.max_time_for(job.nodes))
 
 
-def _severity(site: Site, queue: Queue, key: str) -> Severity | None:
+def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
     """Return `warning` for a limit that nobody has checked on the site."""
     return "warning" if f"partitions.{queue.name}.{key}" in site.unverified else None
 
@@ -31,7 +36,7 @@ def _severity(site: Site, queue: Queue, key: str) -> Severity | None:
     why="sbatch refuses the job, or it waits for ever with the reason PartitionTimeLimit.",
     source=_PROFILE,
 )
-def _time(job: Job, site: Site) -> Iterator[Hit]:
+def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option, asked = queue_of(job, site), job.options.get("time"), job.resources.seconds
     if queue is None or option is None or asked is None or asked <= _limit(queue, job):
         return
@@ -46,7 +51,7 @@ def _time(job: Job, site: Site) -> Iterator[Hit]:
     )
 
 
-def _room(job: Job, site: Site, queue: Queue, seconds: int = 0) -> Cure | None:
+def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -> Cure | None:
     """Return the partition that the job grows to and fits in; None: there is none."""
     gpus = (gpus_of_node(job) or 0) * job.nodes
     for name, partition in site.partitions_from(queue.name):
@@ -63,7 +68,7 @@ def _room(job: Job, site: Site, queue: Queue, seconds: int = 0) -> Cure | None:
     why="One document names a lower limit than another; the job may be refused or ended there.",
     source=_PROFILE,
 )
-def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
+def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option, asked = queue_of(job, site), job.options.get("time"), job.resources.seconds
     if queue is None or option is None or asked is None or asked > _limit(queue, job):
         return
@@ -85,7 +90,7 @@ def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
     "early, or waits longer than a short job would.",
     source="sbatch(1) --time",
 )
-def _no_time(job: Job, site: Site) -> Iterator[Hit]:
+def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.scheduler == "slurm" and not job.options.has("time"):
         queue = queue_of(job, site)
         most = f", at most {queue.partition.max_time_for(job.nodes)}" if queue else ""
@@ -108,7 +113,7 @@ _HOURS = frozenset({1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 18, 24, 36, 48, 72, 96})
     "before its training is.",
     source="sbatch(1) --time",
 )
-def _minutes(job: Job, site: Site) -> Iterator[Hit]:
+def _minutes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), job.options.get("time")
     found = re.fullmatch(r"(\d{1,3})(?::([0-5]\d))?", (option.value or "") if option else "")
     if queue is None or option is None or not found:
@@ -138,7 +143,7 @@ def _minutes(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses it: `Invalid --time specification`.",
     source="sbatch(1) --time",
 )
-def _format(job: Job, site: Site) -> Iterator[Hit]:
+def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("time")
     if option is None or option.value is None or "$" in option.value:
         return
@@ -172,7 +177,7 @@ def _meant(text: str) -> str | None:
     why="sbatch refuses the job, or it waits for ever with the reason PartitionNodeLimit.",
     source=_PROFILE,
 )
-def _nodes(job: Job, site: Site) -> Iterator[Hit]:
+def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), job.options.get("nodes", "ntasks")
     if queue is None or job.nodes <= queue.partition.max_nodes:
         return
@@ -193,7 +198,7 @@ def _nodes(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses the job: `Requested node configuration is not available`.",
     source="the site's profile, node.gpus and partitions",
 )
-def _gpus(job: Job, site: Site) -> Iterator[Hit]:
+def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, asked, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
     most = queue.partition.max_gpus_per_node if queue else None
     most = most or site.node.gpus
@@ -215,7 +220,7 @@ def _gpus(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses the job, or it waits for ever with the reason QOSMaxGRESPerJob.",
     source=_PROFILE,
 )
-def _gpus_of_job(job: Job, site: Site) -> Iterator[Hit]:
+def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, each, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
     if queue is None or each is None or queue.partition.max_gpus is None:
         return
@@ -238,7 +243,7 @@ def _gpus_of_job(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses the job: the partition is for larger ones.",
     source=_PROFILE,
 )
-def _few_gpus(job: Job, site: Site) -> Iterator[Hit]:
+def _few_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, each, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
     if queue is None or each is None or queue.partition.min_gpus is None:
         return
@@ -260,7 +265,7 @@ def _few_gpus(job: Job, site: Site) -> Iterator[Hit]:
     "`QOSMaxSubmitJobPerUserLimit`. A `%` in the array limits only how many run at once.",
     source="the site's profile, partitions.*.max_jobs; sbatch(1) --array",
 )
-def _array(job: Job, site: Site) -> Iterator[Hit]:
+def _array(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), job.options.get("array")
     if queue is None or option is None or queue.partition.max_jobs is None:
         return
@@ -296,7 +301,7 @@ def _tasks_of_array(text: str) -> int | None:
     why="All jobs of the array open the same file: each empties what the others wrote.",
     source="sbatch(1) --output, filename pattern",
 )
-def _array_output(job: Job, site: Site) -> Iterator[Hit]:
+def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if not job.options.has("array"):
         return
     for name in ("output", "error"):

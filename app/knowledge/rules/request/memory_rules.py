@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
@@ -18,12 +18,12 @@ _SIZE = re.compile(r"(\d+)(?:([KMGTkmgt])[Bb]?)?")
 refuses `480Gi`, `480MiB` and `1.5G`."""
 
 
-def memory_option(job: Job) -> Option | None:
+def memory_option(job: ScriptJob) -> Option | None:
     """Return the option that asks for memory; None: the job leaves it to the site."""
     return job.options.get(*MEMORY)
 
 
-def asked_gib(job: Job, site: Site) -> float | None:
+def asked_gib(job: ScriptJob, site: Site) -> float | None:
     """Return the GiB of each node that the job asks for; None: not asked, or not known.
 
     `--mem=0` asks for all of a node (sbatch(1)).
@@ -43,7 +43,7 @@ def asked_gib(job: Job, site: Site) -> float | None:
     why="sbatch refuses the job: `Memory specification can not be satisfied`.",
     source="the site's profile, node.memory_gib",
 )
-def _too_much(job: Job, site: Site) -> Iterator[Hit]:
+def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     asked, most, option = asked_gib(job, site), site.node.memory_gib, memory_option(job)
     if asked is None or option is None or asked <= most or site.scheduler != "slurm":
         return
@@ -75,7 +75,7 @@ def _too_much(job: Job, site: Site) -> Iterator[Hit]:
     "that ask for it.",
     source="the site's profile, memory_option",
 )
-def _refused(job: Job, site: Site) -> Iterator[Hit]:
+def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), memory_option(job)
     if site.memory_option or option is None:
         return
@@ -99,7 +99,7 @@ def _refused(job: Job, site: Site) -> Iterator[Hit]:
     "`oom_kill event`.",
     source="sbatch(1) --mem: the default unit is megabytes",
 )
-def _unit(job: Job, site: Site) -> Iterator[Hit]:
+def _unit(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for name in MEMORY:
         option = job.options.get(name)
         text = (option.value or "") if option else ""
@@ -121,7 +121,7 @@ def _unit(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses the job: `Invalid --mem specification`.",
     source="sbatch(1) --mem; tried with sbatch of Slurm 24.11",
 )
-def _format(job: Job, site: Site) -> Iterator[Hit]:
+def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for name in MEMORY:
         option = job.options.get(name)
         text = (option.value or "") if option else ""
@@ -146,7 +146,7 @@ def _format(job: Job, site: Site) -> Iterator[Hit]:
     "start: `oom_kill event`.",
     source="the site's profile, memory_per_gpu; csc-user-guide, ml-multi.md",
 )
-def _missing(job: Job, site: Site) -> Iterator[Hit]:
+def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, gpus = queue_of(job, site), gpus_of_node(job)
     if queue is None or not gpus or queue.partition.allocation != "shared":
         return
@@ -179,7 +179,7 @@ def _missing(job: Job, site: Site) -> Iterator[Hit]:
     "makes Slurm pass such a node by.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
-def _zero(job: Job, site: Site) -> Iterator[Hit]:
+def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("mem")
     if option is not None and option.value == "0" and site.memory_per_node and site.memory_option:
         right = f"--mem={site.memory_per_node}"

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.rules.request.memory_rules import asked_gib, memory_option
 from lumitui.app.knowledge.site_facts.allocation import (
-    Queue,
+    NamedPartition,
     cores_of_node,
     gpu_option,
     gpus_of_node,
@@ -24,7 +24,7 @@ _ROUNDING = 1.07
 between 60 and 64 GB a GPU (LUMI user guide, billing; LUMI AI Factory, chapter 7)."""
 
 
-def _part(job: Job, site: Site) -> tuple[Queue, int] | None:
+def _part(job: ScriptJob, site: Site) -> tuple[NamedPartition, int] | None:
     """Return the shared partition and the GPUs per node of a job that shares its nodes."""
     queue, gpus = queue_of(job, site), gpus_of_node(job)
     if queue is None or not gpus or queue.partition.allocation != "shared":
@@ -32,7 +32,7 @@ def _part(job: Job, site: Site) -> tuple[Queue, int] | None:
     return None if whole_nodes(job, site) else (queue, gpus)
 
 
-def _billed(queue: Queue, amount: float, share: str) -> str:
+def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     """Return how a share above the GPUs' own is billed, as the end of a sentence."""
     billing = queue.partition.billing
     if billing.kind != "slice":
@@ -51,7 +51,7 @@ def _billed(queue: Queue, amount: float, share: str) -> str:
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
-def _cores(job: Job, site: Site) -> Iterator[Hit]:
+def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     part, asked = _part(job, site), cores_of_node(job)
     if part is None or asked is None or site.cores_fixed or job.options.has("hint"):
         return
@@ -80,7 +80,7 @@ def _cores(job: Job, site: Site) -> Iterator[Hit]:
     "cannot use the GPUs whose memory is taken.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
-def _memory(job: Job, site: Site) -> Iterator[Hit]:
+def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
     part, asked, option = _part(job, site), asked_gib(job, site), memory_option(job)
     if part is None or asked is None or option is None or not site.memory_option:
         return
@@ -105,7 +105,7 @@ def _memory(job: Job, site: Site) -> Iterator[Hit]:
     why="The partition gives and bills whole nodes: the other GPUs are paid for and idle.",
     source="the site's profile, partitions.*.allocation; LUMI user guide, billing",
 )
-def _idle(job: Job, site: Site) -> Iterator[Hit]:
+def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, gpus, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
     if queue is None or not gpus or option is None or queue.partition.allocation != "node":
         return
@@ -131,7 +131,7 @@ def _idle(job: Job, site: Site) -> Iterator[Hit]:
     "the ranks, and nothing can be bound to the cores near to the GPUs.",
     source="csc-user-guide, ml-multi.md; LUMI AI course of June 2026, extra_08",
 )
-def _scattered(job: Job, site: Site) -> Iterator[Hit]:
+def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, gpus, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
     if queue is None or not gpus or queue.partition.allocation != "shared" or job.nodes < 2:
         return
@@ -160,7 +160,7 @@ def _scattered(job: Job, site: Site) -> Iterator[Hit]:
     why="--exclusive takes and bills the whole node, also the GPUs that the job does not use.",
     source="sbatch(1) --exclusive; LUMI user guide, billing",
 )
-def _exclusive(job: Job, site: Site) -> Iterator[Hit]:
+def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, gpus, option = queue_of(job, site), gpus_of_node(job), job.options.get("exclusive")
     if queue is None or not gpus or option is None or queue.partition.allocation != "shared":
         return
@@ -182,7 +182,7 @@ def _exclusive(job: Job, site: Site) -> Iterator[Hit]:
     "other cores.",
     source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
 )
-def _shared(job: Job, site: Site) -> Iterator[Hit]:
+def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     part = _part(job, site)
     if part and part[1] == site.node.gpus and site.node.gpu_cores and not site.cores_fixed:
         queue, option = part[0], job.options.get("partition", "qos")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import nearest, one_of, rewrite
@@ -22,7 +22,7 @@ _PROFILE = "the site's profile, partitions"
     "account/partition combination` or `AssocMaxSubmitJobLimit`.",
     source="sbatch(1) --account; the site's profile, account",
 )
-def _account(job: Job, site: Site) -> Iterator[Hit]:
+def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, wanted = job.options.get("account"), site.account
     if not wanted.required:
         return
@@ -55,7 +55,7 @@ def _account(job: Job, site: Site) -> Iterator[Hit]:
     why="The site's compute nodes are shut down; sbatch refuses each job.",
     source="the site's profile, retired",
 )
-def _retired(job: Job, site: Site) -> Iterator[Hit]:
+def _retired(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if site.is_closed(date.today()):
         other = site.replaced_by
         option = job.options.get("partition")
@@ -66,7 +66,7 @@ def _retired(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-def _readable(job: Job, site: Site) -> str:
+def _readable(job: ScriptJob, site: Site) -> str:
     """Return until when the files of a retired site can be read, for a job that is sent there."""
     if job.origin == "script" or site.readable_until is None:
         return ""
@@ -82,7 +82,7 @@ def _readable(job: Job, site: Site) -> str:
     "where there is no default, sbatch refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )
-def _partition_missing(job: Job, site: Site) -> Iterator[Hit]:
+def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     by_qos = all(qos_of(each) for each in site.partitions.values())
     if site.scheduler != "slurm" or job.options.has("partition") or by_qos:
         return
@@ -110,7 +110,7 @@ def _partition_missing(job: Job, site: Site) -> Iterator[Hit]:
     "not available` where its nodes have no GPUs.",
     source=_PROFILE,
 )
-def _partition_unknown(job: Job, site: Site) -> Iterator[Hit]:
+def _partition_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("partition")
     if option is None or not option.value or "$" in option.value or site.scheduler != "slurm":
         return
@@ -157,7 +157,7 @@ def _partition_unknown(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses the job, or the site's default QOS has other limits.",
     source="the site's profile, partitions.*.arguments",
 )
-def _qos_missing(job: Job, site: Site) -> Iterator[Hit]:
+def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.options.has("qos") or site.scheduler != "slurm":
         return
     name = job.resources.partition
@@ -181,7 +181,7 @@ def _qos_missing(job: Job, site: Site) -> Iterator[Hit]:
     "specification`.",
     source="sbatch(1) --qos; the site's profile, partitions.*.arguments",
 )
-def _qos_unknown(job: Job, site: Site) -> Iterator[Hit]:
+def _qos_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, known = job.options.get("qos"), _known_qos(site)
     if option is None or not option.value or "$" in option.value or not known:
         return
@@ -204,7 +204,7 @@ def _qos_unknown(job: Job, site: Site) -> Iterator[Hit]:
     why="sbatch refuses a QOS in a partition that does not allow it: `Invalid qos specification`.",
     source="sbatch(1) --qos; the site's profile, partitions.*.arguments",
 )
-def _qos_partition(job: Job, site: Site) -> Iterator[Hit]:
+def _qos_partition(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, name = job.options.get("qos"), job.resources.partition
     if option is None or name is None:
         return
@@ -235,7 +235,7 @@ def _known_qos(site: Site) -> list[str]:
     why="sbatch refuses the job of an account that has not got the right to the partition.",
     source=_PROFILE,
 )
-def _access(job: Job, site: Site) -> Iterator[Hit]:
+def _access(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue = queue_of(job, site)
     if queue and queue.partition.needs:
         option = job.options.get("partition", "qos")
@@ -254,7 +254,7 @@ def _access(job: Job, site: Site) -> Iterator[Hit]:
     "`Requested reservation is invalid`.",
     source="sbatch(1) --reservation",
 )
-def _reservation(job: Job, site: Site) -> Iterator[Hit]:
+def _reservation(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = job.options.get("reservation")
     if option is not None:
         yield Hit(

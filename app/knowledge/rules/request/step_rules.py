@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Options
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandOptions
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import some
 from lumitui.app.knowledge.site_facts.allocation import (
@@ -13,7 +13,7 @@ from lumitui.app.knowledge.site_facts.allocation import (
 from lumitui.remote.site.profile import Site
 
 
-def _steps(job: Job) -> Iterator[Options]:
+def _steps(job: ScriptJob) -> Iterator[CommandOptions]:
     """Yield srun's options of each step that runs in this job's own allocation."""
     for step in job.steps:
         if step.srun is not None and not step.srun.has(
@@ -22,12 +22,12 @@ def _steps(job: Job) -> Iterator[Options]:
             yield step.srun
 
 
-def _tasks_per_node(job: Job) -> int:
+def _tasks_per_node(job: ScriptJob) -> int:
     asked = job.resources
     return asked.tasks_per_node or math.ceil((asked.tasks or 1) / job.nodes)
 
 
-def _ranges(job: Job) -> bool:
+def _ranges(job: ScriptJob) -> bool:
     """Return whether the job's number of nodes is open, or not given with a number."""
     option = job.options.get("nodes")
     if option is None:
@@ -44,7 +44,7 @@ def _ranges(job: Job) -> bool:
     "it starts, its ranks share cores and GPUs.",
     source="srun(1) --ntasks",
 )
-def _tasks(job: Job, site: Site) -> Iterator[Hit]:
+def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     each, cores = _tasks_per_node(job), job.resources.cpus_per_task or 1
     whole = whole_nodes(job, site) is True
     if _ranges(job) or (whole and not job.options.has("ntasks", "ntasks-per-node")):
@@ -81,7 +81,7 @@ def _tasks(job: Job, site: Site) -> Iterator[Hit]:
     "and all its threads and data loaders share it.",
     source="Slurm 22.05, RELEASE_NOTES; csc-user-guide pull request 1632",
 )
-def _unshared(job: Job, site: Site) -> Iterator[Hit]:
+def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, cores = job.options.get("cpus-per-task"), job.resources.cpus_per_task or 1
     if site.srun_inherits_cpus is not False or option is None or cores < 2:
         return

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
 from lumitui.app.knowledge.site_facts.allocation import asks_for_gpus
@@ -19,7 +19,7 @@ _MAY_REPEAT = ("export", "mail-type", "comment", "exclude", "nodelist")
     why="sbatch takes the last one without a word, so the first one misleads a reader.",
     source="sbatch(1); slurm, src/common/slurm_opt.c",
 )
-def _twice(job: Job, site: Site) -> Iterator[Hit]:
+def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
     seen: dict[str, Option] = {}
     for option in job.options.all:
         before = seen.get(option.name)
@@ -58,7 +58,7 @@ def _kinds(option: Option) -> set[str]:
     "a different number of ranks than the script says.",
     source="sbatch(1) --ntasks-per-node; slurm, src/common/slurm_opt.c",
 )
-def _conflict(job: Job, site: Site) -> Iterator[Hit]:
+def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
     total, each = job.options.number("ntasks"), job.options.number("ntasks-per-node")
     nodes, option = job.options.number("nodes"), job.options.get("ntasks")
     if None in (total, each, nodes) or option is None:
@@ -83,7 +83,7 @@ def _conflict(job: Job, site: Site) -> Iterator[Hit]:
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",
 )
-def _total(job: Job, site: Site) -> Iterator[Hit]:
+def _total(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option, total = job.options.get("ntasks"), job.options.number("ntasks")
     if option is None or total is None or job.options.has("ntasks-per-node"):
         return

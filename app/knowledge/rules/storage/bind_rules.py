@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.site_places import generation_of, has_unknown_sources
@@ -26,7 +26,7 @@ def _modules_of(container: Container) -> set[str]:
     return found
 
 
-def _loaded(job: Job) -> set[str]:
+def _loaded(job: ScriptJob) -> set[str]:
     return {name.partition("/")[0] for name in job.modules}
 
 
@@ -38,7 +38,7 @@ def _loaded(job: Job) -> set[str]:
     "network are missing or stand in front of the image's own.",
     source="the site's profile, containers; LUMI-training-materials, 205-Containers",
 )
-def modules_of_other_generation(job: Job, site: Site) -> Iterator[Hit]:
+def modules_of_other_generation(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an old bindings module with a new image, or both modules at once."""
     for image in job.images:
         generation = generation_of(image, site)
@@ -57,7 +57,7 @@ def modules_of_other_generation(job: Job, site: Site) -> Iterator[Hit]:
         return
 
 
-def _place(job: Job, name: str) -> Position:
+def _place(job: ScriptJob, name: str) -> Position:
     """Return where a module is loaded."""
     for command in job.commands:
         for word in command.words:
@@ -74,7 +74,7 @@ def _place(job: Job, name: str) -> Position:
     "programs elsewhere are `No such file or directory`.",
     source="the site's profile, containers.modules; LUMI user guide, storage",
 )
-def no_binds(job: Job, site: Site) -> Iterator[Hit]:
+def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an image of the site without its bindings module and without -B."""
     if has_unknown_sources(job) or any(job.variable(name) for name in _BIND_VARIABLES):
         return
@@ -118,7 +118,7 @@ _OF_IMAGE = frozenset(
     "every program needs are gone, and nothing starts.",
     source="apptainer.org/docs/user, Bind Paths and Mounts",
 )
-def bind_hides_image(job: Job, site: Site) -> Iterator[Hit]:
+def bind_hides_image(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `-B /scratch/tools:/opt`."""
     for source, inside, at in dict.fromkeys(_binds(job)):
         if inside in _OF_IMAGE:
@@ -131,7 +131,7 @@ def bind_hides_image(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _binds(job: Job) -> Iterator[tuple[str, str, Position]]:
+def _binds(job: ScriptJob) -> Iterator[tuple[str, str, Position]]:
     """Yield what is bound, its folder inside the container, and where it is written."""
     found = [(word.known, word.at) for step in job.steps if step.container
              for word in step.container.binds]  # fmt: skip

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Word
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.command_words import CommandWord
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
@@ -31,7 +31,7 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
     "the ranks of the others do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
-def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
+def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `tar xf data.tar -C $LOCAL_SCRATCH` without srun on two nodes."""
     if job.nodes < 2:
         return
@@ -62,11 +62,11 @@ def first_node_only(job: Job, site: Site) -> Iterator[Hit]:
         )
 
 
-def _is_sent_in_another(job: Job, name: str) -> bool:
+def _is_sent_in_another(job: ScriptJob, name: str) -> bool:
     return any(item.exported and name in names_in(item.value) for item in job.variables)
 
 
-def _is_spread(job: Job, command: Command) -> bool:
+def _is_spread(job: ScriptJob, command: Command) -> bool:
     """Whether a step runs the command on every node."""
     if command.step is None:
         return False
@@ -74,7 +74,7 @@ def _is_spread(job: Job, command: Command) -> bool:
     return step.srun is not None and (tasks_of(job, step) or 1) >= job.nodes
 
 
-def _written(job: Job, command: Command) -> str:
+def _written(job: ScriptJob, command: Command) -> str:
     """Return the folder of one node that a command writes to; "" for none."""
     texts = [word.text for word in command.words if not word.text.startswith("-")]
     words = [_place(job, text) for text in texts]
@@ -95,7 +95,7 @@ def _written(job: Job, command: Command) -> str:
     "checkpoints are lost.",
     source="the site's profile, node.local_disk; docs.csc.fi, disk",
 )
-def results_on_node(job: Job, site: Site) -> Iterator[Hit]:
+def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--output_dir /tmp/run` with nothing that copies it back."""
     trained = {number for number, step in enumerate(job.steps) if step.trains}
     launch = max((n for n, each in enumerate(job.commands) if each.step in trained), default=-1)
@@ -115,7 +115,9 @@ def results_on_node(job: Job, site: Site) -> Iterator[Hit]:
                 return
 
 
-def _named_values(job: Job, words: tuple[Word, ...]) -> Iterator[tuple[str, str, Position]]:
+def _named_values(
+    job: ScriptJob, words: tuple[CommandWord, ...]
+) -> Iterator[tuple[str, str, Position]]:
     """Yield the options among a program's arguments, with their values and places."""
     for number, word in enumerate(words):
         name, equals, value = word.text.partition("=")
@@ -125,7 +127,7 @@ def _named_values(job: Job, words: tuple[Word, ...]) -> Iterator[tuple[str, str,
             yield name, _place(job, words[number + 1].text), word.at
 
 
-def _place(job: Job, text: str) -> str:
+def _place(job: ScriptJob, text: str) -> str:
     """Return a path with the script's own variables put in, but for those of a node's folder."""
     return text if _NODE_FOLDER.match(text) else put_in(job, text)
 
@@ -138,7 +140,7 @@ def _place(job: Job, text: str) -> str:
     "sites compute nodes cannot write there.",
     source="LUMI user guide, storage; docs.csc.fi, disk",
 )
-def runs_in_home(job: Job, site: Site) -> Iterator[Hit]:
+def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `cd $HOME/project` before the launch."""
     option = job.options.get("chdir")
     first = min((step.at.line for step in job.training), default=0)
@@ -168,7 +170,7 @@ def runs_in_home(job: Job, site: Site) -> Iterator[Hit]:
     "the project alone, the job does not find the file.",
     source="sbatch(1) --chdir",
 )
-def outside_the_project(job: Job, site: Site) -> Iterator[Hit]:
+def outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `../resources/image.sif`."""
     moves = job.options.has("chdir") or any(
         command.program == "cd" and command.shell == "batch" for command in job.commands

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.model.steps import ContainerCall, Step
+from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import source_at
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
@@ -21,7 +21,7 @@ _OTHER_ARCHITECTURE = {
 }
 
 
-def _calls(job: Job) -> Iterator[tuple[Step, ContainerCall, str]]:
+def _calls(job: ScriptJob) -> Iterator[tuple[JobStep, ContainerCall, str]]:
     """Yield the steps that enter a container by a runtime of their own, with the image's path."""
     for step in job.steps:
         call = step.container
@@ -29,7 +29,7 @@ def _calls(job: Job) -> Iterator[tuple[Step, ContainerCall, str]]:
             yield step, call, call.image.known if call.image else ""
 
 
-def _has_gpu_flag(job: Job, call: ContainerCall, *names: str) -> bool:
+def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
     variables = [f"{program}_{name.upper()}" for program in ("SINGULARITY", "APPTAINER")
                  for name in names]  # fmt: skip
     return call.options.has(*names) or any(job.variable(name) for name in variables)
@@ -43,7 +43,7 @@ def _has_gpu_flag(job: Job, call: ContainerCall, *names: str) -> bool:
     "torch.cuda.is_available() is False, and the program ends or trains on the cores.",
     source=f"{_CALL} --nv; docs.csc.fi, containers",
 )
-def no_gpu_flag(job: Job, site: Site) -> Iterator[Hit]:
+def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `apptainer exec image.sif python train.py` at a site with NVIDIA's GPUs."""
     if site.node.gpu_vendor != "nvidia" or not job.resources.gpus_per_node:
         return
@@ -68,7 +68,7 @@ def no_gpu_flag(job: Job, site: Site) -> Iterator[Hit]:
     "and the call warns or puts wrong libraries in front.",
     source=f"{_CALL} --nv, --rocm",
 )
-def wrong_gpu_flag(job: Job, site: Site) -> Iterator[Hit]:
+def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec --nv` on AMD's GPUs."""
     wrong = {"amd": "nv", "nvidia": "rocm"}.get(site.node.gpu_vendor)
     for step, call, _ in _calls(job):
@@ -88,7 +88,7 @@ def wrong_gpu_flag(job: Job, site: Site) -> Iterator[Hit]:
     why="Its PyTorch has no kernels for these GPUs: it finds none, or ends at the first operation.",
     source="PyTorch documentation, get started; ROCm documentation",
 )
-def image_of_other_gpus(job: Job, site: Site) -> Iterator[Hit]:
+def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an image with rocm in its name at a site with NVIDIA's GPUs."""
     other = {
         "amd": re.compile(r"nvcr\.io|nvidia|[-_.:/]cu(da)?[-_]?1[12]\d?", re.IGNORECASE),
@@ -112,7 +112,7 @@ def image_of_other_gpus(job: Job, site: Site) -> Iterator[Hit]:
     why="It ends with `Exec format error` at its first command.",
     source="the site's profile, node.architecture",
 )
-def image_of_other_processor(job: Job, site: Site) -> Iterator[Hit]:
+def image_of_other_processor(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an image with x86_64 in its name where nodes are ARM."""
     pattern = _OTHER_ARCHITECTURE[site.node.architecture]
     for step, call, image in _calls(job):
@@ -133,7 +133,7 @@ def image_of_other_processor(job: Job, site: Site) -> Iterator[Hit]:
     why="Each task makes its own copy in the cache: minutes of billed time, and a full home.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
-def image_in_job(job: Job, site: Site) -> Iterator[Hit]:
+def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec docker://…` in a job."""
     said = {rule.id for rule in site.rules if rule.field == "container.image"}
     for step, call, image in _calls(job):
@@ -165,7 +165,7 @@ def image_in_job(job: Job, site: Site) -> Iterator[Hit]:
     why="The file is not a program: the call ends with `FATAL: permission denied`.",
     source="LUMI-training-materials, ai-20251008, extra_03, question 6",
 )
-def python_forgotten(job: Job, site: Site) -> Iterator[Hit]:
+def python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec image.sif train.py`."""
     for step, call, _ in _calls(job):
         program = step.program.known if step.program else ""
@@ -181,7 +181,7 @@ def python_forgotten(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _follows_image(job: Job, step: Step, call: ContainerCall) -> bool:
+def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
     """Whether nothing stands between the image and the program, like `python`."""
     if not call.image or not step.program or not call.image.at.line:
         return False
@@ -200,7 +200,7 @@ def _follows_image(job: Job, step: Step, call: ContainerCall) -> bool:
     "every rank trains by itself.",
     source=f"{_CALL} --cleanenv, --containall",
 )
-def environment_lost(job: Job, site: Site) -> Iterator[Hit]:
+def environment_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec --cleanenv` in a job of several ranks."""
     for step, call, _ in _calls(job):
         option = call.options.get("cleanenv", "containall", "e", "C")

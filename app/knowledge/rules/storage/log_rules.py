@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
 
@@ -18,7 +18,7 @@ _OUTPUT = "sbatch(1) --output, filename pattern"
     "jobs at a time mix their lines.",
     source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
 )
-def output_overwritten(job: Job, site: Site) -> Iterator[Hit]:
+def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --output=train.log`."""
     if job.origin != "script" or job.options.value("open-mode") == "append":
         return
@@ -50,7 +50,7 @@ def _with_number(path: str) -> str:
     "ends at once and without a log.",
     source=_OUTPUT,
 )
-def output_folder_late(job: Job, site: Site) -> Iterator[Hit]:
+def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--output=logs/%j.out` with `mkdir -p logs` in the script."""
     for name in ("output", "error"):
         option = job.options.get(name)
@@ -81,7 +81,7 @@ def output_folder_late(job: Job, site: Site) -> Iterator[Hit]:
     "has the same name for every job.",
     source=_OUTPUT,
 )
-def output_of_tasks(job: Job, site: Site) -> Iterator[Hit]:
+def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --output=log-%t.out`."""
     for name in ("output", "error"):
         option = job.options.get(name)
@@ -103,7 +103,7 @@ def output_of_tasks(job: Job, site: Site) -> Iterator[Hit]:
     "failure is gone.",
     source="sbatch(1) --open-mode; LUMI-training-materials, 201-Slurm",
 )
-def log_truncated(job: Job, site: Site) -> Iterator[Hit]:
+def log_truncated(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --requeue` without `--open-mode=append`."""
     option = job.options.get("requeue")
     if option is not None and job.options.value("open-mode") != "append":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.deepspeed_config import TRAIN, Config, Offload
 from lumitui.app.knowledge.program.step_program import configurations
 from lumitui.app.knowledge.rule import Hit, Rule, rule
@@ -18,7 +18,7 @@ _CONFIG = "github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py"
     why="DeepSpeed ends unless train_batch_size is micro batch x accumulation x ranks.",
     source=f"{_CONFIG}, _batch_assertion",
 )
-def _batch(job: Job, site: Site) -> Iterator[Hit]:
+def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run, config in configurations(job):
         train, micro, steps = config.train, config.micro, config.accumulation
         if not run.world or not isinstance(train, int) or "auto" in (micro, steps):
@@ -76,7 +76,7 @@ def _offloads(config: Config) -> Iterator[tuple[str, Offload]]:
     "memory. On a shared file system thousands of files are rewritten in every step.",
     source="the site's profile, node.local_disk",
 )
-def _no_disk(job: Job, site: Site) -> Iterator[Hit]:
+def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
     shared = ("/scratch", "/flash", "/project", "/projappl", "/users", "/home", "/gpfs", "/pfs")
     for _run, config in configurations(job):
         for name, found in _offloads(config):

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.program_facts import Call
-from lumitui.app.knowledge.program.step_program import Run, runs
+from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import some
 from lumitui.remote.site.profile import Site
@@ -17,7 +17,7 @@ _SLURM = (
 )
 
 
-def _trainers(job: Job) -> Iterator[tuple[Run, Call]]:
+def _trainers(job: ScriptJob) -> Iterator[tuple[StepProgram, Call]]:
     """Yield the Trainers that Lightning starts by srun alone, one task for each device."""
     for run in runs(job):
         if run.lightning and run.step.srun is not None and run.step.launcher == "plain":
@@ -34,7 +34,7 @@ def _trainers(job: Job) -> Iterator[tuple[Run, Call]]:
     "--ntasks-per-node, and ends or hangs where they differ.",
     source=_SLURM,
 )
-def _devices(job: Job, site: Site) -> Iterator[Hit]:
+def _devices(job: ScriptJob, site: Site) -> Iterator[Hit]:
     tasks = job.rank.per_node
     if tasks is None:
         return
@@ -51,7 +51,7 @@ def _devices(job: Job, site: Site) -> Iterator[Hit]:
             )
 
 
-def _told(job: Job, name: str) -> Iterator[tuple[int, Position]]:
+def _told(job: ScriptJob, name: str) -> Iterator[tuple[int, Position]]:
     """Yield the numbers that LightningCLI gets on the command line: `--trainer.devices 4`."""
     for step in job.training:
         if step.srun is None or step.launcher != "plain":
@@ -72,7 +72,7 @@ def _told(job: Job, name: str) -> Iterator[tuple[int, Position]]:
     "with the nodes, and ends where they differ.",
     source=_SLURM,
 )
-def _cli(job: Job, site: Site) -> Iterator[Hit]:
+def _cli(job: ScriptJob, site: Site) -> Iterator[Hit]:
     tasks = job.rank.per_node
     for count, at in _told(job, "devices"):
         if tasks is not None and count != tasks:
@@ -98,7 +98,7 @@ def _cli(job: Job, site: Site) -> Iterator[Hit]:
     "where they differ.",
     source=_SLURM,
 )
-def _nodes(job: Job, site: Site) -> Iterator[Hit]:
+def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.world_size or 0) < 2:
         return
     for run, call in _trainers(job):
@@ -123,7 +123,7 @@ def _nodes(job: Job, site: Site) -> Iterator[Hit]:
     "and an environment that has them is not safe.",
     source="github.com/Lightning-AI/pytorch-lightning/issues/21691",
 )
-def _withdrawn(job: Job, site: Site) -> Iterator[Hit]:
+def _withdrawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     pinned = re.compile(r"\b((?:pytorch-)?lightning)\s*==\s*(2\.6\.[23])\b")
     found = [
         (match, word.at)

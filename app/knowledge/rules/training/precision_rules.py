@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.program.step_program import Run, launched, runs
+from lumitui.app.knowledge.program.step_program import StepProgram, launched, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.node import Precision
 from lumitui.remote.site.profile import Site
@@ -26,7 +26,7 @@ class _Use:
     by: Literal["argument", "autocast", "trainer", "config", "fp8", "switch"]
 
 
-def _uses(run: Run) -> Iterator[_Use]:
+def _uses(run: StepProgram) -> Iterator[_Use]:
     """Yield where a run chooses a precision, on its command line, in its text or its config."""
     yield from _arguments(run)
     yield from _calls(run)
@@ -41,7 +41,7 @@ def _uses(run: Run) -> Iterator[_Use]:
                 yield _Use("tf32", program.file, one.at, "switch")
 
 
-def _lacking(precision: Precision, job: Job, site: Site) -> Iterator[_Use]:
+def _lacking(precision: Precision, job: ScriptJob, site: Site) -> Iterator[_Use]:
     """Yield the uses of a precision that the site's GPUs lack; none where the profile is silent."""
     known = site.node.precisions
     if not known or precision in known or site.node.on_cpu:
@@ -50,7 +50,7 @@ def _lacking(precision: Precision, job: Job, site: Site) -> Iterator[_Use]:
         yield from (use for use in _uses(run) if use.precision == precision)
 
 
-def _arguments(run: Run) -> Iterator[_Use]:
+def _arguments(run: StepProgram) -> Iterator[_Use]:
     for name in ("fp16", "bf16", "tf32"):
         given = run.given(name)
         if given and given.value in _TRUE:
@@ -64,7 +64,7 @@ def _arguments(run: Run) -> Iterator[_Use]:
         yield _Use(found, f"--mixed_precision={launched.value}", launched.at, "argument")
 
 
-def _calls(run: Run) -> Iterator[_Use]:
+def _calls(run: StepProgram) -> Iterator[_Use]:
     for _program, call in run.calls("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig"):
         for name in ("fp16", "bf16", "tf32"):
             if call.is_true(name):
@@ -101,7 +101,7 @@ def _named(text: str) -> Precision | None:
     "refuses it.",
     source=f"{_PROFILE}; docs.csc.fi: V100 has no bf16; transformers, TrainingArguments.bf16",
 )
-def _bf16(job: Job, site: Site) -> Iterator[Hit]:
+def _bf16(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for use in _lacking("bf16", job, site):
         yield Hit(
             f"{use.words} asks for bf16, and {site.node.gpu} has no units for it: it is slower "
@@ -120,7 +120,7 @@ def _bf16(job: Job, site: Site) -> Iterator[Hit]:
     source="github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py; transformers, "
     "training_args.py",
 )
-def _both(job: Job, site: Site) -> Iterator[Hit]:
+def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in launched(job):
         uses = [use for use in _uses(run) if use.by != "autocast"]
         chosen = {use.precision: use for use in uses}
@@ -140,7 +140,7 @@ def _both(job: Job, site: Site) -> Iterator[Hit]:
     why="Some images compute a precision with a defect, so that a training does not converge.",
     source="the site's profile, doubtful_precisions of the container's images",
 )
-def _doubtful(job: Job, site: Site) -> Iterator[Hit]:
+def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):
         image = run.step.container.image if run.step.container else None
         if image is None:

@@ -21,11 +21,11 @@ from lumitui.app.launch.send.code.weight import findings_of as weight_findings
 from lumitui.app.launch.send.staging.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
-from lumitui.remote.source.guard import Guard, Suspect
+from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.outside_links import Follow
-from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES, Limits, exceeds
+from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES, ProjectLimits, exceeds
 from lumitui.remote.source.scan import scan
 from lumitui.remote.transfer.snapshots import archive
 
@@ -174,7 +174,7 @@ def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
     )  # fmt: skip
 
 
-def _absent(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[str, InputError]]:
+def _absent(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[str, InputError]]:
     """Return the keys of the job file whose file or folder is not sent, each with the reason."""
     paths, found = {entry.path for entry in code.manifest.entries}, []
     workdir = posixpath.normpath(spec.workdir)
@@ -193,7 +193,7 @@ def _taken_finding(key: str, error: InputError) -> Finding:
     )
 
 
-def _needed(spec: JobSpec, code: Code, guard: Guard) -> list[tuple[Suspect, InputError]]:
+def _needed(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[Suspect, InputError]]:
     own = [entry.path for entry in code.manifest.files if entry.path not in code.extra]
     return list(needed_by(spec, code.root, guard, own))
 
@@ -241,15 +241,17 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
     return code
 
 
-def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, Guard]:
-    guard, extra, follow = Guard(spec.ship_secrets), _bundled(spec), Follow(spec.follow_links)
+def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, ScanGuard]:
+    guard, extra, follow = ScanGuard(spec.ship_secrets), _bundled(spec), Follow(spec.follow_links)
     manifest = scan(
         root,
         extra=extra,
         guard=guard,
-        limits=Limits(archive.MAX_FILES, archive.MAX_BYTES)
+        limits=ProjectLimits(archive.MAX_FILES, archive.MAX_BYTES)
         if spec.ship == "archive"
-        else Limits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"),
+        else ProjectLimits(
+            MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"
+        ),
         hashes=_hashes(hashes, root) if hashes else None,
         elsewhere=left_out(spec, root),
         follow=follow,

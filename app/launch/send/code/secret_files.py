@@ -8,7 +8,7 @@ from pathlib import Path
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.rules.finding import Finding
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.source.guard import Guard, Suspect
+from lumitui.remote.source.guard import ScanGuard, Suspect
 
 _MOST_NAMED = 200
 """Files that one sentence names; `preview --json` has all of them."""
@@ -17,7 +17,7 @@ _MODULE_BYTES = 1_000_000
 
 
 def findings_of(
-    guard: Guard, needed: Sequence[Suspect] = (), elsewhere: Set[str] = frozenset()
+    guard: ScanGuard, needed: Sequence[Suspect] = (), elsewhere: Set[str] = frozenset()
 ) -> Iterator[Finding]:
     """Yield what is kept back, each file by its name, and what is sent although it is a suspect.
 
@@ -96,7 +96,7 @@ def _way_out(path: str) -> str:
 
 
 def needed_by(
-    spec: JobSpec, root: Path, guard: Guard, sent: Sequence[str]
+    spec: JobSpec, root: Path, guard: ScanGuard, sent: Sequence[str]
 ) -> Iterator[tuple[Suspect, InputError]]:
     """Yield the files that are kept back although the job needs them, each with the error.
 

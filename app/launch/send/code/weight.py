@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from lumitui.app.explain.words import count, size
 from lumitui.app.launch.rules.finding import Finding
 from lumitui.remote.site.run_folder import BINDING, METRICS
-from lumitui.remote.source.manifest import Entry
+from lumitui.remote.source.manifest import ManifestEntry
 
 _RESULT = 1_000_000
 """Bytes below which a file named like a result is more likely part of the code."""
@@ -26,7 +26,7 @@ def code_size(files: int, total: int) -> str:
     return f"{count(files, 'file')}, {size(total)}"
 
 
-def findings_of(files: Iterable[Entry]) -> Iterator[Finding]:
+def findings_of(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
     """Yield which of the `files` are large, or look like the results of a run."""
     groups: dict[str, tuple[int, int]] = {}
     for entry in files:
@@ -48,7 +48,7 @@ def findings_of(files: Iterable[Entry]) -> Iterator[Finding]:
         )
 
 
-def _odd(entry: Entry) -> str:
+def _odd(entry: ManifestEntry) -> str:
     """Return by which name a file is told that is hardly code: its folder of results, or itself."""
     parts = entry.path.split("/")
     for depth, part in enumerate(parts[:-1], 1):

@@ -13,7 +13,7 @@ from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.draft import job_form, problems
-from lumitui.app.launch.draft.job_form import Choice, Field
+from lumitui.app.launch.draft.job_form import Field, FieldChoice
 from lumitui.app.launch.draft.problems import Problem
 from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.launch.rules.mistakes.output_mistakes import shared_outputs
@@ -43,7 +43,7 @@ half a second."""
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDraft:
     """A draft with everything that there is to say about it."""
 
     draft: Draft
@@ -91,7 +91,7 @@ class Drafts:
     history: History
     hashes: Path
     """The folder with the hashes of the projects' files."""
-    images: Callable[[str], Sequence[Choice]] = lambda site: ()
+    images: Callable[[str], Sequence[FieldChoice]] = lambda site: ()
     """Returns the images that a site is known to have; it is not asked."""
     answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
     """Returns what the cluster said of the same job a while ago; it is not asked."""
@@ -142,12 +142,12 @@ class Drafts:
             found.append(replace(one, findings=(*one.findings, *shared)))
         return tuple(found)
 
-    def check(self, draft: Draft) -> Checked:
+    def check(self, draft: Draft) -> CheckedDraft:
         """Return everything that is wrong with a draft, and its previews if there are any."""
         try:
             document = Document(draft.text, draft.name, plain=True)
         except InputError as error:
-            return Checked(draft, (), problems.of_error(error, None), ())
+            return CheckedDraft(draft, (), problems.of_error(error, None), ())
         previews: tuple[Preview, ...] = ()
         said: tuple[Problem, ...]
         try:
@@ -163,7 +163,7 @@ class Drafts:
         # The form may know a fix that the rule did not.
         better = {(p.field, p.message): p for row in rows for p in row.problems}
         said = tuple(better.get((item.field, item.message), item) for item in said)
-        return Checked(draft, previews, said, rows)
+        return CheckedDraft(draft, previews, said, rows)
 
     def _offered(self) -> dict[str, str]:
         """Return the sites that a job may name, each with what it is."""

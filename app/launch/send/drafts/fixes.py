@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from lumitui.app.launch.draft.problems import Problem, apply_fixes
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 
 _MOST_ROUNDS = 10
 """A fix may bring the next problem to light; one in two that undo each other would never end."""
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedDraft:
     """A draft after its fixes."""
 
     draft: Draft
@@ -22,7 +22,7 @@ class Fixed:
     """What is left for a person; errors first."""
 
 
-def fixed(draft: Draft, check: Callable[[Draft], Checked]) -> Fixed:
+def fixed(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
     """Return `draft` with the fixes of its problems, as `check` names them."""
     done: list[Problem] = []
     seen = {draft.text}
@@ -34,4 +34,4 @@ def fixed(draft: Draft, check: Callable[[Draft], Checked]) -> Fixed:
         seen.add(text)
         draft, done = draft.edited(text), [*done, *made]
         problems = check(draft).problems
-    return Fixed(draft, tuple(done), problems)
+    return FixedDraft(draft, tuple(done), problems)

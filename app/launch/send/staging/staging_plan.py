@@ -26,7 +26,7 @@ from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Staged, stage
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import Found, find, read
+from lumitui.remote.transfer.staging.staged_contents import StagedFiles, find, read
 
 _PAUSES = (1.0, 3.0, 10.0)
 """Seconds before each further try after the link was lost."""
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Source:
+class StagedSource:
     """One thing to stage."""
 
     name: str
@@ -47,7 +47,7 @@ class Source:
 class Staging:
     """What a send stages, before a byte of it is read."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[StagedSource, ...]
     allowed: tuple[str, ...]
     """Files that may be sent although they look like secrets."""
     follow: tuple[str, ...]
@@ -64,7 +64,9 @@ def staging_of(
     spec: JobSpec, project: Path, site: Site, connection: Connection, kept: Path
 ) -> Staging:
     """Return what a send of `spec` stages at `site`; `kept` keeps what it learns of the files."""
-    sources = tuple(Source(name, place_of(one.path, project)) for name, one in spec.stage.items())
+    sources = tuple(
+        StagedSource(name, place_of(one.path, project)) for name, one in spec.stage.items()
+    )
     folder = f"{connection.work_root(site, spec.account)}/{STAGE}"
     group = site.file_group and site.file_group.format(account=spec.account, user=connection.user())
     return Staging(sources, spec.ship_secrets, spec.follow_links, site, folder, group, kept)
@@ -145,7 +147,9 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
         )
 
 
-def _private(found: Found, place: Path, project: Path, site: Site, field: str) -> Iterator[Finding]:
+def _private(
+    found: StagedFiles, place: Path, project: Path, site: Site, field: str
+) -> Iterator[Finding]:
     """Yield what there is to say of files that other people here may not read.
 
     In the project and in the home that is as usual.
@@ -188,7 +192,7 @@ def _error(message: str, do: str, source: str, field: str) -> Finding:
 _MOST_LINKS = 5
 
 
-def _origin(found: Found, place: Path) -> str:
+def _origin(found: StagedFiles, place: Path) -> str:
     """Return where it comes from; links that are followed are named."""
     if found.single or not found.followed:
         return f"{place} (a link to {found.root})" if os.path.islink(place) else str(place)
@@ -201,7 +205,7 @@ def _origin(found: Found, place: Path) -> str:
 _COUNTED = 20_000  # files that a preview counts: it is made at each key
 
 
-def _weighed(found: Found) -> tuple[str, str]:
+def _weighed(found: StagedFiles) -> tuple[str, str]:
     if len(found.files) + len(found.links) >= _COUNTED:
         return f"more than {_COUNTED:,} files", f"more than {size(found.size)}"
     return count(len(found.files), "file"), size(found.size)
@@ -276,7 +280,7 @@ def _patiently(send: Callable[[], Staged], say: Say) -> Staged:
             time.sleep(pauses.pop(0))
 
 
-def _read(source: Source, staging: Staging, say: Say) -> Item:
+def _read(source: StagedSource, staging: Staging, say: Say) -> Item:
     path = source.path
     if path.suffix == DEFINITION:
         path = built(path, staging.site, staging.kept.parent / "images", say)

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.form_pane import FormPane
 from lumitui.app.tui.panes.compose.node_map_pane import NodePane
@@ -94,7 +94,7 @@ class DraftViews(Vertical):
         self.query_one(TextPane).load(text)
         self.post_message(self.CheckDue())
 
-    def check(self, checked: Checked) -> None:
+    def check(self, checked: CheckedDraft) -> None:
         """Show what was found in the draft."""
         self.query_one(FormPane).show(checked)
         self.query_one(TextPane).show(checked)

@@ -15,7 +15,7 @@ from lumitui.app.job.edit import place_of, set_value
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.job_form import Field
 from lumitui.app.launch.draft.problems import apply_fix, apply_fixes
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.widgets.input import LineInput
@@ -68,7 +68,7 @@ class FormPane(Vertical):
         """Show the line only while a field is typed."""
         self._close()
 
-    def show(self, checked: Checked) -> None:
+    def show(self, checked: CheckedDraft) -> None:
         """Show the form of a draft that was checked."""
         self._text = checked.draft.text
         loose = checked.loose if checked.fields else checked.problems

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static, TextArea
 
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 from lumitui.app.tui.widgets.styled import plain
 
@@ -75,7 +75,7 @@ class TextPane(Vertical):
         line = min(at[0], area.document.line_count - 1)
         area.cursor_location = (line, min(at[1], len(area.document.get_line(line))))
 
-    def show(self, checked: Checked) -> None:
+    def show(self, checked: CheckedDraft) -> None:
         """Mark what is wrong in a draft that was checked."""
         wrong = [item for item in checked.problems if item.severity != "note"]
         errors = frozenset(item.line for item in checked.errors if item.line)

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
-from lumitui.app.follow.log.log_pages import Found
+from lumitui.app.follow.log.log_pages import LogMatches
 from lumitui.app.knowledge.log.error_lines import PATTERN, LogError, first_of_each
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import ask
@@ -20,7 +20,7 @@ from lumitui.remote.ssh.prompts import attendance
 _ERRORS = Sought(PATTERN, is_pattern=True)
 
 
-class Places:
+class LogMatchPlaces:
     """The places in a log where something was found, as far as it was searched."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Places:
         self._first, self._last = 0, 0
         self._to_end = False
 
-    def add(self, found: Found) -> None:
+    def add(self, found: LogMatches) -> None:
         """Take the answer of one search."""
         new = [match.offset for match in found.matches]
         last = found.last if found.last is not None else max([found.first, *new]) + 1
@@ -100,7 +100,7 @@ class LogFinder(LineInput):
         self.words = ""
         """What the search or the errors say now."""
         self.errors: list[LogError] | None = None
-        self._places = Places()
+        self._places = LogMatchPlaces()
         self._searching: object | None = None
         """The search under way; the answer to another one is dropped."""
         self._at = self._of = 0
@@ -113,12 +113,12 @@ class LogFinder(LineInput):
     def begin(self, attempt: int, *, label_is_rank: bool) -> None:
         """Forget what was found: another log is on the screen."""
         self.attempt, self.label_is_rank = attempt, label_is_rank
-        self._places, self.errors, self._error, self.words = Places(), None, -1, ""
+        self._places, self.errors, self._error, self.words = LogMatchPlaces(), None, -1, ""
         self._searching = None
 
     def forget(self) -> None:
         """Forget what was searched for."""
-        self.found, self.words, self._places = "", "", Places()
+        self.found, self.words, self._places = "", "", LogMatchPlaces()
 
     def open(self) -> None:
         """Let the person type."""
@@ -136,7 +136,7 @@ class LogFinder(LineInput):
         self.display = False
         # `step 2 ` is not `step 23`: spaces count.
         self.found = self.value if self.value.strip() else ""
-        self._places, self.words = Places(), ""
+        self._places, self.words = LogMatchPlaces(), ""
         self.post_message(self.Left(searches=True))
 
     # -- matches
@@ -181,11 +181,11 @@ class LogFinder(LineInput):
         self._searching = search = object()
         run_id, attempt = self._run_id, self.attempt
 
-        def find(runs: Runs) -> Found:
+        def find(runs: Runs) -> LogMatches:
             with attendance(False):  # the log that is followed asks, where a login has questions
                 return runs.pages.find(run_id, attempt, sought, at, forward=forward)
 
-        def answered(found: Found | LumiError) -> None:
+        def answered(found: LogMatches | LumiError) -> None:
             if search is self._searching:
                 self._searching = None
                 self._take(found, sought, forward=forward)
@@ -193,7 +193,7 @@ class LogFinder(LineInput):
         ask(self, find, answered, failed=answered, quietly=True)
         self.post_message(self.Jumped(None))
 
-    def _take(self, found: Found | LumiError, sought: Sought, *, forward: bool) -> None:
+    def _take(self, found: LogMatches | LumiError, sought: Sought, *, forward: bool) -> None:
         if isinstance(found, LumiError):
             self.words = f"cannot search: {found.message}"
             self.post_message(self.Jumped(None))
@@ -207,7 +207,7 @@ class LogFinder(LineInput):
         else:
             self._matched(found, forward=forward)
 
-    def _matched(self, found: Found, *, forward: bool) -> None:
+    def _matched(self, found: LogMatches, *, forward: bool) -> None:
         self._places.add(found)
         place = self._places.after(self._at) if forward else self._places.before(self._at)
         if place is not None and not self._turned:
@@ -229,7 +229,7 @@ class LogFinder(LineInput):
             self.words = f"“{self.found}” is nowhere else in the log"
         elif short != self.found:
             # A space typed by mistake; where it means something, as in `step 2 `, it was found.
-            self.found, self._places, self._turned = short, Places(), False
+            self.found, self._places, self._turned = short, LogMatchPlaces(), False
             self._ask(Sought(short), max(self._at, 0), forward=self._forward)
             return
         else:

@@ -16,7 +16,7 @@ _FOUND = Style(bold=True, reverse=True)
 _FOLDED = Style(bold=True, italic=True)
 
 
-class Row(NamedTuple):
+class LogRow(NamedTuple):
     """A part of a line."""
 
     line: ShownLine
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class LineLayout:
     """How lines are laid out."""
 
     width: int
@@ -34,7 +34,7 @@ class Layout:
     rank: int | None = None
     """The only rank shown; None: all, and what has no rank."""
 
-    def rows(self, lines: Iterable[ShownLine]) -> list[Row]:
+    def rows(self, lines: Iterable[ShownLine]) -> list[LogRow]:
         """Return the rows of `lines`."""
         return [row for line in lines if self.shows(line) for row in self._parts(line)]
 
@@ -44,26 +44,26 @@ class Layout:
             return line.rank == self.rank
         return line.fold is None or not line.fold.hides(line)
 
-    def _parts(self, line: ShownLine) -> Iterator[Row]:
+    def _parts(self, line: ShownLine) -> Iterator[LogRow]:
         text = line.text
         # Of ASCII no character is wider than a cell.
         if not self.width or len(text) * 2 <= self.width or cell_len(text) <= self.width:
-            yield Row(line, 0, len(text))
+            yield LogRow(line, 0, len(text))
             return
         at = 0
         for part in chop_cells(text, self.width):
-            yield Row(line, at, at + len(part))
+            yield LogRow(line, at, at + len(part))
             at += len(part)
 
 
-def fold_words(row: Row) -> str:
+def fold_words(row: LogRow) -> str:
     """Return what is written behind a row of a folded traceback's last line; usually ""."""
     line = row.line
     is_end = row.last == len(line.text) and line.fold is not None and line.fold.head is line
     return line.fold.words if is_end and line.fold else ""
 
 
-def segments(row: Row, base: Style, *, marked: bool, found: str) -> list[Segment]:
+def segments(row: LogRow, base: Style, *, marked: bool, found: str) -> list[Segment]:
     """Return a row in its colours; what is `found` in it stands out."""
     text = row.line.text[row.first : row.last]
     base = base + _MARKED if marked else base

@@ -14,9 +14,9 @@ from textual.strip import Strip
 
 from lumitui.app.tui.widgets.log import log_rows
 from lumitui.app.tui.widgets.log.growing_view import GrowingView
-from lumitui.app.tui.widgets.log.log_rows import Layout, Row
+from lumitui.app.tui.widgets.log.log_rows import LineLayout, LogRow
 from lumitui.app.tui.widgets.log.log_text import ShownLine
-from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, Change, LogWindow
+from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, LineChange, LogWindow
 
 
 class LogView(GrowingView, can_focus=True):
@@ -67,8 +67,8 @@ class LogView(GrowingView, can_focus=True):
         """The byte at which the marked line begins: what was jumped to."""
         self.found = ""
         """What is searched for."""
-        self._rows: list[Row] = []
-        self._tail: list[Row] = []
+        self._rows: list[LogRow] = []
+        self._tail: list[LogRow] = []
         """Rows of the last line, which has not ended."""
         self._note = ""
         self._widest = 0
@@ -177,11 +177,11 @@ class LogView(GrowingView, can_focus=True):
     # -- how it is laid out
 
     @property
-    def _layout(self) -> Layout:
+    def _layout(self) -> LineLayout:
         width = self.scrollable_content_region.width if self.wrap else 0
-        return Layout(width, self.rank)
+        return LineLayout(width, self.rank)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: LineChange) -> None:
         if change.remade:
             self._rebuild()
             return
@@ -208,7 +208,7 @@ class LogView(GrowingView, can_focus=True):
         self._tail = self._layout.rows([partial]) if partial else []
         self._measure(self._tail)
 
-    def _measure(self, rows: list[Row]) -> None:
+    def _measure(self, rows: list[LogRow]) -> None:
         longest = max((cell_len(row.line.text) for row in rows), default=0) if not self.wrap else 0
         self._widest = max(self._widest, longest)
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.knowledge.log.traceback_folds import Folder
+from lumitui.app.knowledge.log.traceback_folds import TracebackFolder
 from lumitui.app.tui.widgets.log.log_text import LogText, ShownLine
 
 KEPT_LINES = 10_000
@@ -19,7 +19,7 @@ _SLACK = 500
 
 
 @dataclass(frozen=True)
-class Change:
+class LineChange:
     """What became of the lines."""
 
     added: Sequence[ShownLine] = ()
@@ -51,7 +51,7 @@ class LogWindow:
         self.lines: list[ShownLine] = []
         self.partial: ShownLine | None = None
         self._text = LogText(start, label_is_rank=self._label_is_rank)
-        self._folder = Folder()
+        self._folder = TracebackFolder()
         self.size = max(self.size, start)
 
     @property
@@ -69,14 +69,14 @@ class LogWindow:
             return None
         return (self.start - 1) // PAGE * PAGE, self.start
 
-    def append_page(self, start: int, data: bytes) -> Change:
+    def append_page(self, start: int, data: bytes) -> LineChange:
         """Take a page behind the window; what it has was there before: none of it is news."""
         unseen = self.unseen
         change = self.append(start, data)
         self.unseen = unseen
         return change
 
-    def append(self, start: int, data: bytes, *, grows: bool = True) -> Change:
+    def append(self, start: int, data: bytes, *, grows: bool = True) -> LineChange:
         """Take `data` from byte `start` of the log on; after a gap the window stays as it is.
 
         So it does where it must not grow, since a person reads what would be dropped at its top.
@@ -86,10 +86,10 @@ class LogWindow:
         self.size = max(self.size, stop)
         self.unseen += new.count(b"\n")
         if start > self.end or not grows:
-            return Change()
+            return LineChange()
         data = data[self.end - start :]
         if not data:
-            return Change()
+            return LineChange()
         self.end = stop
         self._note_head(data)
         grown = self._text.feed(data)
@@ -100,12 +100,12 @@ class LogWindow:
         trimmed = len(self.lines) > KEPT_LINES + _SLACK
         if trimmed:
             self._trim_top()
-        return Change(grown.lines, remade=grown.updated or any(folded) or trimmed)
+        return LineChange(grown.lines, remade=grown.updated or any(folded) or trimmed)
 
-    def prepend(self, start: int, data: bytes) -> Change:
+    def prepend(self, start: int, data: bytes) -> LineChange:
         """Take `data`, from byte `start` up to the window; lines at the end are dropped for it."""
         if start + len(data) != self.start:
-            return Change()
+            return LineChange()
         joined = data + (self._head or b"")
         if self._head and not self._head.endswith(b"\n"):
             self.reset(start)  # all of it is one line, which has not ended
@@ -124,7 +124,7 @@ class LogWindow:
         if len(self.lines) > KEPT_LINES:
             self._trim_end()
         self._fold_again()
-        return Change(remade=True)
+        return LineChange(remade=True)
 
     def _note_ranks(self, lines: Sequence[ShownLine]) -> None:
         self.ranks.update(line.rank for line in lines if line.rank is not None)
@@ -154,7 +154,7 @@ class LogWindow:
     def _fold_again(self) -> None:
         """Find equal tracebacks anew: lines came before those that are known."""
         opened = {line.fold.head.offset for line in self.lines if line.fold and line.fold.open}
-        self._folder = Folder()
+        self._folder = TracebackFolder()
         for line in self.lines:
             line.fold = None
         for line in self.lines:

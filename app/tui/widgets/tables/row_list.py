@@ -24,7 +24,7 @@ _KEPT = 512
 
 
 @dataclass(frozen=True)
-class Row:
+class ListRow:
     """A row's cells, and the style of those that are not plain."""
 
     cells: tuple[str, ...]
@@ -33,11 +33,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class TitledRows:
     """A heading and its rows, each as many cells as there are titles."""
 
     titles: tuple[str, ...]
-    rows: Sequence[Row]
+    rows: Sequence[ListRow]
     right: frozenset[int] = frozenset()
     """Columns that end at the right."""
 
@@ -56,7 +56,7 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         """Show nothing."""
         super().__init__(id=id)
         self._lines: Sequence[Text] = ()
-        self._table: Table | None = None
+        self._table: TitledRows | None = None
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
         self._base = Style()
@@ -64,7 +64,7 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(_KEPT)
         """Rows as they were drawn, by their number and the first column on the screen."""
 
-    def show(self, lines: Sequence[Text], table: Table | None = None) -> None:
+    def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
         self._lines, self._table = lines, table
         self._widths = table.widths() if table else ()
@@ -113,7 +113,7 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         table = self._table
         if table is None or at < 0 or at > len(table.rows):
             return []
-        row = table.rows[at - 1] if at else Row(table.titles, ())
+        row = table.rows[at - 1] if at else ListRow(table.titles, ())
         styles = dict(row.styles) if at else dict.fromkeys(range(len(table.titles)), "dim")
         return [
             Segment(self._cell(cell, column), self._base + Style.parse(styles.get(column, "")))

@@ -10,7 +10,7 @@ from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.listing.metrics_preview import Glance
 from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.run_tree import Line
+from lumitui.app.history.listing.run_tree import TreeLine
 from lumitui.app.history.listing.state_filter import WENT_WRONG
 from lumitui.app.history.listing.tags import parted
 from lumitui.app.history.run import Run
@@ -23,11 +23,11 @@ Part = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Shown:
+class RowValues:
     """A run as its row shows it."""
 
     run: Run
-    line: Line
+    line: TreeLine
     glance: Glance
     marked: bool
     now: float
@@ -40,13 +40,13 @@ class Column:
     key: str
     heading: str
     width: int
-    cell: Callable[[Shown, int], Part]
+    cell: Callable[[RowValues, int], Part]
     by: By | None = None
     """What a click on its heading sorts by."""
     right: bool = False
 
 
-def _state(shown: Shown, width: int) -> Part:
+def _state(shown: RowValues, width: int) -> Part:
     state = shown.run.state
     mark = "*" if shown.marked else " "
     if shown.line.folded and shown.line.summary:  # its own state would be taken for that of all
@@ -54,7 +54,7 @@ def _state(shown: Shown, width: int) -> Part:
     return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
 
 
-def _run(shown: Shown, width: int) -> Part:
+def _run(shown: RowValues, width: int) -> Part:
     line = shown.line
     fold = f" +{line.children}" if line.folded else ""
     guide = line.guide
@@ -70,7 +70,7 @@ def _chips(run: Run, room: int) -> str:
     return f" {styled.fit(tags, min(left, cell_len(tags)))}" if tags and left > 1 else ""
 
 
-def _plain(read: Callable[[Run, float], str], style: str = "") -> Callable[[Shown, int], Part]:
+def _plain(read: Callable[[Run, float], str], style: str = "") -> Callable[[RowValues, int], Part]:
     return lambda shown, width: (log_line(read(shown.run, shown.now)), style)
 
 
@@ -78,7 +78,7 @@ BAR = 6
 """Cells of the bar of a running job."""
 
 
-def _bar(shown: Shown, width: int) -> Part:
+def _bar(shown: RowValues, width: int) -> Part:
     share = row_words.share(shown.run, shown.now)
     if share is None:
         return "", ""
@@ -86,7 +86,7 @@ def _bar(shown: Shown, width: int) -> Part:
     return "▓" * done + "░" * (width - done), "bold red" if share > 0.9 else "green"
 
 
-def _loss(shown: Shown, width: int) -> Part:
+def _loss(shown: RowValues, width: int) -> Part:
     return row_words.figure(shown.glance.last_loss), ""
 
 
@@ -170,7 +170,7 @@ def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
     return parts
 
 
-def row(columns: tuple[Column, ...], shown: Shown) -> list[Part]:
+def row(columns: tuple[Column, ...], shown: RowValues) -> list[Part]:
     """Return the cells of a run, each as wide as its column and a blank more."""
     words = _series(columns, shown) or _words(columns, shown)
     parts, spanned = [], False
@@ -189,7 +189,7 @@ def moves(run: Run, now: float) -> bool:
     return not run.state.is_final or now - run.created < 60
 
 
-def _series(columns: tuple[Column, ...], shown: Shown) -> Part | None:
+def _series(columns: tuple[Column, ...], shown: RowValues) -> Part | None:
     """Return how the runs of a folded series stand, as wide as the columns that it covers."""
     widths = [column.width + 1 for column in columns if column.key in _SPAN]
     if not shown.line.folded or not shown.line.summary or not widths:
@@ -198,7 +198,7 @@ def _series(columns: tuple[Column, ...], shown: Shown) -> Part | None:
     return styled.fit(shown.line.summary, sum(widths) - 1) + " ", "red" if failed else "cyan"
 
 
-def _words(columns: tuple[Column, ...], shown: Shown) -> Part | None:
+def _words(columns: tuple[Column, ...], shown: RowValues) -> Part | None:
     """Return the words of a run that waits or failed, as wide as the columns that they cover."""
     run = shown.run
     said = log_line(row_words.news(run, shown.now).replace("\n", " "))

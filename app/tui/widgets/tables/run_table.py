@@ -20,7 +20,7 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_columns import (
     Column,
     Part,
-    Shown,
+    RowValues,
     columns_for,
     heading,
     moves,
@@ -351,4 +351,4 @@ class RunTable(ScrollView, can_focus=True):
         if run is None:
             return [(f"   {line.id}", "dim")]
         glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING
-        return row(columns, Shown(run, line, glance, line.id in self.marks, time.time()))
+        return row(columns, RowValues(run, line, glance, line.id in self.marks, time.time()))

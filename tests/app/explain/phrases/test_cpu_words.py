@@ -5,7 +5,7 @@ from dataclasses import replace
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.node_map import gpu_word, lines, node_map
 from lumitui.app.scale.scaling import rungs, scaling_words
@@ -21,7 +21,7 @@ CORES = ("0", "1")
 
 
 def a_cpu_run(nodes: int = 2) -> Run:
-    return a_run(layout=Layout(nodes, 2, 2, 1, 2, True, (), CORES, on_cpu=True))
+    return a_run(layout=RankLayout(nodes, 2, 2, 1, 2, True, (), CORES, on_cpu=True))
 
 
 def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -55,7 +55,7 @@ def test_a_row_has_sizes_shares_costs_and_ages() -> None:
         state=State.RUNNING, started=NOW - 1800, created=NOW - 7200, price=Price(32, "h", 16)
     )
     assert row_words.size(run) == "2x8"
-    assert row_words.size(a_run(layout=Layout(4, 2, 2, 1, 0, False))) == "4x2r"
+    assert row_words.size(a_run(layout=RankLayout(4, 2, 2, 1, 0, False))) == "4x2r"
     assert row_words.share(run, NOW) == 0.5
     assert row_words.share(run, NOW + 1e6) == 1.0
     assert row_words.share(a_run(state=State.DONE, started=1.0), NOW) is None

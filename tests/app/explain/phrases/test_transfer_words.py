@@ -1,20 +1,25 @@
 """One line about a transfer: a bar, bytes, rate, time left; it fits beside the steps of a send."""
 
 from lumitui.app.explain.phrases.transfer_words import progress_line
-from lumitui.remote.transfer.contents.shipment_progress import Meter, Progress
+from lumitui.remote.transfer.contents.shipment_progress import Meter, ShipmentProgress
 
 
 def test_a_line_says_what_a_person_wants_to_know() -> None:
-    line = progress_line(Progress("DATA", "sending", 750_000_000, 3_000_000_000, 22_500_000.0))
+    line = progress_line(
+        ShipmentProgress("DATA", "sending", 750_000_000, 3_000_000_000, 22_500_000.0)
+    )
     assert line == "staging DATA [##......]  25% 750 MB of 3.0 GB 22 MB/s 1m40 left"
-    longest = Progress("N" * 20, "reading", 999_000_000, 999_000_000_000, 1_000_000.0)
+    longest = ShipmentProgress("N" * 20, "reading", 999_000_000, 999_000_000_000, 1_000_000.0)
     assert len(progress_line(longest)) <= 82
-    assert progress_line(Progress("D", "asking")) == "staging D: asking what the site has"
-    assert progress_line(Progress("D", "sending", 0, 0)) == "staging D [########] 100% 0 B of 0 B"
+    assert progress_line(ShipmentProgress("D", "asking")) == "staging D: asking what the site has"
+    assert (
+        progress_line(ShipmentProgress("D", "sending", 0, 0))
+        == "staging D [########] 100% 0 B of 0 B"
+    )
 
 
 def test_the_rate_is_of_the_last_ten_seconds_and_what_was_there_is_no_speed() -> None:
-    told, clock = list[Progress](), [0.0]
+    told, clock = list[ShipmentProgress](), [0.0]
     meter = Meter("DATA", told.append, lambda: clock[0])
     meter.begin("sending", 1_000_000, 400_000)
     for second in range(1, 21):

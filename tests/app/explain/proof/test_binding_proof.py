@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.run_facts import differences, proof_table
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from tests.support.jobs.binding.binding_reports import ALL_GPUS, EXACT, Report, reports, verdict_on
 
 NUMA = replace(EXACT, planned_cores=("49-63", "49-63", "17-31", "17-31", "1-15", "1-15", "33-47",
@@ -233,7 +233,7 @@ _report = st.fixed_dictionaries(
         [EXACT, NUMA, replace(EXACT, planned_cores=()), replace(EXACT, nodes=99)]
     ),
 )
-def test_garbage_never_raises_and_is_never_proved(text: str, layout: Layout) -> None:
+def test_garbage_never_raises_and_is_never_proved(text: str, layout: RankLayout) -> None:
     found = verdict(text, layout)
     assert found.kind in ("differs", "not measured")
     assert len(proof_table(found).rows) == len(found.rows)

@@ -11,7 +11,7 @@ import pytest
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import proof_table
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.remote.site.states import State
 from tests.support.jobs.binding.binding_reports import EXACT, Report, reports, verdict_on
@@ -120,7 +120,7 @@ def test_strict_ends_the_job_where_a_device_is_not_the_planned_one(
     assert code == "78"
     line = f"lumitui: the driver shows local rank 3 {gpu} on 1 of 2 nodes; nothing was launched."
     assert said == [line]
-    why = diagnose(Ending(State.FAILED, rc=78, log=line + "\n"))[0]
+    why = diagnose(RunEnd(State.FAILED, rc=78, log=line + "\n"))[0]
     assert why.id == "proof-strict" and re.search(r"\(the driver shows .* nodes\)", why.sentence)
 
 

@@ -14,7 +14,7 @@ from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.proof.preflight_report import preflight_of
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.app.tui.panes.proof_pane import proof_lines
@@ -119,12 +119,12 @@ def test_why_names_the_preflight_as_the_cause() -> None:
         "time: '01:00:00'\ntrainer: ddp\npreflight: end\n",
         "t",
     )
-    found = diagnose(Ending(State.FAILED, rc=79, log=log, spec=spec))
+    found = diagnose(RunEnd(State.FAILED, rc=79, log=log, spec=spec))
     assert found[0].id == "preflight" and SLOW in found[0].sentence
     # A warning ends nothing.
     own = changed(spec, {"preflight": "warn"}, "t")
     warned = f"lumitui: preflight: {SLOW}; the job goes on.\nKeyError: 'x'\n"
-    assert diagnose(Ending(State.FAILED, rc=79, log=warned, spec=own))[0].id != "preflight"
+    assert diagnose(RunEnd(State.FAILED, rc=79, log=warned, spec=own))[0].id != "preflight"
 
 
 def test_the_proof_shows_it_beside_the_binding() -> None:

@@ -14,8 +14,8 @@ from lumitui.app.follow.log.log_follower import (
     LogEvent,
     LogGrew,
     LogLost,
+    LogReader,
     LogWaits,
-    Reader,
     events,
 )
 from lumitui.app.runs import Runs
@@ -82,14 +82,14 @@ class Site:
 
     def events(self) -> list[LogEvent]:
         """Return what a reader of the whole log is given."""
-        return list(self._follow(Reader(lambda: self.run_now, 100, None, pause=0)))
+        return list(self._follow(LogReader(lambda: self.run_now, 100, None, pause=0)))
 
-    def _follow(self, reader: Reader) -> Iterator[LogEvent]:
+    def _follow(self, reader: LogReader) -> Iterator[LogEvent]:
         return events(self, reader, lambda: False)
 
     def on_screen(self, attempt: int | None = None, offset: int = 0) -> list[LogEvent]:
         """Return what a screen is given that has `offset` bytes of `attempt` already."""
-        reader = Reader(
+        reader = LogReader(
             lambda: self.run_now, 100, 2, attempt=attempt, offset=offset, pause=0, waits=True
         )
         return list(self._follow(reader))

@@ -17,8 +17,8 @@ from lumitui.remote.scheduler.run_files import parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
     ExitFile,
     JobStatus,
+    NewRunFiles,
     Poll,
-    RunFiles,
     Scheduler,
     State,
     Watch,
@@ -138,7 +138,7 @@ def test_a_run_whose_end_nobody_knows_is_a_warning_once(
 
     class Silent:
         def poll(self, watches: Sequence[Watch]) -> Poll:
-            files = {watch.run: RunFiles() for watch in watches}
+            files = {watch.run: NewRunFiles() for watch in watches}
             return Poll(
                 {},
                 files,
@@ -164,8 +164,8 @@ def test_an_end_waits_for_a_folder_that_is_out_of_sight(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     clock = 1_000_000.0
     answers = [
-        (RunFiles(missing=True), clock + 5),
-        (RunFiles(exits=(ExitFile(1, 7, 3, clock, "7"),)), clock + 60),
+        (NewRunFiles(missing=True), clock + 5),
+        (NewRunFiles(exits=(ExitFile(1, 7, 3, clock, "7"),)), clock + 60),
     ]
 
     class Failed:

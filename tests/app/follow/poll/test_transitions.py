@@ -11,8 +11,8 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     ExitFile,
     Hang,
     JobStatus,
+    NewRunFiles,
     Poll,
-    RunFiles,
     State,
 )
 from lumitui.remote.site.states import BY_YOU
@@ -22,17 +22,17 @@ NOW = 1_000_000.0
 RUN = replace(a_run(), state=State.RUNNING, job_id="7")
 
 
-def poll(job: JobStatus | None, files: RunFiles | None = None, **more: object) -> Poll:
+def poll(job: JobStatus | None, files: NewRunFiles | None = None, **more: object) -> Poll:
     jobs = {RUN.id: job} if job else {}
-    return Poll(jobs, {RUN.id: files or RunFiles()}, clock=NOW, **more)  # type: ignore[arg-type]
+    return Poll(jobs, {RUN.id: files or NewRunFiles()}, clock=NOW, **more)  # type: ignore[arg-type]
 
 
 def job(word: str, state: State, **more: object) -> JobStatus:
     return JobStatus("7", state, word, **more)  # type: ignore[arg-type]  # keywords of a dataclass
 
 
-def exit_file(rc: int, rank: int | None = None, attempt: int = 1) -> RunFiles:
-    return RunFiles(exits=(ExitFile(attempt, rc, rank, NOW - 5, started=NOW - 9),))
+def exit_file(rc: int, rank: int | None = None, attempt: int = 1) -> NewRunFiles:
+    return NewRunFiles(exits=(ExitFile(attempt, rc, rank, NOW - 5, started=NOW - 9),))
 
 
 def test_a_failed_rank_is_taken_from_the_exit_file() -> None:
@@ -50,9 +50,9 @@ def test_the_schedulers_state_outweighs_an_exit_file() -> None:
 def test_the_job_that_has_the_claim_is_the_runs_whatever_the_known_one_came_to() -> None:
     # A wrapper submitted twice: job 7 ended at its first line, as job 8 has the claim.
     ended = job("COMPLETED", State.DONE, ended=NOW)
-    changes = transition(RUN, poll(ended, RunFiles(claim="8", log_sizes={1: 9})), NOW)
+    changes = transition(RUN, poll(ended, NewRunFiles(claim="8", log_sizes={1: 9})), NOW)
     assert changes == {"job_id": "8", "log_sizes": {1: 9}}
-    assert transition(RUN, gone(RunFiles(claim="8")), NOW) == {"job_id": "8"}
+    assert transition(RUN, gone(NewRunFiles(claim="8")), NOW) == {"job_id": "8"}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_job_that_has_the_claim_is_the_runs_whatever_the_known_one_came_to()
 def test_a_rank_that_hangs_is_the_reason_of_a_running_job(
     state: State, said: float | None, reason: str
 ) -> None:
-    files = RunFiles(hang=Hang("Rank 9 hangs.", said))
+    files = NewRunFiles(hang=Hang("Rank 9 hangs.", said))
     changes = transition(RUN, poll(job("X", state, reason="None", nodes="n1"), files), NOW)
     assert changes["reason"] == reason
 
@@ -76,7 +76,7 @@ def test_a_rank_that_hangs_is_the_reason_of_a_running_job(
 # -- the queue has forgotten the job
 
 
-def gone(files: RunFiles | None = None, **more: object) -> Poll:
+def gone(files: NewRunFiles | None = None, **more: object) -> Poll:
     return poll(None, files, gone=frozenset({RUN.id}), **more)
 
 
@@ -98,7 +98,7 @@ def test_a_job_nobody_knows_without_an_exit_file_is_unknown_not_failed() -> None
     seen = replace(RUN, updated=NOW)
     later = transition(seen, gone(), NOW + 86_400)["reason"]
     assert later.startswith(f"unknown since {time.strftime('%Y-%m-%d %H:%M', time.localtime(NOW))}")
-    assert "folder" in transition(RUN, gone(RunFiles(missing=True)), NOW)["reason"]
+    assert "folder" in transition(RUN, gone(NewRunFiles(missing=True)), NOW)["reason"]
 
 
 def test_only_accounting_can_say_who_ended_a_program_by_a_signal() -> None:
@@ -150,7 +150,7 @@ def test_files_of_an_attempt_do_not_count_for_the_next() -> None:
     assert (again["attempt"], again["exits"], again["rc"]) == (2, 1, None)
     # It was killed in its second attempt, which wrote no exit file.
     second = replace(RUN, attempt=2, exits=1)
-    for found in (files, RunFiles(log_sizes={1: 9, 2: 9})):
+    for found in (files, NewRunFiles(log_sizes={1: 9, 2: 9})):
         ended = transition(second, poll(job("FAILED", State.FAILED, nodes="n1"), found), NOW)
         assert (ended["state"], ended["rc"], ended["failed_rank"]) == (State.FAILED, None, None)
         assert transition(second, gone(found), NOW)["state"] is State.UNKNOWN
@@ -212,7 +212,7 @@ def test_an_exit_code_above_128_stays_whole(code: int) -> None:
 
 
 def test_a_step_out_of_memory_is_the_runs_end() -> None:
-    files = RunFiles(exits=(ExitFile(1, 137, 3, NOW - 5, oom=True),))
+    files = NewRunFiles(exits=(ExitFile(1, 137, 3, NOW - 5, oom=True),))
     changes = transition(RUN, poll(job("FAILED", State.FAILED, nodes="n1"), files), NOW)
     assert (changes["state"], changes["rc"], changes["failed_rank"]) == (
         State.OUT_OF_MEMORY,
@@ -245,7 +245,7 @@ def test_expected_start_and_end_are_kept_until_they_have_come() -> None:
 
 
 def test_a_second_attempt_is_noticed_by_its_log() -> None:
-    files = RunFiles(log_sizes={1: 10, 2: 5})
+    files = NewRunFiles(log_sizes={1: 10, 2: 5})
     changes = transition(RUN, poll(job("RUNNING", State.RUNNING), files), NOW)
     assert changes["attempt"] == 2
 
@@ -253,9 +253,11 @@ def test_a_second_attempt_is_noticed_by_its_log() -> None:
 @pytest.mark.parametrize("new", [None, "[]"])
 def test_a_second_attempt_does_not_have_the_proof_of_the_first(new: str | None) -> None:
     known = replace(RUN, binding="[first]")
-    files = RunFiles(log_sizes={1: 10, 2: 5}, binding=new)
+    files = NewRunFiles(log_sizes={1: 10, 2: 5}, binding=new)
     assert transition(known, poll(job("RUNNING", State.RUNNING), files), NOW)["binding"] == new
-    same = transition(known, poll(job("RUNNING", State.RUNNING), RunFiles(log_sizes={1: 10})), NOW)
+    same = transition(
+        known, poll(job("RUNNING", State.RUNNING), NewRunFiles(log_sizes={1: 10})), NOW
+    )
     assert "binding" not in same
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.sweep import Pace, Sweep, pace_of, sweep
-from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.follow.results.sweep import StepPace, Sweep, pace_of, sweep
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -32,14 +32,14 @@ def told(step_s: float, data_s: float, *, epochs: int = 2, samples: int | None =
 
 def of(runs: Mapping[str, list[str] | None], *, unsent: int = 0) -> Sweep:
     """The sweep of a grid whose settings have these lines, each."""
-    members = [Member(at, name, "", f"run-{at}") for at, name in enumerate(runs, 1)]
-    members += [Member(len(runs) + at, f"--workers={90 + at}", "") for at in range(unsent)]
+    members = [SeriesMember(at, name, "", f"run-{at}") for at, name in enumerate(runs, 1)]
+    members += [SeriesMember(len(runs) + at, f"--workers={90 + at}", "") for at in range(unsent)]
     lines = {f"run-{at}": found or [] for at, found in enumerate(runs.values(), 1)}
 
-    def pace(run: str) -> Pace:
+    def pace(run: str) -> StepPace:
         return pace_of([point for line in lines[run] if (point := parse_line(line.encode()))])
 
-    series = Series("g1", "grid", "laptop", "", 1.0, tuple(members))
+    series = RunSeries("g1", "grid", "laptop", "", 1.0, tuple(members))
     return sweep(series, dict.fromkeys(lines, "done"), pace)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lumitui.app.follow.sites.link_words import Link, LinkState, links, titles
+from lumitui.app.follow.sites.link_words import LinkState, SiteLink, links, titles
 from lumitui.app.follow.sites.poll_schedule import IDLE_SECONDS, Ending, Schedule
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -104,13 +104,13 @@ def test_after_a_sleep_nothing_is_live_before_the_site_answers() -> None:
 
 
 LINK = st.builds(
-    Link, st.from_regex(r"[a-z][a-z0-9-]{0,30}", fullmatch=True), st.sampled_from(LinkState),
+    SiteLink, st.from_regex(r"[a-z][a-z0-9-]{0,30}", fullmatch=True), st.sampled_from(LinkState),
     st.sampled_from(["", "2s", "last 01:39"]),
 )  # fmt: skip
 
 
 @given(st.lists(LINK, max_size=6), st.integers(20, 200))
-def test_what_a_bar_says_fits_and_hides_no_trouble(found: list[Link], width: int) -> None:
+def test_what_a_bar_says_fits_and_hides_no_trouble(found: list[SiteLink], width: int) -> None:
     said = titles(found, width)
     text = "  ".join(words for _, words in said)
     assert cell_len(text) <= width
@@ -130,8 +130,8 @@ def test_what_a_bar_says_fits_and_hides_no_trouble(found: list[Link], width: int
 )
 def test_two_sites_stand_side_by_side(width: int, words: list[str]) -> None:
     two = [
-        Link("lumi", LinkState.LIVE, "2s"),
-        Link("mahti", LinkState.RECONNECTING, "12s"),
+        SiteLink("lumi", LinkState.LIVE, "2s"),
+        SiteLink("mahti", LinkState.RECONNECTING, "12s"),
     ]
     assert [text for _, text in titles(two, width)] == words
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as some
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filter_syntax import parse
-from lumitui.app.history.listing.find_runs import Entry, Filter, Listing
+from lumitui.app.history.listing.find_runs import Filter, ListedRun, RunListing
 from lumitui.app.history.listing.order import By, Order, is_descending
 from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG, states_like
 from lumitui.app.history.listing.tags import tags_of
 from lumitui.app.history.run import Run
-from lumitui.app.job.launch import Layout, Price
+from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -42,7 +42,7 @@ def made_runs() -> list[Run]:
                 site=dice.choice(("lumi", "mahti")),
                 # Some of one moment: their ids tell them apart.
                 created=NOW - 600.0 * (number // 2),
-                layout=Layout(nodes, 8, 8, 7, dice.choice((0, 4, 8)), True),
+                layout=RankLayout(nodes, 8, 8, 7, dice.choice((0, 4, 8)), True),
                 price=Price(dice.choice((0.0, 5.0, 32.0)), "GPU-hours", 16.0),
                 state=state,
                 job_id=dice.choice((None, f"8{number:03d}")),
@@ -125,7 +125,7 @@ def test_a_filter_finds_what_a_look_at_each_run_finds(filled: History, terms: li
     wanted = Filter(terms=parse(" ".join(term.text for term in terms)))
     expected = [run for run in RUNS if all(term.holds(run) for term in terms)]
     expected.sort(key=lambda run: (run.created, run.id), reverse=True)
-    entries = filled.finder.entries(Listing(wanted, now=NOW), 1000, None)
+    entries = filled.finder.entries(RunListing(wanted, now=NOW), 1000, None)
     assert [entry.id for entry in entries] == [run.id for run in expected]
     if not any(word in term.text for term in terms for word in ("since", "until", "age")):
         assert filled.finder.count_states(wanted) == Counter(run.state for run in expected)
@@ -151,7 +151,7 @@ def test_pages_of_any_order_follow_each_other_without_gaps(
     filled: History, by: By, reverse: bool
 ) -> None:
     order = Order(by, reverse)
-    listing, pages, place = Listing(order=order, now=NOW), list[Entry](), None
+    listing, pages, place = RunListing(order=order, now=NOW), list[ListedRun](), None
     while page := filled.finder.entries(listing, 13, place):
         pages += page
         place = page[-1].place
@@ -176,7 +176,7 @@ def test_failed_finds_what_is_shown_as_failed(filled: History) -> None:
     """The word on the screen is a word that the search knows."""
     for run in RUNS[:20]:
         found = filled.finder.entries(
-            Listing(Filter(terms=parse(f'"{run.state}"')), now=NOW), 999, None
+            RunListing(Filter(terms=parse(f'"{run.state}"')), now=NOW), 999, None
         )
         assert run.id in {entry.id for entry in found}
 

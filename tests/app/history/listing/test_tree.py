@@ -3,20 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lumitui.app.history.listing.find_runs import Entry
-from lumitui.app.history.listing.run_tree import Line, arranged, flat
+from lumitui.app.history.listing.find_runs import ListedRun
+from lumitui.app.history.listing.run_tree import TreeLine, arranged, flat
 
 
-def entries(parents: list[int | None]) -> list[Entry]:
+def entries(parents: list[int | None]) -> list[ListedRun]:
     """Return a list, newest first, in which each run has the parent with that number, if any."""
     made = [
-        Entry(f"r{number}", None if parent is None else f"r{parent}", (float(-number),))
+        ListedRun(f"r{number}", None if parent is None else f"r{parent}", (float(-number),))
         for number, parent in enumerate(parents)
     ]
     return list(reversed(made))
 
 
-def drawn(lines: list[Line]) -> list[str]:
+def drawn(lines: list[TreeLine]) -> list[str]:
     return [f"{line.guide}{line.id}{f'+{line.children}' if line.folded else ''}" for line in lines]
 
 

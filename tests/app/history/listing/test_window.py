@@ -11,7 +11,7 @@ from lumitui.app.history.listing.filter_syntax import parse
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import By, Order
 from lumitui.app.history.listing.page_cache import AROUND, PAGE, RunWindow
-from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -144,8 +144,8 @@ def test_the_list_begins_at_the_newest_run_that_goes_on_or_else_the_newest(
 def test_a_series_is_one_row_until_it_is_opened(history: History) -> None:
     for number in range(4):
         history.begin(a_run(f"r-{number}", created=float(number), state=State.DONE))
-    members = tuple(Member(place, f"cell {place}", "{}") for place in (1, 2, 3))
-    history.series.begin(Series("grid-1", "grid", "lumi", "", 1.0, members))
+    members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2, 3))
+    history.series.begin(RunSeries("grid-1", "grid", "lumi", "", 1.0, members))
     for place in (1, 2, 3):
         history.series.claim("grid-1", place, f"r-{place}")
     window = RunWindow(history.finder)

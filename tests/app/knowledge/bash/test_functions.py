@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule_table import findings
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -11,7 +11,7 @@ _SITE = Sites([BUILT_IN]).load("karolina")
 _HEAD = "#!/bin/bash\n#SBATCH -p qgpu -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 1:00:00\n"
 
 
-def job(body: str) -> Job:
+def job(body: str) -> ScriptJob:
     return read_script(_HEAD + body, site=_SITE)
 
 

@@ -1,18 +1,18 @@
 """What public scripts write and a first reading took for something else."""
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import ContainerCall, Step
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 
 
-def read(text: str) -> Job:
+def read(text: str) -> ScriptJob:
     return read_script(f"#!/bin/bash\n{text}", site=LUMI)
 
 
-def only_step(text: str) -> Step:
+def only_step(text: str) -> JobStep:
     (step,) = read(text).training
     return step
 

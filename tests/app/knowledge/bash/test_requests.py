@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import run
 from lumitui.app.knowledge.rule_table import RULES
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -11,7 +11,7 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 LUMI = Sites([BUILT_IN]).load("lumi")
 
 
-def job(*lines: str, body: str = "srun python t.py") -> Job:
+def job(*lines: str, body: str = "srun python t.py") -> ScriptJob:
     head = "".join(f"#SBATCH {line}\n" for line in lines)
     return read_script(f"#!/bin/bash\n{head}{body}\n", site=LUMI)
 

@@ -1,13 +1,13 @@
 """What a whole script becomes: its request, its variables, its steps, its ranks."""
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
 
 
-def read(text: str, **files: str) -> Job:
+def read(text: str, **files: str) -> ScriptJob:
     return read_script(f"#!/bin/bash\n{text}", site=LUMI, files=files)
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lumitui.app.explain.actions import Action, action_of, letter
+from lumitui.app.explain.actions import HelpfulResubmission, action_of, letter
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.remote.site.states import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_job
@@ -18,7 +18,7 @@ srun: error: nid005001: tasks 0-1,3: Aborted
 
 
 def why(log: str, state: State = State.FAILED) -> list[Diagnosis]:
-    return diagnose(Ending(state, rc=1, log=log))
+    return diagnose(RunEnd(state, rc=1, log=log))
 
 
 def failed(**changes: object) -> Run:
@@ -52,7 +52,7 @@ Root Cause (first observed failure):
 def test_a_gpu_that_ran_out_of_memory_is_answered_by_half_the_batch() -> None:
     found = why("2: torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.\n")
     batch = {"args": ["--bs", "8"], "scale": {"batch": {"arg": "--bs"}}}
-    expected = Action("Resubmit with --bs 4", ("--batch", "half"), ("--bs=4",))
+    expected = HelpfulResubmission("Resubmit with --bs 4", ("--batch", "half"), ("--bs=4",))
     assert action_of(found, failed(**batch)) == expected
     assert action_of(found, failed()) is None, "the job file does not say where the batch is"
 

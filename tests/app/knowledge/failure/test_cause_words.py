@@ -1,7 +1,7 @@
 """How a cause is said: with its rank, its line of the log and the line of the code."""
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.failed_logs import why
 
@@ -46,4 +46,4 @@ def test_a_cause_from_a_traceback_has_the_number_of_its_line() -> None:
         "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.\n"
     )
     assert why(log)[0].number == 4
-    assert diagnose(Ending(State.FAILED, log=log, before=None))[0].number is None
+    assert diagnose(RunEnd(State.FAILED, log=log, before=None))[0].number is None

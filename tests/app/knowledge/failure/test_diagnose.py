@@ -8,7 +8,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.causes.cause_table import CONSEQUENCES, RULES
 from lumitui.app.knowledge.causes.meanings import STATE_RULES
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.knowledge.failure.matching import Evidence
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -108,7 +108,7 @@ def test_the_rule_names_what_is_missing() -> None:
 @pytest.mark.parametrize("state", list(STATE_RULES))
 def test_what_slurm_decided_comes_first(state: State) -> None:
     log = "3: RuntimeError: boom\n3: OSError: [Errno 28] No space left on device"
-    found = diagnose(Ending(state, "WORD", "by 1000", log=log))
+    found = diagnose(RunEnd(state, "WORD", "by 1000", log=log))
     assert found[0].id == STATE_RULES[state].id
     assert found[0].line == "WORD by 1000"
     assert "no-space" in [item.id for item in found]
@@ -116,7 +116,7 @@ def test_what_slurm_decided_comes_first(state: State) -> None:
 
 @pytest.mark.parametrize("state", [State.DONE, State.QUEUED, State.RUNNING, State.SENDING])
 def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
-    assert diagnose(Ending(state, rc=0, log="FATAL:   permission denied")) == []
+    assert diagnose(RunEnd(state, rc=0, log="FATAL:   permission denied")) == []
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_run_that_did_not_fail_has_no_reasons(state: State) -> None:
 )
 def test_why_a_chain_ended(state: State, rc: int | None, end: str, expected: str) -> None:
     spec = hello_job(chain=4)
-    found = diagnose(Ending(state, rc=rc, spec=spec, chain_end=end))
+    found = diagnose(RunEnd(state, rc=rc, spec=spec, chain_end=end))
     assert found[0].id == expected
 
 
@@ -173,7 +173,7 @@ _pieces = st.lists(
 def test_garbage_never_raises(
     state: State, word: str, rc: int | None, rank: int | None, log: str
 ) -> None:
-    for item in diagnose(Ending(state, word, word, rc, rank, log)):
+    for item in diagnose(RunEnd(state, word, word, rc, rank, log)):
         assert not CONTROL & set(item.line)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import lumitui.app
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.failed_logs import why
 
@@ -299,7 +299,7 @@ srun: error: node1: task 0: Exited with exit code 1
 1: torch.distributed.elastic.multiprocessing.api.SignalException: Process 4750 got signal: 15
 srun: error: node2: task 1: Exited with exit code 1
 """
-    (found,) = diagnose(Ending(State.FAILED, "FAILED", rc=1, log=log))
+    (found,) = diagnose(RunEnd(State.FAILED, "FAILED", rc=1, log=log))
     assert (found.line, found.rank) == ("RuntimeError: boom", 1)
 
 

@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.knowledge.causes.cause_table import EVERY
 from lumitui.app.knowledge.causes.literals import literals
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.app.knowledge.failure.matching import Evidence
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.remote.site.states import State
@@ -14,7 +14,7 @@ from tests.support.jobs.small_jobs import hello_job
 
 
 def why(log: str, state: State = State.FAILED) -> list[Diagnosis]:
-    return diagnose(Ending(state, rc=1, log=log))
+    return diagnose(RunEnd(state, rc=1, log=log))
 
 
 def test_a_step_that_waited_until_the_time_limit_is_the_cause_of_it() -> None:
@@ -23,7 +23,7 @@ def test_a_step_that_waited_until_the_time_limit_is_the_cause_of_it() -> None:
         "slurmstepd: error: *** JOB 7 ON nid1 CANCELLED AT 2025-04-01T02:00:11 DUE TO TIME LIMIT "
         "***\n"
     )
-    found = diagnose(Ending(State.TIMEOUT, "TIMEOUT", log=log))
+    found = diagnose(RunEnd(State.TIMEOUT, "TIMEOUT", log=log))
     assert [item.id for item in found][:2] == ["step-waited", "time-limit"]
 
 
@@ -38,7 +38,7 @@ def test_under_a_launcher_an_exception_without_a_label_is_of_the_rank_it_names(
 ) -> None:
     spec = hello_job(launcher="torchrun")
     found = diagnose(
-        Ending(State.FAILED, rc=1, failed_rank=3, log=f"{traceback}OddError: 3\n", spec=spec)
+        RunEnd(State.FAILED, rc=1, failed_rank=3, log=f"{traceback}OddError: 3\n", spec=spec)
     )
     assert (found[0].id, found[0].rank) == ("exception", 3)
     assert found[0].sentence == "Rank 3 raised an exception."

@@ -8,7 +8,7 @@ from lumitui.app.explain import run_overview
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, Ending
+from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_job
@@ -27,15 +27,15 @@ def test_a_running_job_says_everywhere_which_rank_hangs() -> None:
     rows = dict(run_overview.rows(HUNG, NOW, None, None, None))
     assert rows["reason"] == row_words.news(HUNG, NOW) == HUNG.hang == SENTENCE
     assert rows["next"] == run_overview.HANGS
-    assert diagnose(Ending(State.RUNNING, "RUNNING", SENTENCE))[0].sentence == SENTENCE
+    assert diagnose(RunEnd(State.RUNNING, "RUNNING", SENTENCE))[0].sentence == SENTENCE
     for other in (replace(HUNG, reason="None"), replace(HUNG, state=State.FAILED)):
         assert other.hang == ""
-    assert diagnose(Ending(State.RUNNING, "RUNNING", "None")) == []
+    assert diagnose(RunEnd(State.RUNNING, "RUNNING", "None")) == []
 
 
 def why(log: str, rc: int = 1, rank: int | None = None) -> list[Diagnosis]:
     spec: JobSpec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
-    return diagnose(Ending(State.FAILED, "FAILED", "NonZeroExitCode", rc, rank, log, spec=spec))
+    return diagnose(RunEnd(State.FAILED, "FAILED", "NonZeroExitCode", rc, rank, log, spec=spec))
 
 
 @pytest.mark.parametrize("rc", [1, 88])  # torchrun makes 1 of every code

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.site.states import State
 
 TRACEBACK = """\
@@ -18,7 +18,7 @@ Traceback (most recent call last):
 
 def cause_of(file: str, function: str, raised: str) -> str:
     log = TRACEBACK.format(file=file, function=function, raised=raised)
-    return diagnose(Ending(State.FAILED, rc=1, log=log))[0].id
+    return diagnose(RunEnd(State.FAILED, rc=1, log=log))[0].id
 
 
 @pytest.mark.parametrize(

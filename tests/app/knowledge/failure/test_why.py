@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.cli.views.show import gather, page_text
 from lumitui.app.explain.actions import action_of
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Ending
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.states import BY_YOU
@@ -91,22 +91,22 @@ srun: error: nid1: task 0: Terminated
 
 
 def test_no_cause_is_searched_for_what_its_owner_cancelled() -> None:
-    found = diagnose(Ending(State.CANCELLED, "CANCELLED", BY_YOU, 143, log=AFTERMATH))
+    found = diagnose(RunEnd(State.CANCELLED, "CANCELLED", BY_YOU, 143, log=AFTERMATH))
     assert [(one.id, one.sentence) for one in found] == [("cancelled", "You cancelled it.")]
-    other = diagnose(Ending(State.CANCELLED, "CANCELLED", "by 0", 143, log=AFTERMATH))
+    other = diagnose(RunEnd(State.CANCELLED, "CANCELLED", "by 0", 143, log=AFTERMATH))
     assert other[0].sentence == "The job was cancelled." and len(other) > 1
 
 
 def test_a_step_that_waited_is_still_why_it_was_cancelled() -> None:
     log = "srun: Job step creation temporarily disabled, retrying\n" + CANCELLED
-    found = diagnose(Ending(State.CANCELLED, "CANCELLED", BY_YOU, log=log))
+    found = diagnose(RunEnd(State.CANCELLED, "CANCELLED", BY_YOU, log=log))
     assert [one.id for one in found] == ["step-waited", "cancelled"]
 
 
 def test_the_log_alone_says_that_it_was_cancelled() -> None:
-    assert diagnose(Ending(State.FAILED, log=f"step 3\n{CANCELLED}"))[0].id == "cancelled"
+    assert diagnose(RunEnd(State.FAILED, log=f"step 3\n{CANCELLED}"))[0].id == "cancelled"
     late = CANCELLED.replace(" ***\n", " DUE TO TIME LIMIT ***\n")
-    assert diagnose(Ending(State.FAILED, log=late))[0].id == "time-limit"
+    assert diagnose(RunEnd(State.FAILED, log=late))[0].id == "time-limit"
 
 
 @pytest.mark.both_slurms

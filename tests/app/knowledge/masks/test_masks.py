@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.masks.bind_options import explained, read_bind
-from lumitui.app.knowledge.masks.mask_checks import Mistake, Starter, mistakes
+from lumitui.app.knowledge.masks.mask_checks import MaskMistake, Starter, mistakes
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -24,7 +24,7 @@ COUNTED_UP = (
 
 def judged(
     text: str, site: str = "lumi", tasks: int = 8, starter: Starter = "srun"
-) -> list[Mistake]:
+) -> list[MaskMistake]:
     """Return what is wrong with the lists in `text`."""
     node = SITES.load(site).node
     binds = explained(text)

@@ -4,11 +4,11 @@ import textwrap
 
 import pytest
 
-from lumitui.app.knowledge.program.program_facts import Program
+from lumitui.app.knowledge.program.program_facts import PythonFile
 from lumitui.app.knowledge.program.python_reader import read_python
 
 
-def read(text: str) -> Program:
+def read(text: str) -> PythonFile:
     return read_python(textwrap.dedent(text), "train.py")
 
 

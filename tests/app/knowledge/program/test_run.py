@@ -2,10 +2,10 @@
 
 import pytest
 
-from lumitui.app.knowledge.model.command_words import Word
-from lumitui.app.knowledge.model.job import Job
-from lumitui.app.knowledge.model.steps import Step
-from lumitui.app.knowledge.program.step_program import Run, configurations, runs
+from lumitui.app.knowledge.model.command_words import CommandWord
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.program.step_program import StepProgram, configurations, runs
 
 PROGRAM = """\
 import argparse, torch
@@ -18,13 +18,13 @@ torch.utils.data.DataLoader(make(), num_workers=args.num_workers)
 FILES = {"./src/train.py": PROGRAM, "src/data/loading.py": "import numpy\ndef make(): ...\n"}
 
 
-def job(*arguments: str, files: dict[str, str] | None = None) -> Job:
-    words = tuple(Word(argument) for argument in arguments)
-    step = Step(program=Word("src/train.py"), python=True, arguments=words)
-    return Job("script", steps=(step,), files=FILES if files is None else files)
+def job(*arguments: str, files: dict[str, str] | None = None) -> ScriptJob:
+    words = tuple(CommandWord(argument) for argument in arguments)
+    step = JobStep(program=CommandWord("src/train.py"), python=True, arguments=words)
+    return ScriptJob("script", steps=(step,), files=FILES if files is None else files)
 
 
-def only(given: Job) -> Run:
+def only(given: ScriptJob) -> StepProgram:
     (found,) = runs(given)
     return found
 
@@ -74,15 +74,16 @@ def test_a_program_whose_text_is_not_at_hand_is_no_run() -> None:
     ],
 )
 def test_a_program_is_found_as_a_module_and_behind_a_change_of_folder(name: str, file: str) -> None:
-    step = Step(program=Word(name), python=True)
-    (run,) = runs(Job("script", steps=(step,), files={file: "import torch\n"}))
+    step = JobStep(program=CommandWord(name), python=True)
+    (run,) = runs(ScriptJob("script", steps=(step,), files={file: "import torch\n"}))
     assert run.program.file == file
 
 
 def test_one_name_in_two_folders_is_not_guessed() -> None:
-    step = Step(program=Word("train.py"), python=True)
+    step = JobStep(program=CommandWord("train.py"), python=True)
     assert (
-        list(runs(Job("script", steps=(step,), files={"a/train.py": "", "b/train.py": ""}))) == []
+        list(runs(ScriptJob("script", steps=(step,), files={"a/train.py": "", "b/train.py": ""})))
+        == []
     )
 
 

@@ -1,7 +1,7 @@
 """Findings are laid out as linters, GitHub and SARIF have them."""
 
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.report.checked import Checked
+from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.report.finding_text import findings_text, summary
 from lumitui.app.knowledge.report.formats import github_lines, sarif
 from lumitui.app.knowledge.rule import Edit, Finding
@@ -15,7 +15,7 @@ WHOLE = Finding(
     "account", "error", "No account:\n50%, none.", "Name one.", "https://x.org/a.", NOWHERE
 )
 OTHER = Finding("set-device", "note", "Late.", "Move it.", "", Position(1, 1, 1, 7, "é, a.py"))
-CHECKED = Checked(
+CHECKED = CheckedScript(
     "jobs/a.sh", "lumi", TEXT, (WHOLE, TIME, OTHER), {"é, a.py": "import x\n"}, "jobs/"
 )
 
@@ -35,7 +35,7 @@ def test_a_finding_about_the_job_stands_at_its_beginning_without_a_line() -> Non
 
 
 def test_a_text_from_elsewhere_cannot_control_the_terminal() -> None:
-    wild = Checked("a\x1b[2J.sh", "lumi", "\x1b]0;x\x07 y\n", (TIME,))
+    wild = CheckedScript("a\x1b[2J.sh", "lumi", "\x1b]0;x\x07 y\n", (TIME,))
     assert "\x1b" not in findings_text(wild)
 
 
@@ -43,7 +43,7 @@ def test_the_summary_counts_and_names_what_can_be_fixed() -> None:
     assert summary((CHECKED,)) == (
         "Found 1 error, 1 warning, 1 note in 1 script. --fix changes 1 of them."
     )
-    assert summary((Checked("a", "lumi", "", ()),)) == "Nothing found in 1 script."
+    assert summary((CheckedScript("a", "lumi", "", ()),)) == "Nothing found in 1 script."
 
 
 def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import Job
+from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.job_price import memory_gib
@@ -17,7 +17,7 @@ SOME = 19
 """One in nineteen is enough to see a mistake; all are looked at by the slow test."""
 
 
-def model(item: Official) -> Job:
+def model(item: Official) -> ScriptJob:
     return job_of(item.launch, placement_of(item.launch.spec, item.site), item.files)
 
 

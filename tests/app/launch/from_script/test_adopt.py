@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.from_script.from_script import adopt
-from lumitui.app.launch.from_script.import_report import Report, report_of
+from lumitui.app.launch.from_script.import_report import ImportReport, report_of
 from lumitui.app.launch.from_script.job_file_text import text_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -40,14 +40,14 @@ srun --cpu-bind=mask_cpu:fe000000000000 singularity run -B /scratch/x:/data "$SI
 """
 
 
-def imported(text: str, site: Site, name: str = "job") -> Report:
+def imported(text: str, site: Site, name: str = "job") -> ImportReport:
     report = report_of(read_script(text, site=site), site, name)
     written = parse_job(text_of(report, "x.sh"), "job")
     assert written == report.made.spec, "what is written is what was meant"
     return report
 
 
-def lost(found: Report) -> str:
+def lost(found: ImportReport) -> str:
     return "\n".join(f"{item.what}: {item.words}" for item in found.lost)
 
 

@@ -10,7 +10,7 @@ from lumitui.app.job.fields.env_variables import is_taken
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.compose import compose, plain_script
-from lumitui.app.launch.from_script.import_report import Report, lines_of, report_of
+from lumitui.app.launch.from_script.import_report import ImportReport, lines_of, report_of
 from lumitui.app.launch.from_script.job_file_text import text_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -27,7 +27,7 @@ def made(text: str, site: Site) -> Written:
     return Written(report, job, script_of(report, site))
 
 
-def script_of(report: Report, site: Site) -> str:
+def script_of(report: ImportReport, site: Site) -> str:
     return plain_script(compose(report.made.spec, site), site, "job")
 
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.compose import compose
 from lumitui.remote.site.core_sets import parse_cores
 from tests.support.jobs.sites.lumi_job import LUMI, job
@@ -15,7 +15,7 @@ if find_spec("torch") is None:
     pytest.skip("torch divides the cores", allow_module_level=True)
 
 
-def divided(monkeypatch: pytest.MonkeyPatch, layout: Layout) -> list[set[int]]:
+def divided(monkeypatch: pytest.MonkeyPatch, layout: RankLayout) -> list[set[int]]:
     """Return each local rank's cores by `--numa-binding=exclusive` on a node of LUMI-G.
 
     The step has the first of the cores that a job may use; what torch reads of the node under

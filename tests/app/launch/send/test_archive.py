@@ -187,7 +187,9 @@ def test_prune_counts_what_it_frees(transport: Transport, folder: str, project: 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a project of more than 20 files a large one, and of more than 60 too large."""
-    monkeypatch.setattr(project_walk.exceeds, "__defaults__", (project_walk.Limits(files=20),))
+    monkeypatch.setattr(
+        project_walk.exceeds, "__defaults__", (project_walk.ProjectLimits(files=20),)
+    )
     monkeypatch.setattr("lumitui.app.launch.send.code.project_files.MAX_FILES", 20)
     monkeypatch.setattr(archive, "MAX_FILES", 60)
 

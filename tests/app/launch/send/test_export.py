@@ -13,7 +13,7 @@ import pytest
 
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.send.code import project_files
-from lumitui.app.launch.send.export import Exported
+from lumitui.app.launch.send.export import ExportedFolder
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.shell_text import quote
@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def exported(runs: Runs, spec: JobSpec, project: Path, target: Path) -> Exported:
+def exported(runs: Runs, spec: JobSpec, project: Path, target: Path) -> ExportedFolder:
     return runs.export(runs.preview(spec, project), target)
 
 

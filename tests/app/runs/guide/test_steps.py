@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.settings import is_first_run
-from lumitui.app.runs.guide.guide_answers import Progress, keep_progress, kept_progress
+from lumitui.app.runs.guide.guide_answers import GuideAnswers, keep_progress, kept_progress
 from lumitui.app.runs.guide.guide_steps import Surroundings, missing, profile_text, steps
 from lumitui.app.runs.guide.ssh_keys import keys_in
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -47,7 +47,7 @@ def test_each_step_waits_for_those_before_it(tmp_path: Path) -> None:
     (tmp_path / "id").write_text("")
     (tmp_path / "id.pub").write_text("ssh-ed25519 AAAA me@here\n")
     around = Surroundings(None, tmp_path / "x.yaml", False, keys_in(tmp_path))
-    answers = Progress()
+    answers = GuideAnswers()
     found = steps(answers, around)
     assert [step.mark for step in found] == ["next", *["later"] * 5]
     assert missing(found, "check") == "site"
@@ -67,12 +67,12 @@ def test_each_step_waits_for_those_before_it(tmp_path: Path) -> None:
         assert [step.name for step in found if step.mark == "next"] == [then], answer
     assert missing(found, "job") == ""
     # A profile of the person's own says user and key.
-    found = steps(Progress(site=CLUSTER.name), replace(around, foreign=True))
+    found = steps(GuideAnswers(site=CLUSTER.name), replace(around, foreign=True))
     assert [step.mark for step in found] == ["done", "done", "done", "next", "later", "later"]
 
 
 def test_the_profile_that_is_written_can_be_read(tmp_path: Path) -> None:
-    answers = Progress(site=CLUSTER.name, user="me", key='/home/me/.ssh/id "x": #1')
+    answers = GuideAnswers(site=CLUSTER.name, user="me", key='/home/me/.ssh/id "x": #1')
     (tmp_path / f"{CLUSTER.name}.yaml").write_text(profile_text(answers))
     site = Sites([tmp_path, BUILT_IN]).load(CLUSTER.name)
     assert (site.hosts.user, site.hosts.identity) == ("me", answers.key)
@@ -81,10 +81,10 @@ def test_the_profile_that_is_written_can_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"site": 5}', '{"user": "' + "x" * 300 + '"}'])
 def test_answers_are_kept_and_nonsense_is_none(home: Home, text: str) -> None:
-    assert is_first_run(home.settings) and kept_progress(home.settings) == Progress()
+    assert is_first_run(home.settings) and kept_progress(home.settings) == GuideAnswers()
     home.data.mkdir(exist_ok=True)
     home.settings.guide.write_text(text)
-    assert kept_progress(home.settings) == Progress() and not is_first_run(home.settings)
-    keep_progress(home.settings, Progress(user="me"))
+    assert kept_progress(home.settings) == GuideAnswers() and not is_first_run(home.settings)
+    keep_progress(home.settings, GuideAnswers(user="me"))
     assert kept_progress(home.settings).user == "me"
     assert home.settings.guide.stat().st_mode & 0o777 == 0o600

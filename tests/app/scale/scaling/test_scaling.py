@@ -15,7 +15,7 @@ from lumitui.app.scale.scaling.drawing import drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
 from lumitui.app.scale.scaling.model import Estimate
 from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
-from lumitui.app.scale.scaling.study import Offer, Scaling, Size, scaling_of
+from lumitui.app.scale.scaling.study import Offer, Scaling, ScalingSize, scaling_of
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.trained_runs import lines_of, size_of, trained
@@ -209,7 +209,7 @@ def test_a_size_is_recommended_for_a_goal(goal: Goal, nodes: int | None, certain
     assert scaling_words.recommendation(found, advice)
 
 
-def _without_start(size: Size) -> Size:
+def _without_start(size: ScalingSize) -> ScalingSize:
     return replace(size, whole=size.part)
 
 

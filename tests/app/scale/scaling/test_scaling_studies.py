@@ -8,7 +8,7 @@ from lumitui.app.runs import Runs
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, training_of
 from lumitui.app.scale.scaling.size_advice import Goal, advise
-from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.node import Links
@@ -20,20 +20,20 @@ RUN = trained("r1", 1)
 
 def test_the_history_and_the_profile_make_a_study(runs: Runs) -> None:
     made = train(runs.history, SPEEDS)
-    found = runs.scaling.of(made[1].id, Question((32,)))
+    found = runs.scaling.of(made[1].id, ScalingQuestion((32,)))
     assert [size.nodes for size in found.sizes] == [1, 2, 4, 8, 16, 32]
     assert [size.nodes for size in found.measured] == [1, 2, 4]
     eight = size_of(found, 8)
     assert eight.offer and eight.offer.per_hour == 32.0
     assert found.whole.words == f"the {20 * 512:,} samples that {made[1].id} trained"
-    refused = size_of(runs.scaling.of(made[1].id, Question((5000,))), 5000).refused
+    refused = size_of(runs.scaling.of(made[1].id, ScalingQuestion((5000,))), 5000).refused
     assert refused.startswith("5000 nodes are more than")
     assert runs.scaling.of(made[1].id) == runs.scaling.of(made[1].id)
-    two = runs.scaling.of(made[1].id, Question(epochs=2)).whole
+    two = runs.scaling.of(made[1].id, ScalingQuestion(epochs=2)).whole
     assert two.samples == 120_000 and two.words == "120,000 samples"
     with pytest.raises(InputError, match="is not known"):
         runs.history.begin(trained("none", 1))
-        runs.scaling.of("none", Question(epochs=1))
+        runs.scaling.of("none", ScalingQuestion(epochs=1))
 
 
 def test_metrics_that_came_later_count(runs: Runs) -> None:
@@ -109,7 +109,7 @@ def test_a_batch_that_is_shared_by_more_ranks_is_predicted_as_such(runs: Runs) -
 
 def test_a_run_alone_predicts_what_its_lineage_measured(runs: Runs) -> None:
     made = train(runs.history, SPEEDS, parameters=25_557_032)
-    alone = runs.scaling.of(made[0].id, Question(alone=True))
+    alone = runs.scaling.of(made[0].id, ScalingQuestion(alone=True))
     assert [size.nodes for size in alone.measured] == [1]
     four = size_of(alone, 4).speed
     assert four and four.low < SPEEDS[4] < four.high
@@ -119,12 +119,12 @@ def test_a_run_alone_predicts_what_its_lineage_measured(runs: Runs) -> None:
 def test_what_cannot_be_predicted_alone_says_what_is_missing(runs: Runs) -> None:
     (without,) = train(runs.history, {1: 1000.0})
     with pytest.raises(InputError, match=r"start line .* has no `parameters`"):
-        runs.scaling.of(without.id, Question(alone=True))
+        runs.scaling.of(without.id, ScalingQuestion(alone=True))
     runs.history.begin(trained("none", 1))
     with pytest.raises(InputError, match="none has reported no samples/s"):
-        runs.scaling.of("none", Question(alone=True))
+        runs.scaling.of("none", ScalingQuestion(alone=True))
     here = trained("here", 1, site="laptop", metrics_offset=2)
     runs.history.begin(here)
     runs.history.metrics.add("here", lines_of([1.0] * 20, 8, 256, 60_000, parameters=1))
     with pytest.raises(InputError, match="The profile of laptop does not say how fast"):
-        runs.scaling.of("here", Question(alone=True))
+        runs.scaling.of("here", ScalingQuestion(alone=True))

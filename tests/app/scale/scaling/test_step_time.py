@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.scale.scaling.step_time import HIGH, LOW, Exchange, Measured, StepModel, Wire
+from lumitui.app.scale.scaling.step_time import (
+    HIGH,
+    LOW,
+    CalibratedSize,
+    GradientExchange,
+    StepModel,
+    Wire,
+)
 from lumitui.remote.site.node import Links
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -106,8 +113,8 @@ def misses() -> dict[tuple[str, int], float]:
                 continue
             speed = published
             micro = max(1, table.accumulated // gpus)
-            exchange = Exchange(table.parameters, 2, LINKS[table.site], micro_steps=micro)
-            model = StepModel(Measured(1, 1, one, table.batch * table.accumulated), exchange)
+            exchange = GradientExchange(table.parameters, 2, LINKS[table.site], micro_steps=micro)
+            model = StepModel(CalibratedSize(1, 1, one, table.batch * table.accumulated), exchange)
             nodes = max(1, gpus // (8 if table.site == "lumi" else 4))
             likely = model.at(gpus, nodes, micro / table.accumulated).likely
             assert likely is not None
@@ -117,7 +124,9 @@ def misses() -> dict[tuple[str, int], float]:
             found[name, gpus] = likely / speed - 1
     for name, (one_node, four_nodes) in VIT_SECONDS.items():
         speed = VIT_STEPS[8] * 32 * 8 / (one_node / 10 - BETWEEN)
-        model = StepModel(Measured(8, 1, speed, 32), Exchange(VIT_B16, 2, LINKS["lumi"]))
+        model = StepModel(
+            CalibratedSize(8, 1, speed, 32), GradientExchange(VIT_B16, 2, LINKS["lumi"])
+        )
         seconds = 10 * (VIT_STEPS[32] * model.step(32, 4).seconds + BETWEEN)
         found[f"ViT {name}", 32] = four_nodes / seconds - 1
     assert abs(found.pop(("ViT srun", 32))) < 0.01
@@ -160,8 +169,8 @@ _links = st.builds(
 def test_any_links_and_network_give_a_finite_speed_between_none_and_ideal(
     links: Links, parameters: int, passes: int, speed: float, size: tuple[int, int]
 ) -> None:
-    measured = Measured(*size, speed, batch=32)
-    model = StepModel(measured, Exchange(parameters, passes, links))
+    measured = CalibratedSize(*size, speed, batch=32)
+    model = StepModel(measured, GradientExchange(parameters, passes, links))
     here = model.calibrated
     assert here.seconds == pytest.approx(32 * size[0] / speed)
     for nodes in (2, 4, 64):
@@ -175,9 +184,9 @@ def test_any_links_and_network_give_a_finite_speed_between_none_and_ideal(
 
 def test_a_rank_alone_and_links_without_limits_scale_ideally() -> None:
     fast = Links(in_node=1e5, between_nodes=1e5, latency_in_node=0, latency_between_nodes=0)
-    model = StepModel(Measured(1, 1, 100.0, 32), Exchange(10**6, 2, fast))
+    model = StepModel(CalibratedSize(1, 1, 100.0, 32), GradientExchange(10**6, 2, fast))
     assert model.at(64, 8).likely == pytest.approx(6400, rel=1e-3)
-    alone = StepModel(Measured(1, 1, 100.0, 32), Exchange(10**9, 0, LINKS["puhti"]))
+    alone = StepModel(CalibratedSize(1, 1, 100.0, 32), GradientExchange(10**9, 0, LINKS["puhti"]))
     assert alone.at(64, 8).likely == pytest.approx(6400)
 
 
@@ -187,9 +196,9 @@ def test_any_measured_exchange_is_kept_and_gives_finite_speeds(
 ) -> None:
     step = 32 * 8 / 100.0
     wire = Wire(share * step, share * exposed * step)
-    plain = Exchange(parameters, 2, links)
+    plain = GradientExchange(parameters, 2, links)
     slower = wire.seconds / plain.seconds(8, 1)
-    model = StepModel(Measured(8, 1, 100.0, 32, wire=wire), replace(plain, slower=slower))
+    model = StepModel(CalibratedSize(8, 1, 100.0, 32, wire=wire), replace(plain, slower=slower))
     assert model.at(8, 1).likely == pytest.approx(100.0, rel=1e-6)
     for nodes in (2, 64):
         found = model.at(8 * nodes, nodes)

@@ -12,27 +12,27 @@ from lumitui.app.runs import Runs
 from lumitui.app.survey.environments.image_contents import version_of, with_package
 from lumitui.app.survey.environments.known_images import (
     KnownImages,
-    Listing,
+    SiteImages,
     answered,
     with_known,
 )
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.site.states import State
-from lumitui.remote.transfer.environments.image_listing import Contents, Image
+from lumitui.remote.transfer.environments.image_listing import Image, ImageContents
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.command_line import Here
 
 NAME = "a" * 16
 
 
-def image(name: str, contents: Contents | None = None, **named: str) -> Image:
+def image(name: str, contents: ImageContents | None = None, **named: str) -> Image:
     return Image("laif", f"/appl/{name}", f"/appl/{name}", 10, 20, named, contents)
 
 
-ASKED = Contents("3.12.1", {"torch": "2.10.0", "pytorch-lightning": "2.6.1"}, "7.0")
+ASKED = ImageContents("3.12.1", {"torch": "2.10.0", "pytorch-lightning": "2.6.1"}, "7.0")
 FULL = image("full.sif", ASKED, torch="2.9", mpich="5.0")
-NAMED = image("named.sif", Contents(why_not="it hangs"), torch="2.9")
+NAMED = image("named.sif", ImageContents(why_not="it hangs"), torch="2.9")
 UNKNOWN = image("unknown.sif")
 
 
@@ -75,9 +75,9 @@ def test_what_installs_a_package_is_what_the_adviser_of_the_site_takes() -> None
 def test_what_was_answered_is_kept_and_not_asked_again(tmp_path: Path) -> None:
     kept = KnownImages(tmp_path / "images")
     assert kept.get("lumi") is None
-    kept.put("lumi", Listing(5.0, (FULL, NAMED, UNKNOWN)))
+    kept.put("lumi", SiteImages(5.0, (FULL, NAMED, UNKNOWN)))
     listing = KnownImages(tmp_path / "images").get("lumi")
-    assert listing == Listing(5.0, (FULL, NAMED, UNKNOWN))
+    assert listing == SiteImages(5.0, (FULL, NAMED, UNKNOWN))
     assert answered(listing) == [FULL.key]
     (again, link) = with_known((image("full.sif"), NAMED), listing)
     assert again.contents == ASKED

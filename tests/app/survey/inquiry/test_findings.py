@@ -9,7 +9,7 @@ from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.rule import Finding
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
-from lumitui.app.survey.inquiry.job_paths import Place, Role, Wanted
+from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath, Role
 from lumitui.app.survey.inquiry.topics import TOPICS
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.inquiry.answers import OwnJob, PathState, Space, Trial
@@ -21,8 +21,8 @@ LUMI = Sites([BUILT_IN]).load("lumi")
 NOW = 1_795_397_771.0
 SCRATCH = "/scratch/project_1/me"
 GOOD = PathState(SCRATCH, "folder", True, True, SCRATCH, True, Space("/scratch", 0.2, 0.1))
-WANTED = Wanted(
-    (Place(SCRATCH, "work", Position(field="account")),),
+WANTED = InquiryNeeds(
+    (JobPath(SCRATCH, "work", Position(field="account")),),
     "project_1", "dev-g", "normal", 3600, 2, 16.0, "GPU-hours",
     (("account", Position(field="account")), ("time", Position(field="time"))),
 )  # fmt: skip
@@ -38,7 +38,7 @@ ANSWERS = Answers(
 )
 
 
-def said(answers: Answers, wanted: Wanted = WANTED) -> list[Finding]:
+def said(answers: Answers, wanted: InquiryNeeds = WANTED) -> list[Finding]:
     """Return the findings but for the start's estimate."""
     return [one for one in findings(wanted, answers, NOW) if one.rule != "cluster-start"]
 
@@ -112,7 +112,7 @@ def test_a_path_is_judged_by_what_the_job_does_with_it(
     role: Role, state: PathState, rule: str
 ) -> None:
     at = Position(line=7)
-    wanted = Wanted((Place("/x/a.sif", role, at),))
+    wanted = InquiryNeeds((JobPath("/x/a.sif", role, at),))
     found = said(Answers((state,)), wanted)
     assert [(one.rule, one.at) for one in found] == ([(rule, at)] if rule else [])
 

@@ -7,12 +7,12 @@ import pytest
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.profile.node_facts import Change, Measured, compare
+from lumitui.remote.survey.profile.node_facts import NodeFacts, ProfileChange, compare
 from lumitui.remote.survey.profile.node_report import read
 from tests.support.replies.surveyed import NODE, SURVEY, text_from
 
 
-def change(own: Path, name: str, measured: Measured | None = None) -> Edited:
+def change(own: Path, name: str, measured: NodeFacts | None = None) -> Edited:
     site = Sites((own, BUILT_IN)).load(name)
     return edited(measured or compare(read(NODE), site), site, (own, BUILT_IN))
 
@@ -43,10 +43,10 @@ def test_a_measured_profile_keeps_its_comments_and_loses_its_guesses(tmp_path: P
 def test_a_profile_of_the_programs_is_extended_by_one_of_the_persons_own(tmp_path: Path) -> None:
     cores = tuple(f"{core}-{core + 1}" for core in range(1, 17, 2))
     changes = (
-        Change(("node", "reserved_cores"), "0", "CPUSpecList"),
-        Change(("node", "gpu_cores"), cores, "local_cpulist"),
+        ProfileChange(("node", "reserved_cores"), "0", "CPUSpecList"),
+        ProfileChange(("node", "gpu_cores"), cores, "local_cpulist"),
     )
-    measured = Measured("nid1", changes, (Change(("poll_seconds",), "45", "its word"),), ())
+    measured = NodeFacts("nid1", changes, (ProfileChange(("poll_seconds",), "45", "its word"),), ())
     found = change(tmp_path, "lumi", measured)
     assert found.before == ""
     assert found.after.startswith("extends: lumi\n")
@@ -59,13 +59,15 @@ def test_a_profile_of_the_programs_is_extended_by_one_of_the_persons_own(tmp_pat
 
 def test_a_line_that_shared_its_comment_keeps_it(tmp_path: Path) -> None:
     (tmp_path / "new.yaml").write_text(text_from(SURVEY))
-    measured = Measured("gx11", (Change(("node", "cores"), "40", "domains"),), (), ())
+    measured = NodeFacts("gx11", (ProfileChange(("node", "cores"), "40", "domains"),), (), ())
     found = change(tmp_path, "new", measured)
     rest = "domains\n  cores: 40\n  # source: sinfo\n  threads_per_core: 2\n"
     assert "  # source: gx11, 20" in found.after and rest in found.after
 
 
 def test_what_does_not_fit_the_rest_of_the_profile_is_refused(tmp_path: Path) -> None:
-    measured = Measured("nid1", (Change(("node", "gpu_cores"), ("1-2",), "a node"),), (), ())
+    measured = NodeFacts(
+        "nid1", (ProfileChange(("node", "gpu_cores"), ("1-2",), "a node"),), (), ()
+    )
     with pytest.raises(InputError, match="gpu_cores lists 1 GPUs, the node has 8"):
         change(tmp_path, "lumi", measured)

@@ -9,7 +9,7 @@ from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.scheduler.step_gpus import Gpu
+from lumitui.remote.scheduler.step_gpus import GpuReading
 from lumitui.remote.site.errors import RefusedError
 from tests.support.jobs.binding.binding_reports import EXACT
 from tests.support.jobs.made_runs import a_run
@@ -25,8 +25,8 @@ async def test_the_gpus_of_a_running_job(
         asked.append(run_id)
         if len(asked) > 1:
             raise RefusedError("The GPUs cannot be read: [/b] busy.", "Try again.")
-        pair = [Gpu("nid005001", 0, 480.0, 5e10, 6.9e10, 100.0)]
-        pair += [Gpu("nid005001", 2, 90.0, 1e7, 6.9e10, 0.0)]
+        pair = [GpuReading("nid005001", 0, 480.0, 5e10, 6.9e10, 100.0)]
+        pair += [GpuReading("nid005001", 2, 90.0, 1e7, 6.9e10, 0.0)]
         return RunGpus(tuple(pair), 150.0, 1_700_000_000.0)
 
     monkeypatch.setattr(Clusters, "gpus", gpus)

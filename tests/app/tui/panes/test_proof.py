@@ -12,9 +12,9 @@ from textual.widgets import ContentSwitcher
 from lumitui.app.cli.views import show
 from lumitui.app.explain.proof import binding_proof, rank_proof
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.explain.proof.probe_report import Report as ProbeRecord
+from lumitui.app.explain.proof.probe_report import RankReport as ProbeRecord
 from lumitui.app.explain.proof.rank_proof import RankProof
-from lumitui.app.job.launch import Layout
+from lumitui.app.job.launch import RankLayout
 from lumitui.app.job.settings import Settings
 from lumitui.app.runs import Runs
 from lumitui.app.tui.app import LumiApp
@@ -30,7 +30,7 @@ from tests.support.program.home import Home
 
 
 def seed(
-    where: Settings, items: list[Report], layout: Layout = EXACT, state: State = State.DONE
+    where: Settings, items: list[Report], layout: RankLayout = EXACT, state: State = State.DONE
 ) -> str:
     """Put a run with such reports into the history; return its id."""
     runs = Runs(where)
@@ -41,7 +41,7 @@ def seed(
     return run.id
 
 
-def wrong(count: int, layout: Layout = EXACT) -> list[Report]:
+def wrong(count: int, layout: RankLayout = EXACT) -> list[Report]:
     items = reports(layout)
     for number in range(count):
         items[3 + 8 * number]["cores"] = f"{25 + number % 3}-30"
@@ -93,7 +93,7 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
     compared: list[int] = []
     compare_ranks = rank_proof.compare_ranks
 
-    def counted(reports: Sequence[ProbeRecord], layout: Layout) -> list[RankProof]:
+    def counted(reports: Sequence[ProbeRecord], layout: RankLayout) -> list[RankProof]:
         compared.append(len(reports))
         return compare_ranks(reports, layout)
 

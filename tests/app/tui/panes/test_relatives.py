@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from lumitui.app.explain.proof.binding_proof import verdict_of
 from lumitui.app.follow.results.run_figures import figures_from
 from lumitui.app.job.settings import Settings
-from lumitui.app.scale.lineage_overview import Overview, Overviews, Relative
+from lumitui.app.scale.lineage_overview import Overviews, Relative, RunOverview
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.overview_pane import OverviewPane, lineage_text
 from lumitui.app.tui.screens.run_screen import RunScreen
@@ -37,7 +37,7 @@ def test_a_relative_is_one_line_in_any_pane() -> None:
               for depth in range(3)]  # fmt: skip
     figures = figures_from([], 0)
     relatives = tuple(Relative(run, 0, figures.summary, None) for run in family)
-    found = Overview(family[1], verdict_of(family[1]), figures, relatives)
+    found = RunOverview(family[1], verdict_of(family[1]), figures, relatives)
     for width in range(30, 120):
         lines = lineage_text(family[1], found, width).split("\n")
         assert [line[:1] for line in lines] == [" ", ">", " "]
@@ -55,7 +55,7 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
     gathered: list[str] = []
     of = Overviews.of
 
-    def counted(self: Overviews, run_id: str) -> Overview:
+    def counted(self: Overviews, run_id: str) -> RunOverview:
         gathered.append(run_id)
         return of(self, run_id)
 

@@ -6,13 +6,13 @@ from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.cluster_screen import ClusterScreen, fitting
-from lumitui.remote.scheduler.cluster_overview import Nodes, Overview, QueuedJob
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LinkError
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import sees, until
 
-OVERVIEW = Overview(
+OVERVIEW = ClusterOverview(
     partitions=(Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),),
     queue=(
         QueuedJob("8123", "RUNNING", "small-g", 4, "31:02", "1:00:00", None, "None", "[/b] \x1b["),

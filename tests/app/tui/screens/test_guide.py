@@ -14,7 +14,7 @@ from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.screens.guide_screen import GuideScreen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
-from lumitui.app.tui.widgets.choice_button import Choice
+from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from tests.support.program.driven_tui import sees, until
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, new_key
@@ -61,7 +61,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await sees(pilot, "The step `site` comes first")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
         await pilot.press("escape")
-        site = app.screen.query_one("#site", Choice)
+        site = app.screen.query_one("#site", ChoiceButton)
         for _ in range(site.offered.index("far")):
             site.press()
         await until(pilot, lambda: site.value == "far", "the site")

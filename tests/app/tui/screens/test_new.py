@@ -9,7 +9,7 @@ from textual.widgets import Button, Input, OptionList
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.unsaved import LeaveDialog, SaveDialog
@@ -61,7 +61,7 @@ async def test_a_job_given_on_the_command_line_is_open(settings: Settings, proje
         await sees(pilot, "billed +nothing")
         assert not cut_off(pilot)
         # What was said of an earlier text is not shown.
-        old = Checked(Draft("name: old\n", project, "old"), (), (), ())
+        old = CheckedDraft(Draft("name: old\n", project, "old"), (), (), ())
         (await opened(pilot))._draft_checked(0, old, None)
         await pilot.pause()
         await sees(pilot, "asks for")

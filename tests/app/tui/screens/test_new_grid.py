@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.preview import Preview
@@ -78,8 +78,8 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         # What cannot be sent any more is said once, not at each start.
         spec = {"name": "a", "site": "gone", "partition": "p", "time": "1:00", "script": "a.py"}
         plan = json.dumps({"spec": spec, "folder": str(project), "job_file": None})
-        members = (Member(1, "SEED=1", plan), Member(2, "SEED=2", plan))
-        runs.history.series.begin(Series("gone-1", "grid", "gone", "", time.time(), members))
+        members = (SeriesMember(1, "SEED=1", plan), SeriesMember(2, "SEED=2", plan))
+        runs.history.series.begin(RunSeries("gone-1", "grid", "gone", "", time.time(), members))
         app_of(pilot).sends.ask_for_rest()
         await sees(pilot, "gone-1: 0 of 2 runs were sent")
         await sees(pilot, "There is no site called .gone")

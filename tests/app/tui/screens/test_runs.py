@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.listing.series_runs import Member, Series
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
@@ -220,8 +220,8 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
 async def test_the_row_of_a_folded_grid_is_all_of_its_runs(settings: Settings) -> None:
     app = LumiApp(settings)
     many(app, 4)
-    members = tuple(Member(place, f"cell {place}", "{}") for place in (1, 2, 3))
-    app.runs.history.series.begin(Series("grid-1", "grid", "somewhere", "", 1.0, members))
+    members = tuple(SeriesMember(place, f"cell {place}", "{}") for place in (1, 2, 3))
+    app.runs.history.series.begin(RunSeries("grid-1", "grid", "somewhere", "", 1.0, members))
     for place in (1, 2, 3):
         app.runs.history.series.claim("grid-1", place, f"run-00000{place}")
         app.runs.history.update(f"run-00000{place}", state=State.QUEUED)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from textual.widgets import Input
 
 from lumitui.app.job.settings import Settings
-from lumitui.app.scale.scaling.studies import Question
+from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.screens.scaling_screen import ScalingScreen, asked_work
-from lumitui.app.tui.widgets.chart import Mark, scatter
+from lumitui.app.tui.widgets.chart import ChartMark, scatter
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.trained_runs import lines_of, train, trained
 from tests.support.program.driven_tui import cut_off, sees, shown, until
@@ -53,9 +53,11 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
 
 
 def test_work_is_read_as_people_write_it() -> None:
-    assert asked_work("") == Question() and asked_work("1,000") == Question(samples=1000)
-    assert asked_work("epoch") == asked_work(" 1 epoch") == Question(epochs=1)
-    assert asked_work("3 epochs") == Question(epochs=3)
+    assert asked_work("") == ScalingQuestion() and asked_work("1,000") == ScalingQuestion(
+        samples=1000
+    )
+    assert asked_work("epoch") == asked_work(" 1 epoch") == ScalingQuestion(epochs=1)
+    assert asked_work("3 epochs") == ScalingQuestion(epochs=3)
     for wrong in ("0", "0 epochs", "-1", "many", "1" * 16):
         with pytest.raises(InputError, match="is no number of samples"):
             asked_work(wrong)
@@ -63,16 +65,16 @@ def test_work_is_read_as_people_write_it() -> None:
 
 _positive = st.floats(1e-9, 1e18)
 _marks = st.lists(
-    st.builds(Mark, st.text(max_size=6), _positive, _positive, _positive, _positive,
+    st.builds(ChartMark, st.text(max_size=6), _positive, _positive, _positive, _positive,
               st.none() | _positive, st.booleans()),
     max_size=8,
 )  # fmt: skip
 
 
 @given(_marks, st.integers(0, 200), st.integers(0, 60))
-def test_any_chart_fits_its_widget(marks: list[Mark], width: int, height: int) -> None:
+def test_any_chart_fits_its_widget(marks: list[ChartMark], width: int, height: int) -> None:
     ordered = [
-        Mark(m.label, m.size, m.ideal, min(m.low, m.high), max(m.low, m.high),
+        ChartMark(m.label, m.size, m.ideal, min(m.low, m.high), max(m.low, m.high),
              None if m.likely is None else min(max(m.low, m.high), max(m.low, m.likely)),
              m.measured)
         for m in sorted(marks, key=lambda mark: mark.size)
@@ -83,9 +85,9 @@ def test_any_chart_fits_its_widget(marks: list[Mark], width: int, height: int) -
 
 def test_the_chart_shows_what_was_measured_and_how_sure_the_rest_is() -> None:
     marks = [
-        Mark("1", 8, 100, 100, 100, 100, True),
-        Mark("2", 16, 200, 150, 190, 170, False),
-        Mark("4", 32, 400, 170, 400, None, False),
+        ChartMark("1", 8, 100, 100, 100, 100, True),
+        ChartMark("2", 16, 200, 150, 190, 170, False),
+        ChartMark("4", 32, 400, 170, 400, None, False),
     ]
     lines = scatter(marks, 51, 12)
     text = "\n".join(lines)

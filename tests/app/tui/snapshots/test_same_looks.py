@@ -16,7 +16,7 @@ from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.screens.run_screen import RunScreen
-from lumitui.remote.scheduler.cluster_overview import Nodes, Overview, QueuedJob
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
 from tests.support.gallery.histories import typical
 from tests.support.gallery.tour import still
 from tests.support.jobs.trained_runs import train
@@ -26,7 +26,7 @@ from tests.support.program.driven_tui import app_of, sees, shown
 SCREENS = GOLDEN / "screens"
 NOW = 1_795_000_000.0
 """The only time there is: ages and dates are the same at each test."""
-CLUSTER = Overview(
+CLUSTER = ClusterOverview(
     partitions=(
         Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),
         Nodes("dev-g", "up", "03:00:00", "1-32", 2, 5, 24, 1, 8),

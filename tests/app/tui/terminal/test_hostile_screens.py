@@ -25,7 +25,7 @@ from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import CONTROL
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import screen_lines, sees, shown, until
@@ -105,7 +105,7 @@ async def test_every_dialog_shows_hostile_text_as_text(
             for dialog in (
                 ErrorDialog(LumiError(text, text)),
                 Confirm(f"Submit {text}?", [("what", text)], "Yes"),
-                QuestionDialog(Question(text, secret=True, kind="password")),
+                QuestionDialog(LoginQuestion(text, secret=True, kind="password")),
                 SendingDialog(text),
                 ResubmitDialog(run, 2),
             ):

@@ -15,7 +15,7 @@ from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.terminal import ask_person
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,
@@ -44,7 +44,7 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
     threads: list[threading.Thread] = []
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
 
-        async def ask(question: Question) -> None:
+        async def ask(question: LoginQuestion) -> None:
             answers.clear()
             threads.append(thread := threading.Thread(
                 target=lambda: answers.append(ask_person(app_of(pilot), question)))
@@ -57,7 +57,7 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
             await until(pilot, lambda: not isinstance(pilot.app.screen, QuestionDialog), "its end")
             return answers[0]
 
-        code = Question("Verification code: [/]", secret=True, kind="otp")
+        code = LoginQuestion("Verification code: [/]", secret=True, kind="otp")
         await ask(code)
         await sees(pilot, r"Verification code: \[/\]")
         await pilot.press("s", "e", "enter")
@@ -66,14 +66,14 @@ async def test_a_question_of_the_connection_is_answered_declined_or_withdrawn(
         await pilot.press("escape")
         assert await answer() is None
         # A host key is trusted only on purpose.
-        await ask(Question("SHA256:abc", secret=False, kind="host-key"))
+        await ask(LoginQuestion("SHA256:abc", secret=False, kind="host-key"))
         await pilot.press("enter")
         assert await answer() is None
         with monkeypatch.context() as patch:
             patch.setattr(terminal, "ANSWER_SECONDS", 0.5)
             await ask(code)
             assert await answer() is None, "nobody answered"
-        await ask(Question("Passphrase:", secret=True, kind="passphrase"))
+        await ask(LoginQuestion("Passphrase:", secret=True, kind="passphrase"))
         await pilot.press("ctrl+q")
     for thread in threads:
         thread.join(5)

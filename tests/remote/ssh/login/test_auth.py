@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.servers.sshd import (
     Answers,
     Sshd,
@@ -101,9 +101,9 @@ def test_threads_that_wait_share_one_question(server: Sshd, tmp_path: Path) -> N
     server.allow(locked)
     server.configure("IdentityFile none")
     asked = threading.Event()
-    questions: list[Question] = []
+    questions: list[LoginQuestion] = []
 
-    def ask(question: Question) -> None:
+    def ask(question: LoginQuestion) -> None:
         questions.append(question)
         asked.set()
         time.sleep(0.3)  # the others arrive while the person thinks

@@ -11,7 +11,7 @@ import pytest
 
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.servers.clients.asking_server import CODE, PASSWORD, Server
 from tests.support.servers.sshd import Answers
 
@@ -27,7 +27,7 @@ def asking(tmp_path: Path) -> Iterator[Server]:
 def connect(asking: Server) -> Iterator[Callable[..., Ssh]]:
     made: list[Ssh] = []
 
-    def now(ask: Callable[[Question], str | None]) -> Ssh:
+    def now(ask: Callable[[LoginQuestion], str | None]) -> Ssh:
         made.append(Ssh(asking.login, ask))
         return made[-1]
 
@@ -128,7 +128,7 @@ def test_a_new_connection_asks_for_a_new_code(asking: Server, connect: Callable[
 def test_what_goes_wrong_while_asking_reaches_the_caller(
     asking: Server, connect: Callable[..., Ssh]
 ) -> None:
-    def ask(_: Question) -> str | None:
+    def ask(_: LoginQuestion) -> str | None:
         raise RuntimeError("the screen is gone")
 
     with pytest.raises(RuntimeError, match="the screen is gone"):

@@ -29,13 +29,13 @@ import pytest
 from lumitui.remote.site.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.link import Link
-from lumitui.remote.ssh.prompts import Question, attendance
+from lumitui.remote.ssh.prompts import LoginQuestion, attendance
 from tests.support.servers.asking_sshd import CODE, Asking, asking_sshd
 from tests.support.servers.sshd import Answers, wait_for
 
 # Needs root and a compiler, which the mini cluster installs.
 pytestmark = pytest.mark.usefixtures("cluster")
-Connect = Callable[[Asking, Callable[[Question], str | None]], Ssh]
+Connect = Callable[[Asking, Callable[[LoginQuestion], str | None]], Ssh]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def site(shared: Asking) -> Asking:
 def connect() -> Iterator[Connect]:
     made: list[Ssh] = []
 
-    def now(server: Asking, ask: Callable[[Question], str | None]) -> Ssh:
+    def now(server: Asking, ask: Callable[[LoginQuestion], str | None]) -> Ssh:
         server.sshd.trust()
         made.append(Ssh(server.sshd.login(), ask))
         return made[-1]
@@ -178,7 +178,7 @@ def test_an_answer_that_comes_too_late(tmp_path: Path, connect: Connect) -> None
     with asking_sshd(tmp_path, CODE, options=("LoginGraceTime 1",)) as server:
         server.codes("135790")
 
-        def slowly(question: Question) -> str:
+        def slowly(question: LoginQuestion) -> str:
             wait_for(lambda: not server.sshd.sessions(), "the server to hang up")
             return "135790"
 
@@ -226,9 +226,9 @@ def test_a_first_refresh_without_a_person_does_not_begin_to_ask(
 
 
 def test_ten_threads_of_which_one_has_a_person_ask_once(site: Asking, connect: Connect) -> None:
-    thinking, questions = threading.Event(), list[Question]()
+    thinking, questions = threading.Event(), list[LoginQuestion]()
 
-    def ask(question: Question) -> str:
+    def ask(question: LoginQuestion) -> str:
         questions.append(question)
         assert thinking.wait(10)
         return "111111"

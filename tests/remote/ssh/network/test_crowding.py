@@ -24,7 +24,7 @@ from lumitui.remote.connect import Connections
 from lumitui.remote.site.errors import LinkError, LinkLost
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.ssh.link import Link
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 from lumitui.remote.transport.transport import Transport
 from tests.support.places import SITES
 from tests.support.program.home import Home
@@ -141,7 +141,7 @@ def test_ten_threads_a_log_and_a_lost_link_make_one_connection_at_a_time(
         (home.config / "sites" / "minilumi.yaml").write_text(text)
         site = Sites(home.settings.profiles).load("minilumi")
 
-        def ask(question: Question) -> str | None:
+        def ask(question: LoginQuestion) -> str | None:
             raise AssertionError(f"nothing is asked: {question}")
 
         connections = Connections(ask)

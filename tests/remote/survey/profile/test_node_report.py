@@ -5,7 +5,7 @@ import re
 import pytest
 
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.profile.node_facts import Measured, compare, shares
+from lumitui.remote.survey.profile.node_facts import NodeFacts, compare, shares
 from lumitui.remote.survey.profile.node_report import read
 from tests.support.attacks.spoilt_text import survive, worse
 from tests.support.replies.surveyed import NODE, SURVEY, site_of, text_from
@@ -16,7 +16,7 @@ def site() -> Site:
     return site_of(text_from(SURVEY))
 
 
-def values(found: Measured) -> dict[str, object]:
+def values(found: NodeFacts) -> dict[str, object]:
     return {".".join(one.place): one.value for one in found.changes}
 
 

@@ -10,7 +10,7 @@ import pytest
 from lumitui.remote.site.core_sets import parse_cores
 from lumitui.remote.site.profile import Site
 from lumitui.remote.survey.profile import node_report
-from lumitui.remote.survey.profile.node_facts import Measured, compare
+from lumitui.remote.survey.profile.node_facts import NodeFacts, compare
 from lumitui.remote.survey.profile.node_report import NodeReport
 from tests.support.places import CLUSTER, ROOT
 
@@ -66,7 +66,7 @@ def ask(shape: str, folder: Path) -> tuple[list[str], NodeReport]:
     return done.stdout.splitlines(), node_report.read(text)
 
 
-def values(found: Measured) -> dict[str, object]:
+def values(found: NodeFacts) -> dict[str, object]:
     return {".".join(one.place): one.value for one in found.changes}
 
 

@@ -11,7 +11,7 @@ from lumitui.remote.site.environments import ImageListing
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transfer.environments import image_listing
-from lumitui.remote.transfer.environments.image_listing import Contents, Image, find_images
+from lumitui.remote.transfer.environments.image_listing import Image, ImageContents, find_images
 from lumitui.remote.transfer.environments.image_names import versions_in
 from lumitui.remote.transport.local import Local
 from tests.support.servers.transports import FixedAnswer
@@ -92,8 +92,8 @@ def test_each_image_is_asked_once_and_what_is_not_known_is_said(site: Site, tmp_
     assert first.contents.packages["pytest"] == pytest.__version__
     assert found["latest.sif"].contents == first.contents
     assert found["latest.sif"].real == first.path
-    assert found["b-torch2.sif"].contents == Contents(why_not="FATAL: kernel too old")
-    assert found["c-torch3.sif"].contents == Contents(why_not="it did not answer in 30 s")
+    assert found["b-torch2.sif"].contents == ImageContents(why_not="FATAL: kernel too old")
+    assert found["c-torch3.sif"].contents == ImageContents(why_not="it did not answer in 30 s")
     assert sorted((tmp_path / "asked").read_text()) == sorted("a\nb\nc\n")
     # What is known is not asked again, unless the file is another one.
     (tmp_path / "asked").unlink()
@@ -108,7 +108,7 @@ def test_when_the_time_is_over_the_rest_is_not_asked(
 ) -> None:
     monkeypatch.setattr(image_listing, "ASKING_SECONDS", -1)
     found = find_images(Local(), site, ())
-    late = Contents(why_not="the time for asking was over")
+    late = ImageContents(why_not="the time for asking was over")
     assert [image.contents for image in found] == [late] * 4
     assert not (tmp_path / "asked").exists()
 

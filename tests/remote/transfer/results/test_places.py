@@ -139,7 +139,7 @@ def test_what_the_disk_has_no_room_for_is_left(
 def test_a_disk_that_fills_meanwhile_ends_the_fetch_and_keeps_no_part(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_targets.Places, "free", lambda self: 10**12)
+    monkeypatch.setattr(fetch_targets.FetchTargets, "free", lambda self: 10**12)
     for name in ("one", "two", "three"):
         (run / name).write_bytes(os.urandom(3_000_000))
     with small_disk(tmp_path / "disk", "8M") as disk:

@@ -9,7 +9,7 @@ import pytest
 from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Staged, stage
-from lumitui.remote.transfer.contents.shipment_progress import Progress
+from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
@@ -53,12 +53,12 @@ def folder(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def told() -> list[Progress]:
+def told() -> list[ShipmentProgress]:
     return []
 
 
 @pytest.fixture
-def send(folder: str, data: Path, told: list[Progress]) -> Send:
+def send(folder: str, data: Path, told: list[ShipmentProgress]) -> Send:
     """Sends the data as it is now, or an item that was read before."""
 
     def now(item: Item | None = None, over: Transport | None = None) -> Staged:

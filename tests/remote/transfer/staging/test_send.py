@@ -24,7 +24,7 @@ from lumitui.remote.site.errors import (
 from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_upload import Staged, stage
 from lumitui.remote.transfer.contents.pieces import shrinks
-from lumitui.remote.transfer.contents.shipment_progress import Progress
+from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transfer.staging.staging_upkeep import Loose, remove, stock
 from lumitui.remote.transport.local import Local
@@ -40,7 +40,7 @@ Send = Callable[..., Staged]
 
 
 def test_everything_arrives_once_and_what_changed_after_that(
-    transport: Transport, send: Send, data: Path, folder: str, told: list[Progress]
+    transport: Transport, send: Send, data: Path, folder: str, told: list[ShipmentProgress]
 ) -> None:
     first = send(over=transport)
     assert identical(first.path, data) and not left_over(folder)
@@ -274,7 +274,7 @@ def test_files_get_the_group_of_the_site(tmp_path: Path, data: Path, folder: str
         stage(Local(), folder, item, group="nosuchgroup", site="lumi", report=lambda progress: None)
 
 
-def test_progress_has_a_rate_and_ends_complete(send: Send, told: list[Progress]) -> None:
+def test_progress_has_a_rate_and_ends_complete(send: Send, told: list[ShipmentProgress]) -> None:
     send()
     assert {one.phase for one in told} == {"asking", "sending"}
     assert content_store.LARGE and all(0 <= one.done <= one.total for one in told)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from lumitui.app.launch.from_script.import_report import Report
+from lumitui.app.launch.from_script.import_report import ImportReport
 from lumitui.remote.site.walltime import seconds_of
 
 _SHELL = {
@@ -39,7 +39,7 @@ _NAMES = {
 class Written:
     """What was made of a script."""
 
-    report: Report
+    report: ImportReport
     job: str
     """The job file."""
     script: str
@@ -104,7 +104,7 @@ def _told(written: Written) -> str:
     return _flat(text + " " + _flat(" ".join(_said(written.report))))
 
 
-def _said(report: Report) -> Iterator[str]:
+def _said(report: ImportReport) -> Iterator[str]:
     for item in (*report.kept, *report.derived, *report.changed, *report.lost):
         yield f"{item.what} {item.words}"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.launch.compose import compose
-from lumitui.app.scale.changes import Change, changes_between
+from lumitui.app.scale.changes import PlanChange, changes_between
 from lumitui.app.scale.rescale import Written, apply_settings
 from lumitui.app.scale.rescale import rescale as rescaled
 from lumitui.remote.site.profile import Site
@@ -44,7 +44,7 @@ class Scaled:
     """A launch on other nodes or with settings, and what is told of it."""
 
     launch: Launch
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     notes: tuple[str, ...]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.prompts import Question
+from lumitui.remote.ssh.prompts import LoginQuestion
 
 _ASKPASS = """#!/bin/sh
 printf '%s\\n' "$1" | tr '\\n' ' ' >> "$ASKED"; echo >> "$ASKED"
@@ -73,7 +73,7 @@ def by_lumitui(config: Path, person: Person, host: str = "site") -> Outcome:
     """Log in with lumitui."""
     asked: list[str] = []
 
-    def ask(question: Question) -> str | None:
+    def ask(question: LoginQuestion) -> str | None:
         asked.append("host-key" if question.kind == "host-key" else "secret")
         if question.kind == "host-key":
             return "yes" if person.trusts else "no"

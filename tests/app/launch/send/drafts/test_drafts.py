@@ -10,7 +10,7 @@ from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.problems import apply_fix
 from lumitui.app.launch.send.drafts import draft as drafts
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import Checked, total
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft, total
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
@@ -33,11 +33,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(runs: Runs, folder: Path, text: str) -> Checked:
+def check(runs: Runs, folder: Path, text: str) -> CheckedDraft:
     return runs.drafts.check(Draft(text, folder, "a test"))
 
 
-def field(checked: Checked, key: str) -> job_form.Field:
+def field(checked: CheckedDraft, key: str) -> job_form.Field:
     return next(item for item in checked.fields if item.key == key)
 
 

@@ -8,8 +8,8 @@ from lumitui.app.job.edit import place_of, set_value
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.runs import Runs
-from lumitui.app.survey.environments.known_images import KnownImages, Listing
-from lumitui.remote.transfer.environments.image_listing import Contents, Image
+from lumitui.app.survey.environments.known_images import KnownImages, SiteImages
+from lumitui.remote.transfer.environments.image_listing import Image, ImageContents
 from tests.support.program.home import Home
 
 JOB = """name: vit
@@ -46,9 +46,9 @@ def test_the_images_of_the_site_are_offered(
     runs: Runs, home: Home, tmp_path: Path, known: bool
 ) -> None:
     if known:
-        said = Contents("3.12.1", {"torch": "2.11.0"}, "7.2")
+        said = ImageContents("3.12.1", {"torch": "2.11.0"}, "7.2")
         image = Image("laif", "/appl/new.sif", "/appl/new.sif", 1, 2, {}, said)
-        KnownImages(home.data / "images").put("lumi", Listing(1.0, (image,)))
+        KnownImages(home.data / "images").put("lumi", SiteImages(1.0, (image,)))
     row = fields(runs, tmp_path, JOB)["container.image"]
     offered = {item.value: item.words for item in row.choices}
     own = runs.sites.load("lumi").containers["laif"].image

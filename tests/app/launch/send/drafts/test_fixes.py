@@ -5,7 +5,7 @@ from pathlib import Path
 from lumitui.app.launch.draft.problems import Problem, apply_fixes
 from lumitui.app.launch.rules.finding import Fix
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import Checked
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.launch.send.drafts.fixes import fixed
 from lumitui.app.runs import Runs
 from tests.support.jobs.small_jobs import hello_project
@@ -49,10 +49,10 @@ def test_fixes_that_show_more_problems_are_followed_to_the_end(runs: Runs, tmp_p
 
 
 def test_two_fixes_that_undo_each_other_come_to_an_end() -> None:
-    def check(draft: Draft) -> Checked:
+    def check(draft: Draft) -> CheckedDraft:
         other = "2" if "nodes: 1" in draft.text else "1"
         problem = Problem("error", "not so", fix=Fix("another", "nodes", other))
-        return Checked(draft, (), (problem,), ())
+        return CheckedDraft(draft, (), (problem,), ())
 
     found = fixed(Draft("nodes: 1\n", Path("."), "a test"), check)
     assert len(found.done) < 10

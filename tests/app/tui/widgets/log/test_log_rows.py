@@ -4,7 +4,7 @@ import random
 
 from rich.style import Style
 
-from lumitui.app.tui.widgets.log.log_rows import Layout, fold_words, segments
+from lumitui.app.tui.widgets.log.log_rows import LineLayout, fold_words, segments
 from lumitui.app.tui.widgets.log.log_window import LogWindow
 
 TRACEBACK = """\
@@ -32,7 +32,7 @@ def mixed(ranks: int) -> bytes:
     ).encode()
 
 
-def drawn(window: LogWindow, layout: Layout) -> list[str]:
+def drawn(window: LogWindow, layout: LineLayout) -> list[str]:
     rows = layout.rows(window.lines)
     return ["".join(s.text for s in segments(row, Style(), marked=False, found="")) for row in rows]
 
@@ -41,15 +41,17 @@ def test_equal_tracebacks_of_many_ranks_are_one_that_opens() -> None:
     data, window = mixed(16), LogWindow()
     for at in range(0, len(data), 97):
         window.append(at, data[at : at + 97])
-    closed = drawn(window, Layout(0))
+    closed = drawn(window, LineLayout(0))
     assert len(closed) == 1 + 4 + 1 + 1
     (head,) = [text for text in closed if "\N{MULTIPLICATION SIGN}15 ranks the same ▸" in text]
     assert "KeyError: 'keys of rank" in head
-    assert len(drawn(window, Layout(0, rank=9))) == 4, "of a chosen rank its own lines are shown"
-    (row,) = [row for row in Layout(0).rows(window.lines) if fold_words(row)]
+    assert len(drawn(window, LineLayout(0, rank=9))) == 4, (
+        "of a chosen rank its own lines are shown"
+    )
+    (row,) = [row for row in LineLayout(0).rows(window.lines) if fold_words(row)]
     assert row.line.fold is not None
     row.line.fold.open = True
-    assert len(drawn(window, Layout(0))) == 1 + 15 * 4 + 1 + 1
+    assert len(drawn(window, LineLayout(0))) == 1 + 15 * 4 + 1 + 1
     window.prepend(0, b"")  # nothing: it begins at the log's start
 
 
@@ -76,9 +78,9 @@ def test_folds_that_are_open_stay_open_when_a_page_comes_before_them() -> None:
 def test_wrapped_rows_are_the_line_and_what_is_found_stands_out() -> None:
     window = LogWindow()
     window.append(0, "a \x1b[31mred\x1b[0m Needle 漢漢漢漢 end\n".encode())
-    rows = Layout(8).rows(window.lines)
+    rows = LineLayout(8).rows(window.lines)
     assert "".join(row.line.text[row.first : row.last] for row in rows) == window.lines[0].text
-    (row,) = Layout(0).rows(window.lines)
+    (row,) = LineLayout(0).rows(window.lines)
     parts = segments(row, Style(), marked=False, found="needle")
     assert [p.text for p in parts if p.style and p.style.reverse] == ["Needle"]
     assert [p.text for p in parts if p.style and p.style.color] == ["red"]

@@ -46,7 +46,7 @@ def test_a_window_is_bounded_both_ways_and_comes_back_to_the_end() -> None:
         window.append(window.end, data[window.end : window.end + 2 * PAGE])
         assert len(window.lines) <= KEPT_LINES + log_window._SLACK
     assert texts(window)[-2:] == ["new", "new"] and texts(window) == between(data, window)
-    assert window.append(3, b"what is known") == log_window.Change()
+    assert window.append(3, b"what is known") == log_window.LineChange()
 
 
 def test_lines_longer_than_a_page_are_no_seam_and_no_end() -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from lumitui.app.history.listing.metrics_preview import Glance
-from lumitui.app.history.listing.run_tree import Line
-from lumitui.app.tui.widgets.tables.run_columns import Shown, columns_for, moves, row
+from lumitui.app.history.listing.run_tree import TreeLine
+from lumitui.app.tui.widgets.tables.run_columns import RowValues, columns_for, moves, row
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -17,19 +17,19 @@ LIST = 76
 def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False) -> str:
     columns = columns_for(width, several_sites=several)
     run = a_run(run_id, state=State.DONE, note=note)
-    cells = row(columns, Shown(run, Line(run_id), Glance(), marked=False, now=2000.0))
+    cells = row(columns, RowValues(run, TreeLine(run_id), Glance(), marked=False, now=2000.0))
     for column, (text, _) in zip(columns, cells, strict=True):
         assert cell_len(text) == column.width + 1
     return cells[1][0].rstrip()
 
 
 def test_a_folded_series_says_how_its_runs_stand() -> None:
-    line = Line("vit-1", children=3, folded=True, summary="1 failed, 3 done")
-    shown = Shown(a_run("vit-1", state=State.DONE), line, Glance(), marked=False, now=2000.0)
+    line = TreeLine("vit-1", children=3, folded=True, summary="1 failed, 3 done")
+    shown = RowValues(a_run("vit-1", state=State.DONE), line, Glance(), marked=False, now=2000.0)
     cells = row(columns_for(LIST, several_sites=False), shown)
     assert cells[0][0].split() == ["4", "runs"] and cells[1][0].rstrip() == "vit-1 +3"
     assert cells[-1][0].rstrip() == "1 failed, 3 done" and cells[-1][1] == "red"
-    opened = row(columns_for(LIST, several_sites=False), replace(shown, line=Line("vit-1")))
+    opened = row(columns_for(LIST, several_sites=False), replace(shown, line=TreeLine("vit-1")))
     assert "done" in opened[0][0]
 
 
