@@ -56,10 +56,10 @@ def test_a_key_that_is_none_of_the_job_file_is_an_argument_by_its_name(
     assert [cell.words for cell in found] == [f"{argument}=1", f"{argument}=2"]
 
 
-def test_the_grid_of_the_readme_is_composed() -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    job, grids = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)[0], re.findall(
-        r"`(grid: \{.*?\})`", readme
+def test_the_grid_of_the_page_is_composed() -> None:
+    page = (Path(__file__).parents[3] / "docs/first_job.md").read_text(encoding="utf-8")
+    job, grids = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0], re.findall(
+        r"`(grid: \{.*?\})`", page
     )  # fmt: skip
     text = "\n".join(line.strip() for line in job.splitlines())
     assert grids
