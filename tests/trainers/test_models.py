@@ -136,7 +136,7 @@ def test_a_word_changes_nothing_before_it(load: Load, name: str) -> None:
 
 def test_rotary_places_see_distances_only(load: Load) -> None:
     llama, torch = load("models.llama"), load("torch")
-    turn = llama.rotation(64, 16, 10_000.0, torch.device("cpu"))
+    turn = llama.Rotary().turn(64, 16, torch.device("cpu"))
     query, key = torch.randn(2, 16, generator=torch.Generator().manual_seed(1)).unbind()
     queries, keys = (llama.rotate(one.expand(64, 16), turn) for one in (query, key))
     products = queries @ keys.T

@@ -49,8 +49,9 @@ class Llama(nn.Module):
     def __init__(self, size: Size, length: int, vocabulary: int) -> None:
         """Build it; nothing in it depends on the length of the texts."""
         super().__init__()
+        self.size, self.length = size, length
         self.head_width = size.dim // size.heads
-        self.base = 10_000.0
+        self.rotary = Rotary()
         embed = TiedEmbedding if size.tied else nn.Embedding
         self.embed_tokens = embed(vocabulary, size.dim)
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.depth))
@@ -60,7 +61,7 @@ class Llama(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits (batch, length, vocabulary)."""
-        turn = rotation(tokens.shape[1], self.head_width, self.base, tokens.device)
+        turn = self.rotary.turn(tokens.shape[1], self.head_width, tokens.device)
         x = self.embed_tokens(tokens)
         for layer in self.layers:
             x = layer(x, turn)
@@ -69,16 +70,34 @@ class Llama(nn.Module):
         return logits
 
     def suit(self, config: Mapping[str, object]) -> None:
-        """Take over what the weights in a folder of Hugging Face were trained with.
+        """Compute as the model that a config.json of Hugging Face describes, or refuse it.
 
-        CodeLlama, for one, turns by another base than Llama 2 (1,000,000).
+        CodeLlama, for one, turns by another base than Llama 2 (1,000,000), and Llama 3.1 stretches
+        the slow angles. Weights of the right shapes give other logits without that.
 
         Raises:
-            ValueError: they need what this network has not.
+            ValueError: they need what this network does not compute.
         """
-        if config.get("rope_scaling"):
-            raise ValueError("they stretch the angles of the places (`rope_scaling`)")
-        self.base = float(str(config.get("rope_theta", self.base)))
+        size, window = self.size, config.get("sliding_window")
+        ours: dict[str, object] = {
+            "hidden_size": size.dim,
+            "num_hidden_layers": size.depth,
+            "num_attention_heads": size.heads,
+            "num_key_value_heads": size.groups,
+            "head_dim": self.head_width,
+            "intermediate_size": size.hidden,
+            "hidden_act": "silu",
+            "attention_bias": False,
+            "mlp_bias": False,
+        }
+        if (kind := config.get("model_type", "llama")) not in ("llama", "mistral"):
+            raise ValueError(f"they are of the family {kind}, which computes other layers")
+        for key, own in ours.items():
+            if config.get(key) not in (None, own):
+                raise ValueError(f"{key} is {config[key]!r} there and {own!r} here")
+        if isinstance(window, int) and window < self.length:
+            raise ValueError(f"their attention sees {window} places, and texts have {self.length}")
+        self.rotary = Rotary.of(config)
         for module in self.modules():
             if isinstance(module, RmsNorm):
                 module.eps = float(str(config.get("rms_norm_eps", module.eps)))
@@ -175,16 +194,62 @@ class RmsNorm(nn.Module):
         return self.weight * scaled.to(x.dtype)
 
 
-def rotation(length: int, width: int, base: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosine and sine (length, width) of each place's angles (Su et al. 2021, arXiv:2104.09864).
+@dataclass(frozen=True)
+class Rotary:
+    """By which angles each place is turned (Su et al. 2021, arXiv:2104.09864)."""
 
-    Computed in each forward pass, which costs little, rather than kept: nothing is to be saved,
-    moved or rounded to another precision.
-    """
-    half = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
-    places = torch.arange(length, device=device, dtype=torch.float32)
-    angles = (places[:, None] * base**-half).repeat(1, 2)
-    return angles.cos(), angles.sin()
+    base: float = 10_000.0
+    factor: float = 1.0
+    """Llama 3.1: waves longer than `context` / `low` are this many times longer."""
+    low: float = 1.0
+    high: float = 4.0
+    """Those shorter than `context` / `high` stay; between, the factor changes step by step."""
+    context: float = 8192.0
+    """Length of the texts before they were stretched."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, object]) -> Rotary:
+        """Read a config.json: `rope_parameters` of transformers 5, `rope_scaling` before.
+
+        Raises:
+            ValueError: another way to stretch the angles.
+        """
+        found: dict[str, object] = {}
+        for name in ("rope_scaling", "rope_parameters"):
+            value = config.get(name)
+            found |= value if isinstance(value, dict) else {}
+        kind = found.get("rope_type", found.get("type", "default"))
+        base = float(str(found.get("rope_theta", config.get("rope_theta", cls.base))))
+        partial = found.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
+        if kind not in ("default", "llama3") or partial != 1.0 or "full_attention" in found:
+            raise ValueError(f"they turn the places in a way of their own ({kind})")
+        if kind == "default":
+            return cls(base)
+        try:
+            factor, low, high, context = (
+                float(str(found[name]))
+                for name in ("factor", "low_freq_factor", "high_freq_factor",
+                             "original_max_position_embeddings")
+            )  # fmt: skip
+        except KeyError as error:
+            raise ValueError(f"their angles are stretched, and {error} is missing") from error
+        return cls(base, factor, low, high, context)
+
+    def turn(self, length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Cosine and sine (length, width) of each place's angles.
+
+        Computed in each forward pass, which costs little, rather than kept: nothing is to be saved,
+        moved or rounded to another precision.
+        """
+        half = torch.arange(0, width, 2, device=device, dtype=torch.float32) / width
+        speeds = self.base**-half
+        if self.factor != 1.0:
+            waves = self.context * speeds / (2 * math.pi)  # in the context, of each pair
+            kept = ((waves - self.low) / (self.high - self.low)).clamp(0, 1)
+            speeds = speeds * (kept + (1 - kept) / self.factor)
+        places = torch.arange(length, device=device, dtype=torch.float32)
+        angles = (places[:, None] * speeds).repeat(1, 2)
+        return angles.cos(), angles.sin()
 
 
 def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:

@@ -22,6 +22,9 @@ PREFIX = "model."
 """What transformers puts before the names of a model without its head."""
 KINDS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 """The kinds of numbers, as safetensors calls those that weights have."""
+HEAD, ANGLES = "lm_head.weight", "rotary_emb.inv_freq"
+"""What files have although a model lacks it: a head that it ties to its words, and the angles of
+places, which older files keep."""
 _HEADER_BYTES = 100_000_000
 """A longer header is refused, as the library does. Source: safetensors/src/tensor.rs."""
 
@@ -164,7 +167,12 @@ def _take(net: nn.Module, found: Iterator[tuple[str, Tensor]], place: Path) -> N
     left = set(net.state_dict())
     for name, value in found:
         if name not in own:
-            continue  # a head that this network ties to its words, or the angles of places
+            if name == HEAD or name.endswith(ANGLES):
+                continue
+            raise UsageError(
+                f"{place} has weights that this --model lacks, like {name}. Choose the model that "
+                "it is of."
+            )
         if own[name].shape != value.shape:
             raise UsageError(
                 f"{name} of {place} is {tuple(value.shape)}, and this --model has "

@@ -59,11 +59,11 @@ def test_weights_of_hugging_face_are_taken_with_what_lies_beside_them(
     before = (tmp_path / "model-00001-of-00002.safetensors").read_bytes()
     assert not same(given, net)
     begin_with(net, tmp_path)
-    assert same(given, net) and net.base == 10_000
+    assert same(given, net) and net.rotary.base == 10_000
     (tmp_path / "config.json").write_text('{"rope_theta": 1000000, "rms_norm_eps": 1e-6}')
     other = make(0)
     begin_with(other, tmp_path, weights=False)
-    assert same(other, make(0)) and (other.base, other.norm.eps) == (1e6, 1e-6)
+    assert same(other, make(0)) and (other.rotary.base, other.norm.eps) == (1e6, 1e-6)
     tokens = torch.arange(64)[None]
     assert not torch.allclose(net(tokens), (begin_with(other, tmp_path), other(tokens))[1])
     with torch.no_grad():
@@ -93,12 +93,68 @@ def test_what_cannot_be_begun_with_gives_a_sentence(
         refused(path, "can't be read")
     write(path, weights | {"model.norm.weight": weights["model.norm.weight"][:9]})
     refused(path, r"norm.weight of .* is \(9,\), and this --model has \(64,\)")
-    (tmp_path / "config.json").write_text('{"rope_scaling": {"factor": 8}}')
-    refused(tmp_path, "don't suit this --model: they stretch the angles")
+    write(path, weights | {"model.layers.2.mlp.up_proj.weight": weights["model.norm.weight"]})
+    refused(tmp_path, r"has weights that this --model lacks, like layers\.2\.mlp")
+    for config, words in UNLIKE:
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        refused(tmp_path, f"don't suit this --model: {words}")
     (tmp_path / "config.json").unlink()
     path.unlink()
     (tmp_path / "state.pt").write_bytes(b"half")
     refused(tmp_path, "is not a checkpoint that can be read")
+
+
+UNLIKE: list[tuple[dict[str, object], str]] = [
+    ({"rope_scaling": {"type": "dynamic", "factor": 8}}, "they turn the places in a way of their"),
+    (
+        {"rope_parameters": {"rope_type": "llama3", "factor": 8.0}},
+        "their angles are stretched, and",
+    ),
+    ({"model_type": "qwen2"}, "they are of the family qwen2"),
+    ({"num_hidden_layers": 3}, "num_hidden_layers is 3 there and 2 here"),
+    ({"num_attention_heads": 8}, "num_attention_heads is 8 there"),
+    ({"hidden_act": "gelu"}, "hidden_act is 'gelu' there"),
+    ({"attention_bias": True}, "attention_bias is True there"),
+    ({"sliding_window": 32}, "their attention sees 32 places, and texts have 64"),
+]
+STRETCHED = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+             "original_max_position_embeddings": 32}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+         [-0.08113, 0.26422, -0.41819, 0.52608]),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}},
+         [-0.18131, 0.33274, -0.4475, 0.51296]),
+        ({"rope_parameters": {"rope_theta": 5e5, **STRETCHED}},
+         [-0.01468, 0.21803, -0.39736, 0.5329]),
+        ({"rope_theta": 5e5, "rope_scaling": STRETCHED}, [-0.01468, 0.21803, -0.39736, 0.5329]),
+        ({"model_type": "mistral", "rms_norm_eps": 1e-6, "sliding_window": None},
+         [-0.08124, 0.2643, -0.41824, 0.52609]),
+    ],
+    ids=["llama 2", "llama 3", "llama 3.1", "llama 3.1 of transformers 4", "mistral"],
+)  # fmt: skip
+def test_the_logits_are_those_of_transformers(
+    load: Load,
+    make: Callable[[int], Any],
+    tmp_path: Path,
+    config: dict[str, object],
+    expected: list[float],
+) -> None:
+    """Recorded with transformers 5.23.0 (LlamaForCausalLM, MistralForCausalLM) on the CPU."""
+    torch, given, net = load("torch"), make(1), make(0)
+    for place, (name, weight) in enumerate(sorted(theirs(given).items())):
+        wave = torch.arange(weight.numel(), dtype=torch.float64) * (place + 1) * 0.7311 + place
+        value = torch.sin(wave).float().view(weight.shape)
+        weight.copy_(1 + 0.1 * value if "norm" in name else 0.25 * value)
+    write(tmp_path / "model.safetensors", theirs(given))
+    (tmp_path / "config.json").write_text(json.dumps({"rms_norm_eps": 1e-5, **config}))
+    load("saving.begin").begin_with(net, tmp_path)
+    with torch.no_grad():
+        logits = net(torch.arange(64)[None] * 3 % 256)[0, -1, :4]
+    assert logits.tolist() == pytest.approx(expected, abs=2e-5)
 
 
 SHORT = ("--model", "llama-tiny", "--data", "synthetic:64", "--batch-size", "4", "--optimizer",
