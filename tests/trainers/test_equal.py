@@ -113,6 +113,14 @@ def test_bf16_trains_within_its_own_tolerance(tmp_path: Path, alone: dict[int, f
     assert found != pytest.approx(alone, abs=EXACT)  # it was bf16
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_fsdp_trains_batch_norm_in_less_precision(tmp_path: Path, precision: str) -> None:
+    words = ("--model", "cnn", "--limit", "64", "--batch-size", "16", "--epochs", "2")
+    train(tmp_path, 2, "fsdp.py", *words, "--precision", precision)
+    found = losses(tmp_path)
+    assert len(found) == 4 and found[4] < 2 * found[1]
+
+
 # -------------------------------------------------------------------------- the whole matrix
 
 

@@ -85,7 +85,7 @@ class Training:
                 inputs, targets = next(batches)
             HEART.move()
             with clock.part(PASSES):
-                loss = self.task.loss(strategy.forward(inputs), inputs, targets)
+                loss = self.task.loss(strategy.forward(inputs, last=not left), inputs, targets)
                 HEART.move()
                 strategy.backward(loss, last=not left)
                 total += loss.detach()

@@ -77,8 +77,8 @@ class Single:
         outputs: Tensor = self.module(inputs)
         return outputs
 
-    def averaging(self, last: bool) -> AbstractContextManager[None]:
-        """The context of a backward pass, in which the ranks' gradients are averaged if `last`."""
+    def exchange(self, last: bool) -> AbstractContextManager[None]:
+        """The context of both passes, in which the ranks' gradients are averaged if `last`."""
         return nullcontext()
 
     def over_ranks(self, squares: Tensor) -> Tensor:
@@ -104,9 +104,9 @@ class Single:
         """Warm up, then fall to 0 along a cosine, or stay, as the arguments say."""
         return schedule.SCHEDULES[self._args.schedule](self.lr, done)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, last: bool) -> Tensor:
         """The model's answer to a micro batch."""
-        with precision.autocast(self._args.precision, self._device):
+        with self.exchange(last), precision.autocast(self._args.precision, self._device):
             return self.model(self.input(inputs)).float()
 
     def predict(self, inputs: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ class Single:
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""
-        with self.averaging(last):
+        with self.exchange(last):
             scaled = poisoned(loss) / self.accumulate * self._scale.scale
             scaled.backward()  # type: ignore[no-untyped-call]
 

@@ -42,8 +42,8 @@ class Strategy(Protocol):
     def rate(self, done: float) -> float:
         """The learning rate when this share (0 to 1) of the planned samples is done."""
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """The model's answer to a micro batch, in float32."""
+    def forward(self, inputs: Tensor, last: bool) -> Tensor:
+        """The model's answer to a micro batch, in float32; `last` as in `backward`."""
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test. Every rank calls it equally often, perhaps with no sample at all."""

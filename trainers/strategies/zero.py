@@ -48,7 +48,7 @@ class Zero:
         """The rate that DeepSpeed is at: the configuration's, or that of its scheduler."""
         return float(self._engine.get_lr()[0])
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, last: bool) -> Tensor:
         """The model's answer to a micro batch."""
         outputs: Tensor = self._engine(self._input(inputs)).float()
         return outputs

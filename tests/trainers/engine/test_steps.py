@@ -12,6 +12,8 @@ pytestmark = pytest.mark.usefixtures("needs_torch")
 SHORT = ("--model", "cnn-gn", "--limit", "64", "--batch-size", "8", "--eval", "never",
          "--epochs", "1", "--clip", "1", "--optimizer", "adamw")  # fmt: skip
 
+TWICE = ("--batch-size", "4", "--accumulate", "2")
+
 # Counts what PyTorch's dispatcher is asked in each step, between its begin and the next one's. A
 # value that the CPU reads (`item`, `bool`, `float`) is _local_scalar_dense; a copy to it, _to_copy.
 COUNTED = """
@@ -56,12 +58,22 @@ def counted(output: str, what: str) -> list[dict[str, int]]:
             ("fsdp.py",),
             {"c10d::_allgather_base_": 1, "c10d::_reduce_scatter_base_": 1, "c10d::allreduce_": 1},
         ),
+        # Two micro batches: gradients meet once with ddp, and are split at once with fsdp.
+        (("ddp.py", *TWICE), {"c10d::allreduce_": 1}),
+        (
+            ("fsdp.py", *TWICE),
+            {"c10d::_allgather_base_": 2, "c10d::_reduce_scatter_base_": 2, "c10d::allreduce_": 1},
+        ),
+        (
+            ("fsdp.py", *TWICE, "--keep-gradients"),
+            {"c10d::_allgather_base_": 2, "c10d::_reduce_scatter_base_": 1, "c10d::allreduce_": 1},
+        ),
     ],
 )
 def test_a_step_reads_nothing_from_the_device_and_sends_gradients_only(
     tmp_path: Path, words: tuple[str, ...], sent: dict[str, int]
 ) -> None:
-    output = train(tmp_path, 2, *words, *SHORT, before=COUNTED).output()
+    output = train(tmp_path, 2, words[0], *SHORT, *words[1:], before=COUNTED).output()
     steps = counted(output, "step")
     assert len(steps) == 4
     assert all(calls == sent for calls in steps[1:]), steps
