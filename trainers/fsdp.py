@@ -29,7 +29,7 @@ def main() -> None:
     add_shared(parser)
     add_torch(parser)
     parser.add_argument("--keep-gradients", action="store_true",
-        help="with --accumulate, exchange gradients once a step; 4 bytes a weight more")  # fmt: skip
+        help="with --accumulate, meet once a step; 4 bytes a weight more")  # fmt: skip
     args = parser.parse_args()
     from strategies.fsdp import Fsdp  # raises a sentence with a PyTorch that has none
 
