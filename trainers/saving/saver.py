@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -112,7 +112,12 @@ class Saver:
         self.wait()
         if self.last and self.last.step == at.step:
             last = self.last
-            self._first(lambda: self._checkpoints.commit(last, at))
+            # Its parts stay those of the ranks that wrote them, whoever goes on from them now.
+            self._first(
+                lambda: self._checkpoints.commit(
+                    last, replace(at, world_size=last.read().world_size)
+                )
+            )
             return last
         began = time.monotonic()
         place, write = self._stage(at, stage)

@@ -75,6 +75,18 @@ def test_zero_goes_on_with_other_ranks(tmp_path: Path, stage: int, before: int, 
     assert not list(parted.rglob(".universal"))
 
 
+@pytest.mark.usefixtures("needs_deepspeed")
+def test_a_zero_checkpoint_stays_that_of_its_ranks_when_nothing_is_left_to_train(
+    tmp_path: Path,
+) -> None:
+    words = ("deepspeed_zero.py", *SMALL, "--limit", "128", "--resume")
+    train(tmp_path, 2, *words)
+    for world_size in (1, 2):  # the second died: the manifest named one rank, the parts were two
+        train(tmp_path, world_size, *words)
+        (manifest,) = tmp_path.glob("checkpoints/*/manifest.json")
+        assert json.loads(manifest.read_text())["content"]["position"]["world_size"] == 2
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("needs_deepspeed")
 def test_a_state_that_deepspeed_cannot_divide_gives_a_sentence(tmp_path: Path) -> None:
