@@ -13,8 +13,8 @@ from lumitui.app.explain.phrases import chain_words
 from lumitui.app.runs import InputError, LumiError, lines_of
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import CodeNews, Preview, Resubmission
-    from lumitui.app.runs.types import LoginQuestion as Question
+    from lumitui.app.runs import CodeNews, Preview, Resubmission
+    from lumitui.app.runs import LoginQuestion as Question
 
 NOTHING_SENT = "Nothing was sent."
 CURE_OF_RUN = "Change it with --set or --nodes"
@@ -118,11 +118,11 @@ def without_secrets(found: "Preview") -> "Preview":
 
 def show_grid(found: Sequence["Preview"]) -> None:
     """Print each run of a grid with its price, and the whole price, on stderr."""
-    from lumitui.app.runs.job_files import total
+    from lumitui.app.runs import total_price
 
     for number, item in enumerate(found, 1):
         say(f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}")
-    whole = ", ".join(words.price_sentence(price) for price in total(tuple(found)))
+    whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(found)))
     say(f"{words.count(len(found), 'run')}; {whole}")
 
 

@@ -8,12 +8,10 @@ from lumitui.app.cli.output import say, say_rows, show
 from lumitui.app.cli.send_progress import write_log
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import RunFailed, State
-from lumitui.app.runs.sizes import TrainedRun, speedups, summarize
+from lumitui.app.runs import RunFailed, State, TrainedRun, speedups, summarize
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Preview, Run
+    from lumitui.app.runs import Preview, Run, Runs
 
 
 def headless(runs: "Runs", job: Path) -> int:

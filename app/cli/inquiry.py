@@ -10,8 +10,7 @@ import click
 from lumitui.app.cli.output import say
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Preview
+    from lumitui.app.runs import Preview, Runs
 
 cluster_option = click.option(
     "--cluster",

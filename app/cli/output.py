@@ -14,7 +14,7 @@ from lumitui.app.job.settings import version
 from lumitui.app.runs import LumiError, State, lines_of, spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Preview, Run
+    from lumitui.app.runs import Preview, Run
 
 
 class StdoutLost(Exception):

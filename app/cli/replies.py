@@ -11,9 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.job.launch import LaunchFile, Price, RankLayout
-from lumitui.app.runs import State
-from lumitui.app.runs.rulebook import RuleExample
-from lumitui.app.runs.types import (
+from lumitui.app.runs import (
     Answered,
     AttemptRecord,
     Check,
@@ -22,6 +20,7 @@ from lumitui.app.runs.types import (
     FetchOutcome,
     Finding,
     Image,
+    ImportNote,
     LintFinding,
     PassedOver,
     Problem,
@@ -30,10 +29,10 @@ from lumitui.app.runs.types import (
     Remark,
     RemovedItems,
     RemovedVenvs,
-    Said,
     Scaling,
     Site,
     SizeAdvice,
+    State,
     Stock,
     Summary,
     Suspect,
@@ -41,6 +40,7 @@ from lumitui.app.runs.types import (
     Topic,
     Venv,
 )
+from lumitui.app.runs.rulebook import RuleExample
 
 
 @dataclass(frozen=True)
@@ -155,10 +155,10 @@ class Adopted:
     """`import`."""
 
     path: str
-    kept: list[Said]
-    derived: list[Said]
-    changed: list[Said]
-    lost: list[Said]
+    kept: list[ImportNote]
+    derived: list[ImportNote]
+    changed: list[ImportNote]
+    lost: list[ImportNote]
 
 
 @dataclass(frozen=True)

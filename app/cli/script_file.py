@@ -17,7 +17,7 @@ def script_bytes(path: str) -> bytes:
     Raises:
         InputError: it cannot be read, Slurm would not take it, or no person wrote it.
     """
-    from lumitui.app.runs.profiles import read_plain
+    from lumitui.app.runs import read_plain
 
     try:
         most = _LARGEST + 1

@@ -23,8 +23,7 @@ from lumitui.app.runs import (
 )
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Run
+    from lumitui.app.runs import Run, Runs
 
 
 class _Steps:
@@ -103,7 +102,7 @@ def follow_log(runs: "Runs", run_id: str, last: int) -> None:
 
 def write_log(runs: "Runs", run_id: str, last: int) -> None:
     """Write a run's log to stdout, from its `last` bytes on until the run has ended."""
-    from lumitui.app.runs.outcomes import LogGrew
+    from lumitui.app.runs import LogGrew
 
     write = log_writer()
     for event in runs.follow(run_id, last=last):

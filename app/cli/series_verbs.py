@@ -22,12 +22,12 @@ from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import (
+    from lumitui.app.runs import (
         MemberOutcome,
         Preview,
         Resubmission,
         Run,
+        Runs,
         RunSeries,
         SeriesMember,
         Standing,
@@ -191,7 +191,7 @@ def resubmit_ladder(
     force: bool = False,
 ) -> None:
     """Send a run on several sizes, after the person agrees once."""
-    from lumitui.app.runs.sizes import ScalingQuestion, ladder_terms, rungs
+    from lumitui.app.runs import ScalingQuestion, ladder_terms, rungs
 
     parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]
     study = runs.scaling.of(
@@ -223,7 +223,7 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     Raises:
         InputError: the earlier one is unfinished.
     """
-    from lumitui.app.runs.sizes import LadderUnfinished
+    from lumitui.app.runs import LadderUnfinished
 
     parent = runs.history.get(run_id).id
     while drop and (left := runs.series.unfinished_ladder(parent)):
@@ -251,7 +251,7 @@ def _send(
     Raises:
         LumiError: not all were sent; the message says which.
     """
-    from lumitui.app.runs.sizes import failure
+    from lumitui.app.runs import series_failure
 
     done: list[Run] = []
 
@@ -273,7 +273,7 @@ def _send(
     for outcome in outcomes:
         if outcome.already:
             say(f"{outcome.member.words}: {outcome.already}")
-    if error := failure(series, outcomes):
+    if error := series_failure(series, outcomes):
         raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
 
 

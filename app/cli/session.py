@@ -105,7 +105,7 @@ def sites_beginning(
     """Return the sites whose names begin with `text`, for the shell's completion."""
     from click.shell_completion import CompletionItem
 
-    from lumitui.app.runs.profiles import Sites
+    from lumitui.app.runs import Sites
 
     names = Sites(own_settings().profiles).names()
     return [CompletionItem(name) for name in names if name.startswith(text)]

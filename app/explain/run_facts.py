@@ -14,7 +14,7 @@ from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.device_proof import brief
 from lumitui.app.explain.proof.rank_proof import RankProof
 from lumitui.app.explain.waiting import expectations
-from lumitui.app.history.listing.tags import parted
+from lumitui.app.history.listing.tags import split_tags
 from lumitui.app.history.run import Run
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
@@ -101,7 +101,7 @@ def state(run: Run, now: float) -> str:
 
 def facts(run: Run, now: float) -> list[Row]:
     """Return what is known of a run besides its overview; unknown facts are left out."""
-    text, tags = parted(run.note)
+    text, tags = split_tags(run.note)
     rows = (
         ("exit", _exit(run)),
         ("site", _place(run)),

@@ -45,10 +45,10 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
             return run
         # Before it is given up, accounting is asked once more, as a person would.
         attended = given_up
-        rest(pause if left is None else min(pause, left), stop)
+        sleep_unless(pause if left is None else min(pause, left), stop)
 
 
-def rest(seconds: float, stop: Stop) -> None:
+def sleep_unless(seconds: float, stop: Stop) -> None:
     """Sleep, but wake when `stop()` is true."""
     deadline = time.monotonic() + seconds
     while not stop() and (left := deadline - time.monotonic()) > 0:

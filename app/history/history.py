@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from lumitui.app.history.file.sqlite_file import Database, FileFacts
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
-from lumitui.app.history.listing.order import NEWEST, Order
+from lumitui.app.history.listing.order import NEWEST_FIRST, Order
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import (
     RECORDED,
@@ -233,7 +233,7 @@ class History:
         place = (after.created, after.id) if after else None
         return list(self.finder.every(limit, Filter(site, state, text), place=place))
 
-    def every(self, limit: int, wanted: Filter, order: Order = NEWEST) -> Iterator[Run]:
+    def every(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> Iterator[Run]:
         """Yield the runs that pass, sorted, as `page` returns them, at most `limit`.
 
         Few are in memory at once. A run that is begun meanwhile may be missing.

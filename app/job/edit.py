@@ -13,10 +13,10 @@ from lumitui.app.job.yaml_marks import Value, candidates, find, scalar
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.yaml_document import Document
 
-__all__ = ["Value", "place_of", "rename", "set_value"]
+__all__ = ["Value", "place_of_key", "rename", "set_key"]
 
 
-def set_value(text: str, place: tuple[str, ...], value: Value | None) -> str:
+def set_key(text: str, place: tuple[str, ...], value: Value | None) -> str:
     """Return `text` with the value at `place` (`("nodes",)`, `("env", "X")`); None removes it.
 
     Comments, order and all other lines stay as they are.
@@ -34,7 +34,7 @@ def set_value(text: str, place: tuple[str, ...], value: Value | None) -> str:
         steps: list[tuple[str, Value | None]] = list(value.items())
         steps += [(name, None) for name in inner if name not in value]
         for name, item in steps:
-            text = set_value(text, (*place, name), item)
+            text = set_key(text, (*place, name), item)
         return text
     for step in _steps(_at(before.data, place), value)[:-1]:
         # Not compared anew: with items that are alike, other steps could follow, without end.
@@ -80,7 +80,7 @@ def rename(text: str, place: tuple[str, ...], name: str) -> str:
     return text[: key_node.start_mark.index] + scalar(name) + text[key_node.end_mark.index :]
 
 
-def place_of(field: str) -> tuple[str, ...]:
+def place_of_key(field: str) -> tuple[str, ...]:
     """Return the keys of a field like `container.image`; what follows `env.` is one name."""
     return tuple(field.split(".", 1 if field.startswith(("env.", "grid.", "links.")) else -1))
 

@@ -73,7 +73,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """A hit with its rule: what a person reads."""
 
     rule: str
@@ -96,8 +96,11 @@ def rule(
 
 
 def run(
-    rules: tuple[Rule, ...], job: ScriptJob, site: Site, cures: dict[Finding, Cure] | None = None
-) -> list[Finding]:
+    rules: tuple[Rule, ...],
+    job: ScriptJob,
+    site: Site,
+    cures: dict[LintFinding, Cure] | None = None,
+) -> list[LintFinding]:
     """Return what `rules` find in `job`, in the order of the text, errors first on a line.
 
     `cures` gets what ends a finding, for those of which it is known.
@@ -106,14 +109,16 @@ def run(
     return ordered([finding for item in rules for finding in _asked(item, job, site, known)])
 
 
-def _asked(item: Rule, job: ScriptJob, site: Site, cures: dict[Finding, Cure]) -> list[Finding]:
+def _asked(
+    item: Rule, job: ScriptJob, site: Site, cures: dict[LintFinding, Cure]
+) -> list[LintFinding]:
     """Return what one rule finds; that it failed, where it did."""
-    found: list[Finding] = []
+    found: list[LintFinding] = []
     try:
         for hit in item.check(job, site):
             found.append(
-                Finding(item.id, hit.severity or item.severity, hit.message, hit.do, item.source,
-                        hit.at, hit.edit)
+                LintFinding(item.id, hit.severity or item.severity, hit.message, hit.do,
+                            item.source, hit.at, hit.edit)
             )  # fmt: skip
             if hit.cure:
                 cures[found[-1]] = hit.cure
@@ -122,7 +127,7 @@ def _asked(item: Rule, job: ScriptJob, site: Site, cures: dict[Finding, Cure]) -
     except Exception as error:
         # Advice is not worth a job: 38 tests of sends failed once, as a rule counted wrongly.
         return [
-            Finding(
+            LintFinding(
                 RULE_FAILED,
                 "note",
                 f"The rule {item.id} could not judge this job ({type(error).__name__}: {error}).",
@@ -134,7 +139,7 @@ def _asked(item: Rule, job: ScriptJob, site: Site, cures: dict[Finding, Cure]) -
     return found
 
 
-def ordered(found: list[Finding]) -> list[Finding]:
+def ordered(found: list[LintFinding]) -> list[LintFinding]:
     """Return findings in the order of the text, errors first on a line, each once."""
     rank = {"error": 0, "warning": 1, "note": 2}
     return sorted(dict.fromkeys(found), key=lambda item: (item.at, rank[item.severity], item.rule))

@@ -1,8 +1,8 @@
-"""The table of all rules: `RULES`, and `findings`, which asks each of them."""
+"""The table of all rules: `SCRIPT_RULES`, and `findings`, which asks each of them."""
 
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.causes import in_the_script, without_consequences
-from lumitui.app.knowledge.rule import Cure, Finding, Rule, ordered, run
+from lumitui.app.knowledge.rule import Cure, LintFinding, Rule, ordered, run
 from lumitui.app.knowledge.rules import (
     binding,
     environment,
@@ -17,7 +17,7 @@ from lumitui.app.knowledge.rules import (
 )
 from lumitui.remote.site.profile import Site
 
-RULES: tuple[Rule, ...] = (
+SCRIPT_RULES: tuple[Rule, ...] = (
     *script_rules.RULES,
     *placeholders.RULES,
     *request.RULES,
@@ -31,12 +31,14 @@ RULES: tuple[Rule, ...] = (
 """Every rule, by subject."""
 
 
-def findings(job: ScriptJob, site: Site, cures: dict[Finding, Cure] | None = None) -> list[Finding]:
+def findings(
+    job: ScriptJob, site: Site, cures: dict[LintFinding, Cure] | None = None
+) -> list[LintFinding]:
     """Return all that these rules and the site's own find in `job`, in the order of its text.
 
     `cures` gets what ends a finding of these rules, for those of which it is known.
     """
-    found = run(RULES, job, site, cures)
+    found = run(SCRIPT_RULES, job, site, cures)
     if encoding := [one for one in found if one.rule == "not-text"]:
         return encoding[:1]  # what stands between the NUL characters was not read
     alone = without_consequences([*found, *site_rules.findings(job, site)])

@@ -1,52 +1,31 @@
-"""The door: what the command line, the screens and a notebook ask of the core.
+"""The door: what the command line, the screens and a notebook ask of the program.
 
-`Runs` is everything that can be done with jobs; it is imported when it is asked for. The errors,
-the states and the safe printing of text are here at once: `lumitui --version` has them, too. What
-else the interfaces need of other packages, the modules beside this give by subject.
+`Runs` is everything that can be done with jobs. The stub beside this file lists it and what else
+the interfaces need of other packages: types, errors, words. A name is imported when it is asked
+for, so that `lumitui --version` loads none of it.
 """
 
-from lumitui.remote.site.errors import (
-    AnswerNeeded,
-    HistoryError,
-    InputError,
-    LinkError,
-    LumiError,
-    OutcomeUnknown,
-    RefusedError,
-    RunFailed,
-    WaitTimedOut,
-)
-from lumitui.remote.site.safe_text import LogFilter, comment, lines_of, spell_out
-from lumitui.remote.site.states import State
+import ast
+import sys
+from importlib import import_module
+from pathlib import Path
 
-TYPE_CHECKING = False  # `typing` alone would take longer than this package
-if TYPE_CHECKING:
-    from lumitui.app.runs.facade import Runs
-
-__all__ = [
-    "AnswerNeeded",
-    "HistoryError",
-    "InputError",
-    "LinkError",
-    "LogFilter",
-    "LumiError",
-    "OutcomeUnknown",
-    "RefusedError",
-    "RunFailed",
-    "Runs",
-    "State",
-    "WaitTimedOut",
-    "comment",
-    "lines_of",
-    "spell_out",
-]
+_HOMES = {
+    alias.asname or alias.name: (node.module, alias.name)
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ImportFrom) and node.module
+    for alias in node.names
+}
+"""The module of each name of the door, and its name there."""
 
 
 def __getattr__(name: str) -> object:
-    """Import `Runs` when it is asked for."""
-    if name != "Runs":
+    """Import a name when it is asked for."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lumitui.app.runs.facade import Runs
-
-    globals()[name] = Runs
-    return Runs
+    module, own = _HOMES[name]
+    value: object = getattr(import_module(module), own, None)
+    if value is None:  # a module of that package
+        value = import_module(f"{module}.{own}")
+    setattr(sys.modules[__name__], name, value)
+    return value

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.submission.submit import Report
     from lumitui.app.scale.lineage_overview import Overviews
     from lumitui.app.scale.resubmission import CodeNews, Resubmission
-    from lumitui.app.scale.run_plan import CodeChoice, Start
+    from lumitui.app.scale.run_plan import CodeChoice, StartPoint
     from lumitui.app.scale.scaling.studies import Scalings
     from lumitui.app.survey.environments.site_environments import Environments
     from lumitui.app.survey.inquiry.inquiries import Inquiries
@@ -163,7 +163,7 @@ class Launches(RunsCore):
         nodes: int | None = None,
         settings: Sequence[str] = (),
         code: CodeChoice = "same",
-        start: Start | None = None,
+        start: StartPoint | None = None,
     ) -> Resubmission:
         """Return the run made ready again; nothing is sent.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lumitui.app.knowledge import rule_catalogue
 from lumitui.app.knowledge.rule_catalogue import Topic
-from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.rules import job_file_catalogue as job_file
 from lumitui.app.survey.inquiry import topics as cluster
 from lumitui.remote.site.answer_fields import json_of
@@ -31,7 +31,7 @@ def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
     """Return all rules, each id once: of any script, of job files, of the cluster, of `sites`."""
     found: dict[str, Topic] = {}
     for topic in (
-        *rule_catalogue.of_rules(RULES),
+        *rule_catalogue.of_rules(SCRIPT_RULES),
         rule_catalogue.UNUSED_IGNORE,
         *job_file.TOPICS,
         *cluster.TOPICS,

@@ -8,7 +8,7 @@ from lumitui.app.knowledge.any_site import any_site
 from lumitui.app.knowledge.guess import Guess, guess_site
 from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
-from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.knowledge.rules.phrases import nearest
 from lumitui.app.knowledge.script_check import Ask, Checking
 from lumitui.app.survey.inquiry.topics import TOPICS
@@ -31,7 +31,7 @@ class Scripts:
         """Yield the name of each rule that a script can break, those of the sites at the end."""
         yield UNUSED_IGNORE.id
         yield from (topic.id for topic in TOPICS)
-        yield from (rule.id for rule in RULES)
+        yield from (rule.id for rule in SCRIPT_RULES)
         for name in self.sites.names():
             yield from (rule.id for rule in self.sites.load(name).rules)
 

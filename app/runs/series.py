@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.drafts.drafts import Drafts
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submission.submit import Report
-    from lumitui.app.scale.run_plan import CodeChoice, Start
+    from lumitui.app.scale.run_plan import CodeChoice, StartPoint
 
 _LONGEST_NOTE = 200
 
@@ -54,7 +54,7 @@ class SeriesCore(Protocol):
         nodes: int | None,
         settings: Sequence[str],
         code: CodeChoice,
-        start: Start | None,
+        start: StartPoint | None,
     ) -> Resubmission:
         """Return a run made ready again."""
 

@@ -57,7 +57,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     return tuple(rows)
 
 
-def effect(changes: Sequence[PlanChange]) -> str:
+def change_effect(changes: Sequence[PlanChange]) -> str:
     """Return in words what happens to the batch of a step and to the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]

@@ -20,7 +20,7 @@ from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 
 CodeChoice = Literal["same", "current"]
 """The code that the parent ran, which is on the site, or the project as it is now."""
-Start = Literal["scratch", "checkpoint"]
+StartPoint = Literal["scratch", "checkpoint"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ResubmissionRequest:
     settings: tuple[str, ...] = ()
     """`key=value`, see `apply_settings`."""
     code: CodeChoice = "same"
-    start: Start | None = None
+    start: StartPoint | None = None
     """None: from the last checkpoint when it failed and can continue, else from scratch."""
     slowest_save: float | None = None
     """Seconds, as the parent or a run before it has measured; nobody asks for it."""
@@ -63,7 +63,7 @@ class RunPlan:
     launch: Launch
     changes: tuple[PlanChange, ...]
     notes: tuple[str, ...]
-    start: Start
+    start: StartPoint
     request: ResubmissionRequest
     """What was asked for."""
 
@@ -179,7 +179,9 @@ def _reads_same(run: Run, other: Run) -> bool:
     )
 
 
-def choose_start(parent: Run, launch: Launch, start: Start | None, notes: list[str]) -> Start:
+def choose_start(
+    parent: Run, launch: Launch, start: StartPoint | None, notes: list[str]
+) -> StartPoint:
     """Return where the run begins: `start`, or without it what fits how `parent` ended.
 
     The reason for a choice is added to `notes`.

@@ -88,7 +88,7 @@ def sent_of(outcomes: Sequence[MemberOutcome]) -> list[Run]:
     return [outcome.run for outcome in outcomes if outcome.run is not None]
 
 
-def failure(series: RunSeries, outcomes: Sequence[MemberOutcome]) -> LumiError | None:
+def series_failure(series: RunSeries, outcomes: Sequence[MemberOutcome]) -> LumiError | None:
     """Return what was sent and what was not as one error; None: all were sent."""
     failed = next((outcome for outcome in outcomes if outcome.error is not None), None)
     if failed is None or failed.error is None:

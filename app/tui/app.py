@@ -22,9 +22,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.theme import Theme
 
-from lumitui.app.follow.sites.poll_schedule import Schedule
-from lumitui.app.job.settings import Settings, is_first_run
-from lumitui.app.runs import Runs
+from lumitui.app.runs import LumiError, Runs, Schedule, Settings, is_first_run
 from lumitui.app.tui.asking import TuiApp
 from lumitui.app.tui.flows.cancels import Cancels
 from lumitui.app.tui.flows.first_run import follow_demo
@@ -38,12 +36,10 @@ from lumitui.app.tui.refreshes import TICK, Refreshes
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.terminal import Errors, ask_person
 from lumitui.app.tui.widgets.control_filter import ControlFilter
-from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
+    from lumitui.app.runs import Connect, Run
     from lumitui.app.tui.widgets.log.log_ranks import LogPlace
-    from lumitui.remote.connect import Connect
 
 # With the proof of 8,192 ranks on the screen a full collection takes 40 ms and more, and Python
 # makes one with every 20th key; after gc.freeze() alone, too.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from textual.reactive import var
 from textual.worker import get_current_worker
 
+from lumitui.app.runs import LumiError
 from lumitui.app.tui.loop.key_order import OrderedKeysApp
-from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
     from textual.message_pump import MessagePump
 
-    from lumitui.app.follow.sites.link_words import SiteLink
-    from lumitui.app.follow.sites.poll_schedule import Schedule
-    from lumitui.app.history.run import Run
-    from lumitui.app.job.settings import Settings
-    from lumitui.app.launch.send.drafts.draft import Draft
-    from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.runs import Runs
+    from lumitui.app.runs import Draft, Preview, Run, Runs, Schedule, Settings, SiteLink
 
 Found = TypeVar("Found")
 

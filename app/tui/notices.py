@@ -8,13 +8,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Literal
 
+from lumitui.app.runs import LumiError, State
 from lumitui.app.tui.asking import TuiApp, ask
-from lumitui.remote.site.errors import LumiError
-from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.notifications.events import Event
-    from lumitui.app.runs import Runs
+    from lumitui.app.runs import Event, Runs
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0
@@ -35,7 +33,7 @@ class Notices:
         """Runs whose ends belong to the absence; None: the catch-up is over."""
 
     def _unknown(self) -> set[str] | None:
-        from lumitui.app.follow.notifications.last_seen import read_last_seen
+        from lumitui.app.runs import read_last_seen
 
         seen = read_last_seen(self._file)
         if seen is None:
@@ -54,12 +52,12 @@ class Notices:
         before, self._states = self._states, states
         if before is None or before == states:
             return
-        from lumitui.app.follow.notifications.events import changed, event_of
+        from lumitui.app.runs import event_of, runs_with_events
 
         expected = self._away or set()
         found = [
             event
-            for run_id in changed(before, states)
+            for run_id in runs_with_events(before, states)
             if run_id not in expected and run_id not in self._app.own_cancels
             for event in [event_of(self._app.runs.history.get(run_id), before[run_id])]
             if event is not None
@@ -82,9 +80,9 @@ class Notices:
             return
         states = self._app.runs.history.states(self._away)
         self._away = None
-        from lumitui.app.follow.notifications.events import away
+        from lumitui.app.runs import away_words
 
-        if words := away(states.values()):
+        if words := away_words(states.values()):
             bad = any(state.is_final and state is not State.DONE for state in states.values())
             self._toast(f"{words}.", bad=bad)
             self._app.absence = words
@@ -93,7 +91,7 @@ class Notices:
         """Write what the person has seen so far, for the next start."""
         if self._states is None:
             return
-        from lumitui.app.follow.notifications.last_seen import write_last_seen
+        from lumitui.app.runs import write_last_seen
 
         # What the catch-up has not told yet is told next time.
         pending = self._away or set()
@@ -105,10 +103,10 @@ class Notices:
     # -- telling
 
     def _tell(self, found: list[Event]) -> None:
-        from lumitui.app.follow.notifications.events import MOST_SINGLE, Happened, together
+        from lumitui.app.runs import MOST_SINGLE_EVENTS, Happened, joint_sentence
 
-        single = len(found) <= MOST_SINGLE
-        sentences = [event.sentence for event in found] if single else [together(found)]
+        single = len(found) <= MOST_SINGLE_EVENTS
+        sentences = [event.sentence for event in found] if single else [joint_sentence(found)]
         failed = any(event.happened is Happened.FAILED for event in found)
         for sentence in sentences:
             self._toast(sentence, bad=failed)
@@ -121,7 +119,7 @@ class Notices:
         """Read once why runs failed, a request each; the list sees that history has changed."""
 
         def find(runs: Runs) -> None:
-            from lumitui.remote.ssh.prompts import attendance
+            from lumitui.app.runs import attendance
 
             for run_id in run_ids:
                 # The key that asks why says what is wrong.
@@ -149,9 +147,7 @@ class Notices:
     def _outside(self, found: list[Event]) -> None:
         """Tell it as the settings say; what fails is one warning."""
         # Imported late: the settings bring pydantic, and most seconds nothing happens.
-        from lumitui.app.follow.notifications import outside
-        from lumitui.app.follow.notifications.events import together
-        from lumitui.app.follow.notifications.notification_settings import read_notify
+        from lumitui.app.runs import joint_sentence, outside, read_notify
 
         try:
             notify = read_notify(self._app.settings.file)
@@ -161,7 +157,7 @@ class Notices:
         wanted = [event for event in found if event.happened in notify.events]
         if not wanted:
             return
-        words = wanted[0].sentence if len(wanted) == 1 else together(wanted)
+        words = wanted[0].sentence if len(wanted) == 1 else joint_sentence(wanted)
         app = self._app
         if app.schedule.focused is False:
             app.call_from_thread(

@@ -6,14 +6,11 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lumitui.app.follow.sites.link_words import links
-from lumitui.app.follow.sites.poll_schedule import Ending
+from lumitui.app.runs import InputError, LumiError, RefreshEnding, site_links
 from lumitui.app.tui.asking import TuiApp, ask
-from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.refresh import Refreshed
-    from lumitui.app.runs import Runs
+    from lumitui.app.runs import Refreshed, Runs
     from lumitui.app.tui.notices import Notices
 
 TICK = 1.0
@@ -70,7 +67,7 @@ class Refreshes:
             if schedule.site(site).held:
                 silence = app.runs.silence(site) if app.under_way else None
                 schedule.listen(site, now, silence)
-        app.links = tuple(links(schedule, self._watched, now, time.time()))
+        app.links = tuple(site_links(schedule, self._watched, now, time.time()))
 
     def _refresh_site(self, site: str, attended: bool) -> None:
         def refresh(runs: Runs) -> tuple[Refreshed | None, float]:
@@ -86,10 +83,10 @@ class Refreshes:
 
     def _refreshed(self, site: str, refreshed: Refreshed | None, pause: float) -> None:
         """Note that a refresh is over, and draw what it brought; None: it failed."""
-        from lumitui.app.follow.refresh import Refreshed
+        from lumitui.app.runs import Refreshed
 
         found = refreshed or Refreshed((), (f"{site}: the refresh failed.",), 0)
-        ending = Ending(
+        ending = RefreshEnding(
             found.requests,
             found.warnings,
             answered=site in found.heard,

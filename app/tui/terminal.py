@@ -12,9 +12,8 @@ from lumitui.app.tui.asking import TuiApp, as_lumi_error
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from lumitui.app.runs import LoginQuestion, LumiError
     from lumitui.app.tui.dialogs.question import QuestionDialog
-    from lumitui.remote.site.errors import LumiError
-    from lumitui.remote.ssh.prompts import LoginQuestion
 
 ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""

@@ -7,7 +7,7 @@ from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.transport import Transport
 
-MOST = 500
+MOST_MATCHES = 500
 """Matches of one request."""
 WIDTH = 300
 """Bytes of a line that a match brings."""
@@ -19,7 +19,7 @@ _FIND = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
 export LC_ALL=C; ulimit -v 2000000 2>/dev/null
 echo x | grep -ab x >/dev/null 2>&1 || exit {_NO_GREP}
-{{source}} | grep -ab {{how}} -e {{words}} | {{part}} -n {MOST} | cut -b 1-{WIDTH}"""
+{{source}} | grep -ab {{how}} -e {{words}} | {{part}} -n {MOST_MATCHES} | cut -b 1-{WIDTH}"""
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ _END = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
 size={_SIZE} || exit {_UNREADABLE}; start=$((size > {{last}} ? size - {{last}} : 0))
 echo $start; tail -c +$((start + 1)) {{path}} | head -c $((size - start))"""
-BLOCK = 65_536
+LOG_BLOCK = 65_536
 """Pages begin at multiples of so many bytes: dd finds them without reading what is before."""
 MOST_BLOCKS = 16
 """Most blocks that one request reads."""
 _PAGE = f"""\
 [ -f {{path}} ] || exit {_NO_LOG}
 size={_SIZE} || exit {_UNREADABLE}; echo $size
-dd bs={BLOCK} skip={{first}} count={{count}} <{{path}} 2>/dev/null || :"""
+dd bs={LOG_BLOCK} skip={{first}} count={{count}} <{{path}} 2>/dev/null || :"""
 _GROWS = "until [ -f {path} ]; do sleep 1; done; exec tail -c +{first} -f {path}"
 
 
@@ -40,7 +40,7 @@ def read_end(transport: Transport, path: str, last: int) -> tuple[int, bytes] | 
 
 
 @dataclass(frozen=True)
-class Page:
+class LogPage:
     """A part of a log."""
 
     start: int
@@ -50,7 +50,7 @@ class Page:
     """Bytes that the log has in all."""
 
 
-def read_page(transport: Transport, path: str, start: int, length: int) -> Page | None:
+def read_page(transport: Transport, path: str, start: int, length: int) -> LogPage | None:
     """Return the blocks of a log that hold `length` bytes from byte `start` on; None without a log.
 
     It costs one request, of at most MOST_BLOCKS blocks.
@@ -59,14 +59,14 @@ def read_page(transport: Transport, path: str, start: int, length: int) -> Page 
         RefusedError: the log cannot be read there.
         LinkError: the site could not be asked, or its answer is not a part of a log.
     """
-    first = start // BLOCK
-    blocks = min(MOST_BLOCKS, max(1, -(-(start + length - first * BLOCK) // BLOCK)))
+    first = start // LOG_BLOCK
+    blocks = min(MOST_BLOCKS, max(1, -(-(start + length - first * LOG_BLOCK) // LOG_BLOCK)))
     script = _PAGE.format(path=quote(path), first=first, count=blocks)
-    found = _read(transport, script, path, blocks * BLOCK, "a page")
+    found = _read(transport, script, path, blocks * LOG_BLOCK, "a page")
     if found is None:
         return None
     size, data = found
-    return Page(first * BLOCK, data, max(size, first * BLOCK + len(data) if data else 0))
+    return LogPage(first * LOG_BLOCK, data, max(size, first * LOG_BLOCK + len(data) if data else 0))
 
 
 @purpose("log")

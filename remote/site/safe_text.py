@@ -18,7 +18,9 @@ _RANGES = (
     # Bytes that were not UTF-8, which no terminal takes.
     (0xD800, 0xDFFF),
 )
-CONTROL = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
+CONTROL_CHARACTERS = frozenset(
+    chr(code) for first, last in _RANGES for code in range(first, last + 1)
+)
 """The control characters, newline and tab included."""
 # What no command line can carry, or what would control the terminal that shows it.
 UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")

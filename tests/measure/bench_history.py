@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse
+from lumitui.app.history.listing.filter_syntax import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, RunListing
-from lumitui.app.history.listing.order import By, Order
+from lumitui.app.history.listing.order import Order, OrderBy
 from lumitui.app.history.run import Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run
@@ -142,7 +142,7 @@ def milliseconds(action: Callable[[], object]) -> float:
 
 def listing(text: str) -> RunListing:
     """Return the list that a filter makes."""
-    return RunListing(Filter(terms=parse(text)), now=time.time())
+    return RunListing(Filter(terms=parse_filter(text)), now=time.time())
 
 
 def inside(path: Path, count: int) -> dict[str, float]:
@@ -166,7 +166,7 @@ def inside(path: Path, count: int) -> dict[str, float]:
         "the count": history.count,
         "the unfinished": history.count_unfinished,
     }
-    orders = {f"sorted by {by}": RunListing(order=Order(by), now=time.time()) for by in By}
+    orders = {f"sorted by {by}": RunListing(order=Order(by), now=time.time()) for by in OrderBy}
     for name, each in orders.items():
         asked[name] = partial(history.finder.entries, each, 200, None)
     found = {name: milliseconds(action) for name, action in asked.items()}

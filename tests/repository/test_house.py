@@ -10,11 +10,11 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 4780, "app/tui": 12010, "app/runs": 2030, "app/scale": 3220, "app/follow": 4340,
+    "app/cli": 4780, "app/tui": 12010, "app/runs": 1770, "app/scale": 3220, "app/follow": 4340,
     "app/survey": 1610, "app/launch": 8160, "app/explain": 2690, "app/history": 4090,
     "app/job": 2140, "app/knowledge": 18600, "remote/site": 2670, "remote/ssh": 3030,
     "remote/transport": 1000, "remote/scheduler": 2320, "remote/source": 1630,
-    "remote/transfer": 4620, "remote/survey": 2760, "remote/laptop": 1490, "trainers": 9450,
+    "remote/transfer": 4620, "remote/survey": 2760, "remote/laptop": 1490, "trainers": 9520,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3
@@ -35,7 +35,7 @@ SAME_CLASS = {
     "Position", "Read", "Result", "Size", "Staging", "Strategy", "Taken", "Task", "Text",
     "Training", "Watch", "Watcher", "Work",
 }  # fmt: skip
-"""Classes that share a name: all but `Finding` are the trainers', which are copied to the site
+"""Classes that share a name: all are the trainers', which are copied to the site
 and import nothing of the rest. The set may only shrink."""
 
 

@@ -17,7 +17,8 @@ REMOTE = "remote: sites, schedulers, connections, words"
 INTERFACES = "Only the interfaces know Textual, Rich and Click"
 HALVES = "app stands on remote"
 ALONE = "knowledge stands on remote.site alone"
-DOOR = "The command line comes through the door"
+DOOR = "The interfaces come through the door"
+SCREENS = "The screens know no job file but through the door"
 CIRCLES = "No circles, in no folder"
 # A new file, what it imports, the contract that this breaks, and what is said of it there.
 PLANTED = [
@@ -33,6 +34,8 @@ PLANTED = [
     ("app/knowledge/planted.py", "lumitui.app.job", ALONE, "planted -> lumitui.app.job"),
     ("app/cli/planted.py", "lumitui.app.history.run", DOOR, "cli.planted -> lumitui.app.history"),
     ("app/cli/verbs/planted.py", "lumitui.remote.ssh", DOOR, "verbs.planted -> lumitui.remote.ssh"),
+    ("app/tui/web/planted.py", "lumitui.remote.site", DOOR, "planted -> lumitui.remote.site"),
+    ("app/tui/planted.py", "lumitui.app.job.spec", SCREENS, "planted -> lumitui.app.job.spec"),
     ("app/history/planted.py", "aiohttp", "Only web knows an HTTP server", "planted -> aiohttp"),
     ("app/job/bash.py", "tree_sitter", "Only knowledge knows tree-sitter", "bash -> tree_sitter"),
     ("app/launch/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),

@@ -112,7 +112,7 @@ class Saver:
         self.wait()
         if self.last and self.last.step == at.step:
             last = self.last
-            # Its parts stay those of the ranks that wrote them, whoever goes on from them now.
+            # Its parts stay those of the ranks that wrote them, whichever ranks go on from them.
             self._first(
                 lambda: self._checkpoints.commit(
                     last, replace(at, world_size=last.read().world_size)

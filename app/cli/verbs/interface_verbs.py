@@ -66,7 +66,7 @@ def schema(what: tuple[str, ...], reply: bool) -> None:
     """
     from lumitui.app.job.json_schema import described_schema
     from lumitui.app.job.spec import JobSpec
-    from lumitui.app.runs.types import Site
+    from lumitui.app.runs import Site
 
     name = " ".join(what)
     if reply:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.cli.views.tables import section, table
-from lumitui.app.runs import spell_out
-from lumitui.app.runs.outcomes import Contrast, FileChange
+from lumitui.app.runs import Contrast, FileChange, spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.cli.views.tables import table
 from lumitui.app.explain import words
-from lumitui.app.runs import spell_out
-from lumitui.app.runs.image_types import reaches_index, unknown_because, version_of
+from lumitui.app.runs import image_version, reaches_index, spell_out, why_version_unknown
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Image, RemovedVenvs, Site, Venv
+    from lumitui.app.runs import Image, RemovedVenvs, Site, Venv
 
 _SHOWN = ("python", "torch", "deepspeed", "lightning")
 clock = words.clock
@@ -26,7 +25,7 @@ def image_table(images: Sequence[Image], site: Site, package: str, columns: int)
             f"{one.path.rpartition('/')[2]}{'*' if one.path in own else ''}",
             one.generation,
             _gpus(one),
-            *(_cell(version_of(one, name)) for name in shown),
+            *(_cell(image_version(one, name)) for name in shown),
             words.size(one.size),
         )
         for one in images
@@ -48,10 +47,10 @@ def image_notes(
     shown: Sequence[Image], unknown: Sequence[Image], package: str, site: Site
 ) -> Iterator[str]:
     """Yield what the table leaves out: why something is not known, and where the images are."""
-    silent = [*unknown, *(one for one in shown if one not in unknown and unknown_because(one))]
+    silent = [*unknown, *(one for one in shown if one not in unknown and why_version_unknown(one))]
     reasons: dict[str, list[str]] = {}
     for one in silent:
-        reasons.setdefault(unknown_because(one), []).append(one.path.rpartition("/")[2])
+        reasons.setdefault(why_version_unknown(one), []).append(one.path.rpartition("/")[2])
     for why, names in reasons.items():
         listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         yield spell_out(f"Known by its name only, because {why}: {listed}.")
@@ -72,9 +71,9 @@ def image_notes(
 
 def _gpus(image: Image) -> str:
     for key, name in (("rocm", "ROCm"), ("cuda", "CUDA")):
-        if version := version_of(image, key):
+        if version := image_version(image, key):
             return f"{name} {version}"
-    return "?" if version_of(image, "rocm") is None else "-"
+    return "?" if image_version(image, "rocm") is None else "-"
 
 
 def _cell(version: str | None) -> str:

@@ -15,8 +15,7 @@ from lumitui.app.explain.timeline import Attempt
 from lumitui.app.runs import LumiError, State, spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Diagnosis, Run, Speedup, Summary
+    from lumitui.app.runs import Diagnosis, Run, Runs, Speedup, Summary
 
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
 _SHRINKING = ("GPUs", "found", "planned", "host")

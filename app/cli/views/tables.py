@@ -10,7 +10,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import (
+    from lumitui.app.runs import (
         Check,
         ClusterOverview,
         Fetched,
@@ -225,10 +225,10 @@ def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
 
 def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
     """Return all parts of a site's overview, each below its heading."""
-    from lumitui.app.runs.image_types import parts_of
+    from lumitui.app.runs import overview_parts
 
     parts = []
-    for part in parts_of(overview, now):
+    for part in overview_parts(overview, now):
         body = spell_out(part.sentence)
         if part.rows and any(part.titles):
             titles = [title.upper() for title in part.titles]

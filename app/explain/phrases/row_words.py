@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lumitui.app.explain import words
 from lumitui.app.explain.waiting import again, plain_reason
-from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG
+from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
 from lumitui.remote.site import walltime
 from lumitui.remote.site.device import CPU
@@ -45,7 +45,7 @@ def age(run: Run, now: float) -> str:
 
 def share(run: Run, now: float) -> float | None:
     """Return which share of its time limit a job has used, up to 1; None: it is not running."""
-    if run.state not in GROUPS["running"] or run.started is None:
+    if run.state not in STATE_GROUPS["running"] or run.started is None:
         return None
     return min(1.0, run.elapsed(now) / max(1, walltime.seconds_of(run.brief.time)))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lumitui.app.follow.refresh import Watcher, refresh
 from lumitui.app.follow.transitions import nobody_knows
-from lumitui.app.follow.wait import Stop, rest
+from lumitui.app.follow.wait import Stop, sleep_unless
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler import run_log
 from lumitui.remote.site.errors import AnswerNeeded, LinkError, RefusedError
@@ -263,7 +263,7 @@ class _Follower:
             if self._is_whole(time.monotonic(), silent=not (chunk or first)):
                 return True
             chunk, first = next(chunks, None), False
-        rest(1.0, self._stop)  # it ended by itself: not again at once
+        sleep_unless(1.0, self._stop)  # it ended by itself: not again at once
         return False
 
     def _is_whole(self, now: float, *, silent: bool) -> bool:
@@ -291,13 +291,13 @@ class _Follower:
             if str(error) != self._waits_for:
                 self._waits_for = str(error)
                 yield LogWaits(self._waits_for)
-            rest(1.0, self._stop)
+            sleep_unless(1.0, self._stop)
             return
         self._cuts += 1
         if not self._reader.waits:
             if self._cuts > TRIES or self._attempt is None:
                 raise error
-            rest(min(2.0**self._cuts, 60.0), self._stop)
+            sleep_unless(min(2.0**self._cuts, 60.0), self._stop)
             return
         yield from self._lose(self._heard, error.message)
         away = math.isinf(self._reader.silence())
@@ -306,7 +306,7 @@ class _Follower:
             """Return whether to rest no longer: another request has made the connection again."""
             return self._stop() or (away and not math.isinf(self._reader.silence()))
 
-        rest(min(2.0 ** min(self._cuts, 6), 60.0), stop)
+        sleep_unless(min(2.0 ** min(self._cuts, 6), 60.0), stop)
 
     def _lose(self, since: float, words: str) -> Iterator[LogEvent]:
         """Report that the site does not answer, once for each reason."""

@@ -11,11 +11,11 @@ from lumitui.app.follow.refresh import Watcher
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler import log_search, run_log
 from lumitui.remote.scheduler.log_search import Match, Sought
-from lumitui.remote.scheduler.run_log import BLOCK, Page
+from lumitui.remote.scheduler.run_log import LOG_BLOCK, LogPage
 from lumitui.remote.site.errors import LinkError, RefusedError
 from lumitui.remote.site.safe_text import LogFilter
 
-LAST_BYTES = 4 * BLOCK
+LAST_BYTES = 4 * LOG_BLOCK
 """Read of the end of a log that is not followed."""
 
 
@@ -30,7 +30,7 @@ class LogMatches:
 
 
 @dataclass(frozen=True)
-class KeptPage(Page):
+class KeptPage(LogPage):
     """A part of a log as it is kept on the laptop: the site cannot be reached."""
 
     read: float
@@ -56,7 +56,9 @@ class LogPages:
                 self.kept.keep(run_id, attempt, event.end - len(event.data), event.data)
             yield event
 
-    def page(self, run_id: str, attempt: int | None, start: int, length: int = BLOCK) -> Page:
+    def page(
+        self, run_id: str, attempt: int | None, start: int, length: int = LOG_BLOCK
+    ) -> LogPage:
         """Return the bytes of an attempt's log from `start` on, at most `length`; None is newest.
 
         One request at most, and none for what is kept on the laptop; what lies beyond the end of
@@ -71,21 +73,21 @@ class LogPages:
         number = attempt or run.attempt
         kept = self.kept.read(run.id, number, start, length)
         if len(kept) == length:
-            return Page(start, kept, start + length)
+            return LogPage(start, kept, start + length)
         transport = self._watcher.connection(run.site).transport
         try:
             found = run_log.read_page(transport, log_path(run, attempt), start, length)
         except LinkError:
             if kept:
-                return Page(start, kept, start + len(kept))
+                return LogPage(start, kept, start + len(kept))
             raise
         if found is None:
             raise _no_log(run)
         self.kept.keep(run.id, number, found.start, found.data)
         data = found.data[start - found.start :][:length]
-        return Page(start, data, found.size)
+        return LogPage(start, data, found.size)
 
-    def end(self, run_id: str, attempt: int | None, last: int = LAST_BYTES) -> Page:
+    def end(self, run_id: str, attempt: int | None, last: int = LAST_BYTES) -> LogPage:
         """Return the last bytes of an attempt's log, at most `last`; None is the newest attempt.
 
         Without a link it is a KeptPage, if anything of the log is kept.
@@ -107,7 +109,7 @@ class LogPages:
             raise _no_log(run)
         start, data = found
         self.kept.keep(run.id, attempt or run.attempt, start, data)
-        return Page(start, data, start + len(data))
+        return LogPage(start, data, start + len(data))
 
     def kept_end(self, run: Run, attempt: int | None, last: int = LAST_BYTES) -> KeptPage | None:
         """Return the last bytes that are kept of a log, at most `last`; None: none are kept."""
@@ -172,7 +174,7 @@ def _no_log(run: Run) -> RefusedError:
     return RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
 
 
-def _find_kept(page: Page, sought: Sought, at: int, *, forward: bool) -> list[Match]:
+def _find_kept(page: LogPage, sought: Sought, at: int, *, forward: bool) -> list[Match]:
     """Return what log_search.find would, of the part of the log in `page`."""
     words = sought.words if sought.is_pattern else re.escape(sought.words)
     pattern = re.compile(words.encode(), re.IGNORECASE if sought.any_case else 0)
@@ -181,12 +183,12 @@ def _find_kept(page: Page, sought: Sought, at: int, *, forward: bool) -> list[Ma
         if (offset >= at) == forward and pattern.search(line):
             matches.append(Match(offset, line[: log_search.WIDTH]))
         offset += len(line) + 1
-    return matches[: log_search.MOST] if forward else matches[-log_search.MOST :]
+    return matches[: log_search.MOST_MATCHES] if forward else matches[-log_search.MOST_MATCHES :]
 
 
 def found_of(matches: list[Match], at: int, *, forward: bool) -> LogMatches:
     """Return what is known after a search: more matches than MOST are cut off."""
-    whole = len(matches) < log_search.MOST
+    whole = len(matches) < log_search.MOST_MATCHES
     if forward:
         return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
     return LogMatches(matches, 0 if whole else matches[0].offset, at)

@@ -10,7 +10,7 @@ from lumitui.app.explain.phrases import chain_words
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
-MOST_SINGLE = 3
+MOST_SINGLE_EVENTS = 3
 """Events at once that are told one by one; of more only their number is."""
 
 
@@ -45,7 +45,7 @@ def happened(before: State, now: State) -> Happened | None:
     return Happened.STARTED if now is State.RUNNING and waited else None
 
 
-def changed(before: Mapping[str, State], now: Mapping[str, State]) -> list[str]:
+def runs_with_events(before: Mapping[str, State], now: Mapping[str, State]) -> list[str]:
     """Return the runs of `before` that may have an event: those with another state, or gone."""
     return [run_id for run_id, state in before.items() if now.get(run_id) is not state]
 
@@ -77,13 +77,13 @@ def counted(states: Iterable[State]) -> str:
     return ", ".join(f"{count} {state}" for state, count in Counter(states).most_common())
 
 
-def away(states: Iterable[State]) -> str:
+def away_words(states: Iterable[State]) -> str:
     """Return what ended while nobody looked; '' when nothing did."""
     ended = [state for state in states if state.is_final]
     return f"{len(ended)} ended while you were away: {counted(ended)}" if ended else ""
 
 
-def together(events: list[Event]) -> str:
+def joint_sentence(events: list[Event]) -> str:
     """Return several events in one sentence."""
     started = [event for event in events if event.happened is Happened.STARTED]
     ended = [event.state for event in events if event.happened is not Happened.STARTED]

@@ -78,7 +78,7 @@ def watched(run: Run) -> bool:
     )
 
 
-def check_installed() -> None:
+def check_tensorboard() -> None:
     """Raise when TensorBoard cannot be started here.
 
     Raises:
@@ -92,7 +92,7 @@ def check_installed() -> None:
         )
 
 
-def command(board: Board, port: int) -> list[str]:
+def tensorboard_command(board: Board, port: int) -> list[str]:
     """Return the command that shows a board on this machine alone; port 0: a free one."""
     program = [sys.executable, "-m", "tensorboard.main", "--logdir", str(board.folder)]
     return [*program, "--host", "127.0.0.1", "--port", str(port)]

@@ -69,7 +69,7 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
     return found
 
 
-def check(brought: FetchOutcome, *, named: bool) -> None:
+def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
     """Raise when something that was requested was not fetched.
 
     Raises:

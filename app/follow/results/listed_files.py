@@ -89,6 +89,6 @@ class RunFileLists:
         return FilePreview(name, text, len(result.out) > PREVIEW_BYTES, binary)
 
 
-def pattern_of(name: str) -> str:
+def fetch_pattern(name: str) -> str:
     """Return the pattern that fetches the file `name`; a special character fits any one."""
     return re.sub(r"[*?\[]", "?", name)

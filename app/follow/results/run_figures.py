@@ -15,7 +15,7 @@ _EVENTS = ("step", "eval")
 
 
 @dataclass(frozen=True)
-class Series:
+class FigureSeries:
     """One number over the steps."""
 
     name: str
@@ -36,7 +36,7 @@ class Figures:
     """Lines of metrics.jsonl that the history keeps."""
     broken: int
     """Lines of it that could not be read."""
-    series: tuple[Series, ...] = ()
+    series: tuple[FigureSeries, ...] = ()
     """Every number of it over the steps."""
 
 
@@ -50,7 +50,7 @@ def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
     return Figures(summarize(points), curve(points), len(points), broken, series_of(points))
 
 
-def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[Series, ...]:
+def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[FigureSeries, ...]:
     """Return the numbers of a run's points: those that trainers write first, then others by name.
 
     The later line of a step counts. A line of an evaluation without a step belongs to the step
@@ -78,6 +78,6 @@ def _numbers(point: MetricPoint) -> Iterator[tuple[str, float]]:
             yield name, other
 
 
-def _series(name: str, values: dict[int, float]) -> Series:
+def _series(name: str, values: dict[int, float]) -> FigureSeries:
     last = values[max(values)]
-    return Series(name, curve_of(values), last, min(values.values()), max(values.values()))
+    return FigureSeries(name, curve_of(values), last, min(values.values()), max(values.values()))

@@ -100,10 +100,10 @@ def curve_of(values: Mapping[int, float], most: int = 240) -> Curve:
     if not values:
         return Curve()
     steps = sorted(values)
-    return Curve(steps[0], steps[-1], thinned([values[step] for step in steps], most))
+    return Curve(steps[0], steps[-1], thinned_curve([values[step] for step in steps], most))
 
 
-def thinned(values: Sequence[float], most: int) -> tuple[float, ...]:
+def thinned_curve(values: Sequence[float], most: int) -> tuple[float, ...]:
     """Return at most `most` values: the means of equal shares. Sums of huge ones stay finite."""
     count = min(most, len(values))
     edges = [len(values) * index // count for index in range(count + 1)] if count else [0]

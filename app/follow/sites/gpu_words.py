@@ -7,7 +7,7 @@ from lumitui.remote.scheduler.step_gpus import GpuReading
 
 MOST_NAMED = 8
 """Idle GPUs that are named; of the rest their number is said."""
-TITLES = ("Node", "GPU", "Power", "Memory", "Use", "")
+GPU_TITLES = ("Node", "GPU", "Power", "Memory", "Use", "")
 
 
 def is_idle(gpu: GpuReading, idle_watts: float) -> bool:
@@ -18,7 +18,7 @@ def is_idle(gpu: GpuReading, idle_watts: float) -> bool:
     return gpu.use == 0 if gpu.watts is None else gpu.watts < idle_watts
 
 
-def summary(gpus: Sequence[GpuReading], idle_watts: float) -> list[str]:
+def gpu_summary(gpus: Sequence[GpuReading], idle_watts: float) -> list[str]:
     """Return what a person should know first: the sum, and the idle GPUs by name."""
     idle = [gpu for gpu in gpus if is_idle(gpu, idle_watts)]
     nodes = len({gpu.node for gpu in gpus})
@@ -37,8 +37,8 @@ def _does(gpu: GpuReading) -> str:
     return "is not used" if gpu.watts is None else f"draws {number(gpu.watts, ' W')}"
 
 
-def rows(gpus: Sequence[GpuReading], idle_watts: float) -> list[tuple[str, ...]]:
-    """Return a row for each GPU below `TITLES`, the idle ones first."""
+def gpu_rows(gpus: Sequence[GpuReading], idle_watts: float) -> list[tuple[str, ...]]:
+    """Return a row for each GPU below `GPU_TITLES`, the idle ones first."""
     ordered = sorted(gpus, key=lambda gpu: not is_idle(gpu, idle_watts))
     return [
         (

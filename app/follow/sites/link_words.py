@@ -53,7 +53,9 @@ class SiteLink:
         return f"{self.state}{comma} {self.detail}".strip()
 
 
-def links(schedule: Schedule, sites: Iterable[str], now: float, clock: float) -> list[SiteLink]:
+def site_links(
+    schedule: Schedule, sites: Iterable[str], now: float, clock: float
+) -> list[SiteLink]:
     """Return the links to `sites`; `now` is the schedule's clock, `clock` in epoch seconds."""
     idle = schedule.is_idle(now)
     return [_link(name, schedule.site(name), (now, clock), idle=idle) for name in sorted(sites)]
@@ -90,7 +92,7 @@ def _of_day(moment: float) -> str:
     return time.strftime("%H:%M", time.localtime(moment))
 
 
-def titles(found: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
+def link_titles(found: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
     """Return what a title bar says of the links, each with its state, in at most `width` cells.
 
     With less room first the times go, then the names, and of the last ones only their number is

@@ -31,7 +31,7 @@ class OverviewPart:
     """Whether the sentence says that the part could not be had."""
 
 
-def age_words(answered: float | None, tried: float | None, now: float, *, asking: bool) -> str:
+def overview_age(answered: float | None, tried: float | None, now: float, *, asking: bool) -> str:
     """Return how old the answer of a site is, and how the last attempt went, if it failed.
 
     `answered` and `tried` are when it answered and when it was asked last, in epoch seconds.
@@ -44,14 +44,14 @@ def age_words(answered: float | None, tried: float | None, now: float, *, asking
     return f"{age}{', ' if age else ''}asked {short_length(now - tried)} ago, no answer"
 
 
-def nothing_yet(site: str, *, asking: bool) -> str:
+def no_overview_yet(site: str, *, asking: bool) -> str:
     """Return what to say of a site that has told nothing yet."""
     if asking:
         return f"Asking {site} for its nodes, your queue, reservations and budget …"
     return "It has told nothing yet. Press r to ask again."
 
 
-def parts_of(overview: ClusterOverview, now: float) -> list[OverviewPart]:
+def overview_parts(overview: ClusterOverview, now: float) -> list[OverviewPart]:
     """Return all parts, in the order in which they are shown."""
     made = (_nodes(overview), _queue(overview, now), _reservations(overview), _budget(overview))
     return [

@@ -20,7 +20,7 @@ _MOST_DOUBLINGS = 20
 
 
 @dataclass(frozen=True)
-class Ending:
+class RefreshEnding:
     """How a refresh of a site ended."""
 
     requests: int
@@ -101,7 +101,7 @@ class Schedule:
         wanted, site.wanted, site.busy_since = site.wanted, False, now
         return wanted
 
-    def ended(self, name: str, now: float, ending: Ending, *, pause: float) -> None:
+    def ended(self, name: str, now: float, ending: RefreshEnding, *, pause: float) -> None:
         """Note that a refresh is over; the next is due after `pause`, doubled by each failure.
 
         A site that did not answer is tried sooner at first. What the person asked for meanwhile is

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 from lumitui.app.history.listing.filter_syntax import (
+    FilterTerm,
     In,
     Made,
     ShapeTerm,
@@ -10,27 +11,26 @@ from lumitui.app.history.listing.filter_syntax import (
     SizeTerm,
     States,
     Tag,
-    Term,
     WordTerm,
 )
 from lumitui.app.history.listing.sql_like import Condition, Value, containing, like
-from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG, states_like
+from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG, states_like
 
 LayoutsOf = Callable[[SizeTerm | ShapeTerm], Collection[int]]
 """Returns the numbers of the kept layouts that have a size."""
-CAUSED = WENT_WRONG | GROUPS["waiting"] | GROUPS["unknown"]
+CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
 most of a history, the index says enough."""
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
 
-def condition_of(term: Term, layouts: LayoutsOf, now: float) -> Condition:
+def condition_of(term: FilterTerm, layouts: LayoutsOf, now: float) -> Condition:
     """Return the condition of a term; `now` is what its ages count from."""
     condition, values = _test(term, layouts, now)
     return (f"NOT ({condition})" if term.negated else f"({condition})"), values
 
 
-def _test(term: Term, layouts: LayoutsOf, now: float) -> Condition:
+def _test(term: FilterTerm, layouts: LayoutsOf, now: float) -> Condition:
     match term.test:
         case WordTerm(text):
             return _word(text)

@@ -109,7 +109,7 @@ Test = WordTerm | In | States | SiteTerm | SizeTerm | ShapeTerm | Made | Tag
 
 
 @dataclass(frozen=True)
-class Term:
+class FilterTerm:
     """One part of a filter."""
 
     typed: str
@@ -118,24 +118,24 @@ class Term:
     test: Test
 
 
-def parse(text: str) -> tuple[Term, ...]:
+def parse_filter(text: str) -> tuple[FilterTerm, ...]:
     """Return the terms of a filter.
 
     Raises:
         FilterError: one of them means nothing.
     """
-    terms, error = parse_typed(text)
+    terms, error = parse_typed_filter(text)
     if error is not None:
         raise error
     return terms
 
 
-def parse_typed(text: str) -> tuple[tuple[Term, ...], FilterError | None]:
+def parse_typed_filter(text: str) -> tuple[tuple[FilterTerm, ...], FilterError | None]:
     """Return the terms of a filter that is being typed, and what is wrong with the first bad one.
 
     The others count meanwhile.
     """
-    terms: list[Term] = []
+    terms: list[FilterTerm] = []
     first: FilterError | None = None
     for begin, end in _split(text):
         try:
@@ -160,7 +160,7 @@ def _split(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _term(text: str, begin: int, end: int) -> Term:
+def _term(text: str, begin: int, end: int) -> FilterTerm:
     typed = text[begin:end]
     if typed.count('"') % 2:
         raise FilterError(
@@ -170,7 +170,7 @@ def _term(text: str, begin: int, end: int) -> Term:
     match = _KEY.match(rest)
     known = _KEYS.get(match[1].casefold()) if match else None
     if match is None or (known is None and match[2] == "="):
-        return Term(typed, negated, _bare(rest, begin, end))
+        return FilterTerm(typed, negated, _bare(rest, begin, end))
     key, sign = match[1], match[2]
     if known is None:
         raise FilterError(
@@ -187,7 +187,7 @@ def _term(text: str, begin: int, end: int) -> Term:
         raise FilterError(f"{key}: needs a value.", f"Type one such as {example}.",
                           begin, end)  # fmt: skip
     try:
-        return Term(typed, negated != turned, read(key.casefold(), values))
+        return FilterTerm(typed, negated != turned, read(key.casefold(), values))
     except InputError as error:
         raise FilterError(error.message, error.hint, end - len(value), end) from error
 
@@ -308,7 +308,7 @@ _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
     "note": (In, "note:baseline"),
 }
 """What reads the values of each key, and an example."""
-EXAMPLES = " ".join(
+FILTER_EXAMPLES = " ".join(
     ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "!vit", "#best")
 )
 """What an empty field shows."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.listing.kept_numbers import KeptNumbers
-from lumitui.app.history.listing.order import NEWEST, Order, is_descending, keys_of, tables_of
+from lumitui.app.history.listing.order import NEWEST_FIRST, Order, is_descending, keys_of, tables_of
 from lumitui.app.history.listing.sql_like import Condition, containing, like
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import LostText, unpack
@@ -19,7 +19,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.filter_syntax import Term
+    from lumitui.app.history.listing.filter_syntax import FilterTerm
 
 CHUNK = 500
 """Runs that are in memory at once when all are read."""
@@ -33,7 +33,7 @@ class Filter:
     state: State | None = None
     text: str = ""
     """Searched in id, name, job id and note."""
-    terms: "tuple[Term, ...]" = ()
+    terms: "tuple[FilterTerm, ...]" = ()
     """Of the language of filters; all of them count."""
 
     def conditions(self, kept: KeptNumbers, now: float) -> list[Condition]:
@@ -62,7 +62,7 @@ class RunListing:
     """A list of runs: which ones, in which order, and the moment that ages and costs count to."""
 
     wanted: Filter = EVERYTHING
-    order: Order = NEWEST
+    order: Order = NEWEST_FIRST
     now: float = 0.0
 
 
@@ -93,7 +93,7 @@ class RunFinder:
         return self._file.version()
 
     def every(
-        self, limit: int, wanted: Filter, order: Order = NEWEST, place: Place | None = None
+        self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST, place: Place | None = None
     ) -> Iterator[Run]:
         """Yield at most `limit` runs after `place` in `order`; few are in memory at once."""
         listing = RunListing(wanted, order, time.time())

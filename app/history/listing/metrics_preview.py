@@ -23,7 +23,7 @@ TIMED = 500
 _KEPT = 4000
 """Runs whose look is kept."""
 
-Key = tuple[str, int]
+GlanceKey = tuple[str, int]
 """A run, and the bytes of its metrics that are in history: with more, it is looked at again."""
 
 
@@ -62,15 +62,15 @@ class Glances:
     def __init__(self, metrics: Callable[[], RunMetrics]) -> None:
         """Look at the runs of `metrics`, which is called when the first look is taken."""
         self._metrics = metrics
-        self._kept: OrderedDict[Key, Glance] = OrderedDict()
+        self._kept: OrderedDict[GlanceKey, Glance] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, key: Key) -> Glance | None:
+    def known(self, key: GlanceKey) -> Glance | None:
         """Return the look at a run if it was taken already; nothing is read."""
         with self._lock:
             return self._kept.get(key)
 
-    def take(self, keys: Iterable[Key]) -> None:
+    def take(self, keys: Iterable[GlanceKey]) -> None:
         """Look at runs, a few points of each.
 
         Raises:

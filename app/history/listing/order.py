@@ -7,7 +7,7 @@ from lumitui.app.history.run import NEWS_SECONDS
 from lumitui.remote.site.states import State
 
 
-class By(StrEnum):
+class OrderBy(StrEnum):
     """What a list is sorted by."""
 
     NEWEST = "newest"
@@ -22,20 +22,20 @@ class By(StrEnum):
 class Order:
     """What a list is sorted by, and whether its end comes first."""
 
-    by: By = By.NEWEST
+    by: OrderBy = OrderBy.NEWEST
     reverse: bool = False
 
     def next(self) -> "Order":
         """Return the order that the key for it goes to."""
-        kinds = list(By)
+        kinds = list(OrderBy)
         return Order(kinds[(kinds.index(self.by) + 1) % len(kinds)])
 
-    def chosen(self, by: By) -> "Order":
+    def chosen(self, by: OrderBy) -> "Order":
         """Return the order after a click on a heading: a second one turns it around."""
         return Order(by, not self.reverse) if by is self.by else Order(by)
 
 
-NEWEST = Order()
+NEWEST_FIRST = Order()
 _FIRST = (
     State.RUNNING,
     State.FINISHING,
@@ -71,26 +71,26 @@ _COST = (
     " ELSE max(0.0, {now} - r.started) END)"
 )
 _FIRST_KEY = {
-    By.STATE: _STATE,
-    By.NAME: "r.name COLLATE NOCASE",
-    By.NODES: "-coalesce(sizes.nodes, 0.0)",
-    By.COST: _COST,
-    By.END: f"-coalesce(r.ended, {_NEVER})",
+    OrderBy.STATE: _STATE,
+    OrderBy.NAME: "r.name COLLATE NOCASE",
+    OrderBy.NODES: "-coalesce(sizes.nodes, 0.0)",
+    OrderBy.COST: _COST,
+    OrderBy.END: f"-coalesce(r.ended, {_NEVER})",
 }
 
 
 def keys_of(order: Order, now: float) -> tuple[str, ...]:
     """Return the expressions that the list is sorted by, the last of which tell all runs apart."""
-    if order.by is By.NEWEST:
+    if order.by is OrderBy.NEWEST:
         return ("r.created", "r.id")
     return (_FIRST_KEY[order.by].replace("{now}", repr(now)), "-r.created", "r.id")
 
 
 def is_descending(order: Order) -> bool:
     """Return the direction of all keys: with one, SQLite compares them as one row."""
-    return (order.by is By.NEWEST) != order.reverse
+    return (order.by is OrderBy.NEWEST) != order.reverse
 
 
 def tables_of(order: Order) -> tuple[str, ...]:
     """Return the tables of numbers that the keys read: `sizes`, `prices`."""
-    return {By.NODES: ("sizes",), By.COST: ("prices",)}.get(order.by, ())
+    return {OrderBy.NODES: ("sizes",), OrderBy.COST: ("prices",)}.get(order.by, ())

@@ -14,7 +14,7 @@ from lumitui.app.history.listing.find_runs import (
     RunFinder,
     RunListing,
 )
-from lumitui.app.history.listing.order import NEWEST, Order
+from lumitui.app.history.listing.order import NEWEST_FIRST, Order
 from lumitui.app.history.listing.run_tree import (
     TreeLine,
     arranged,
@@ -22,13 +22,13 @@ from lumitui.app.history.listing.run_tree import (
     series_heads,
     with_descendants,
 )
-from lumitui.app.history.listing.state_filter import GROUPS
+from lumitui.app.history.listing.state_filter import STATE_GROUPS
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 PAGE = 200
 """Runs whose ids are read at once."""
-AROUND = 40
+ROWS_AROUND = 40
 """Runs before and after those on the screen that are read with them."""
 _KEPT = 1000
 """Runs that are in memory at most, besides those on the screen."""
@@ -64,7 +64,7 @@ class RunWindow:
     @property
     def is_tree(self) -> bool:
         """Whether runs stand below those they resubmit: only in the list of the newest."""
-        return self.listing.order == NEWEST
+        return self.listing.order == NEWEST_FIRST
 
     @property
     def foremost(self) -> str | None:
@@ -74,11 +74,11 @@ class RunWindow:
         """
         if not self._entries:
             return None
-        going_on = self._finder.newest_in(GROUPS["running"] | GROUPS["waiting"])
+        going_on = self._finder.newest_in(STATE_GROUPS["running"] | STATE_GROUPS["waiting"])
         newest = max(self._entries, key=lambda entry: entry.place).id if self.is_tree else None
         return going_on if going_on in self._places else newest or self.lines[0].id
 
-    def show(self, wanted: Filter = EVERYTHING, order: Order = NEWEST) -> None:
+    def show(self, wanted: Filter = EVERYTHING, order: Order = NEWEST_FIRST) -> None:
         """List other runs, or in another order, from the beginning."""
         self.listing = RunListing(wanted, order)
         self._entries, self._version = [], ()
@@ -122,7 +122,7 @@ class RunWindow:
             return False
         if len(self._runs) > _KEPT:
             self._runs = {}
-        around = self.lines[max(0, begin - AROUND) : end + AROUND]
+        around = self.lines[max(0, begin - ROWS_AROUND) : end + ROWS_AROUND]
         ids = [line.id for line in around if line.id not in self._runs]
         found = self._finder.with_ids(ids)
         self._runs |= {run: found.get(run) for run in ids}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from lumitui.remote.site.states import State
 
-GROUPS: Mapping[str, frozenset[State]] = {
+STATE_GROUPS: Mapping[str, frozenset[State]] = {
     "running": frozenset({State.RUNNING, State.FINISHING}),
     "waiting": frozenset({State.QUEUED, State.SENDING}),
     "failed": frozenset(
@@ -23,9 +23,9 @@ GROUPS: Mapping[str, frozenset[State]] = {
     "ended": frozenset(state for state in State if state.is_final),
 }
 """Several states under one word; the bar at the top counts the first six."""
-COUNTED = ("running", "waiting", "failed", "refused", "not sent", "unknown")
+COUNTED_STATES = ("running", "waiting", "failed", "refused", "not sent", "unknown")
 """The groups that the bar at the top counts."""
-WENT_WRONG = GROUPS["failed"] | GROUPS["refused"] | GROUPS["not sent"]
+WENT_WRONG = STATE_GROUPS["failed"] | STATE_GROUPS["refused"] | STATE_GROUPS["not sent"]
 """The states of a run that ended, or never began, in a way that a person should read of."""
 _SHORT = {"oom": State.OUT_OF_MEMORY, "pending": State.QUEUED, "completed": State.DONE}
 """What people who know Slurm type."""
@@ -36,8 +36,8 @@ _LEAST = 3
 def states_named(word: str) -> frozenset[State]:
     """Return the states that `word` names: a group, a state, or how one begins; empty: none."""
     name = _plain(word)
-    if name in GROUPS:
-        return GROUPS[name]
+    if name in STATE_GROUPS:
+        return STATE_GROUPS[name]
     if name in _SHORT:
         return frozenset({_SHORT[name]})
     return frozenset(
@@ -52,7 +52,7 @@ def states_like(word: str) -> frozenset[State]:
     name = _plain(word)
     if len(name) < _LEAST:
         return frozenset()
-    groups = (states for group, states in GROUPS.items() if group.startswith(name))
+    groups = (states for group, states in STATE_GROUPS.items() if group.startswith(name))
     words = {state for state in State if any(w.startswith(name) for w in state.value.split())}
     return frozenset(words | states_named(name)).union(*groups)
 

@@ -13,7 +13,7 @@ def tags_of(note: str) -> list[str]:
     return [word[1:] for word in note.split(" ") if word.startswith("#") and len(word) > 1]
 
 
-def parted(note: str) -> tuple[str, str]:
+def split_tags(note: str) -> tuple[str, str]:
     """Return the text of a note, and the tags that stand after it: `("a try", "#best #lr")`.
 
     A `#12` within the text stays there.
@@ -27,8 +27,8 @@ def parted(note: str) -> tuple[str, str]:
 
 def with_text(note: str, text: str) -> str:
     """Return `note` with another text; the tags after it stay, and `text` may bring more."""
-    words, more = parted(text)
-    kept = parted(note)[1].split()
+    words, more = split_tags(text)
+    kept = split_tags(note)[1].split()
     known = {tag.casefold() for tag in kept}
     kept += [tag for tag in more.split() if tag.casefold() not in known]
     return " ".join([words, *kept] if words else kept)
@@ -52,7 +52,7 @@ def with_tags(note: str, words: str) -> str:
     return " ".join(kept)
 
 
-def told(runs: str, words: str, key: str = "") -> str:
+def tags_text(runs: str, words: str, key: str = "") -> str:
     """Return what `words` did to the tags of `runs`, which says whose they are.
 
     `key` opens the filter that finds them, where there is such a key.

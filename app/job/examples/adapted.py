@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from lumitui.app.job.edit import set_value
+from lumitui.app.job.edit import set_key
 from lumitui.app.job.examples.example_table import JobExample, examples
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
@@ -88,8 +88,8 @@ def text_for(site: Site, beginning: Beginning) -> str:
     if beginning.gpus is not None:
         _refuse_several(example, beginning.gpus, site)
         nodes, of_each = _split(beginning.gpus, site)
-        text = set_value(text, ("nodes",), str(nodes))
-        text = set_value(text, ("gpus_per_node",), None if of_each is None else str(of_each))
+        text = set_key(text, ("nodes",), str(nodes))
+        text = set_key(text, ("gpus_per_node",), None if of_each is None else str(of_each))
         spec = spec.model_copy(update={"nodes": nodes, "gpus_per_node": of_each})
     if beginning.name:
         text = with_value(text, "name", beginning.name)

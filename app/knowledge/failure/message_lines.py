@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from lumitui.app.knowledge.log.log_lines import LogLine, line_of, log_of
+from lumitui.app.knowledge.log.log_lines import LogLine, log_line_of, log_of
 
 _MOST_PREFIXES = 4
 _PREFIX = re.compile(
@@ -205,7 +205,7 @@ def without_prefix(line: LogLine, hosts: frozenset[str], *, label_is_rank: bool)
             text, rank, who = text[host.end() :], line.rank, host[1]
         else:
             return line
-        inner = line_of(text, label_is_rank=label_is_rank) if text[:1] in "[" else None
+        inner = log_line_of(text, label_is_rank=label_is_rank) if text[:1] in "[" else None
         source = " ".join(filter(None, (line.source, who, inner.source if inner else "")))
         if inner:
             text, rank = inner.text, rank if inner.rank is None else inner.rank

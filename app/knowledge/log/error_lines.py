@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.log.log_lines import line_of
+from lumitui.app.knowledge.log.log_lines import log_line_of
 from lumitui.remote.site.safe_text import plain
 
-PATTERN = (
+ERROR_PATTERN = (
     r"^ *([0-9]+: ?)?(\[[a-z]+[0-9]+\]: ?)*"
     r"[A-Za-z_][A-Za-z0-9_.]*(Error|Exception|Interrupt|Timeout|Expired)(:|$)"
     r"|^ *([0-9]+: )?(srun|slurmstepd[^:]*): error: "
@@ -30,11 +30,11 @@ class LogError:
     text: str
 
 
-def first_of_each(found: Iterable[tuple[int, bytes]], *, label_is_rank: bool) -> list[LogError]:
+def first_errors(found: Iterable[tuple[int, bytes]], *, label_is_rank: bool) -> list[LogError]:
     """Return the errors of (offset, line) pairs in the order of the log, alike ones once."""
     errors: dict[str, LogError] = {}
     for offset, data in sorted(found):
-        line = line_of(plain(data.decode("utf-8", "replace")), label_is_rank=label_is_rank)
+        line = log_line_of(plain(data.decode("utf-8", "replace")), label_is_rank=label_is_rank)
         if not _ECHO.search(line.text):
             alike = _NUMBER.sub("N", line.text)
             errors.setdefault(alike, LogError(offset, line.rank, line.text))

@@ -57,7 +57,7 @@ def log_of(tail: str) -> Log:
     # With one launcher on each node, srun's label is the node's, not the rank's.
     label_is_rank = not any(_LAUNCHER.search(text) for _, text in numbered)
     lines = [
-        replace(line_of(text, label_is_rank=label_is_rank), number=at) for at, text in numbered
+        replace(log_line_of(text, label_is_rank=label_is_rank), number=at) for at, text in numbered
     ]
     return Log(_launched(lines), label_is_rank)
 
@@ -74,7 +74,7 @@ def _split(tail: str) -> Sequence[tuple[int, str]]:
     return found[-_LINES:]
 
 
-def line_of(text: str, *, label_is_rank: bool) -> LogLine:
+def log_line_of(text: str, *, label_is_rank: bool) -> LogLine:
     """Return a line without its labels, and what they say."""
     whole, rank = text, None
     if label := _LABEL.match(text):

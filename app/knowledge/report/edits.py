@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Iterable
 
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import Finding
+from lumitui.app.knowledge.rule import LintFinding
 
 
-def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
+def fixed(text: str, findings: Iterable[LintFinding]) -> tuple[str, int]:
     """Return `text` with the edits of these findings, and how many were made.
 
     An edit that overlaps one before it waits for the next round.
@@ -26,7 +26,7 @@ def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
     return text, len(chosen)
 
 
-def difference(before: str, after: str, name: str) -> str:
+def edits_diff(before: str, after: str, name: str) -> str:
     """Return the change as a unified diff; "": there is none."""
     rows = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), name, name

@@ -2,7 +2,7 @@
 
 from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.report.checked import CheckedScript, count
-from lumitui.app.knowledge.rule import Finding
+from lumitui.app.knowledge.rule import LintFinding
 from lumitui.remote.site.safe_text import spell_out
 
 _WIDEST = 100
@@ -14,7 +14,7 @@ def findings_text(checked: CheckedScript) -> str:
     return "\n\n".join(_finding(checked, item) for item in checked.findings)
 
 
-def summary(checked: tuple[CheckedScript, ...]) -> str:
+def findings_summary(checked: tuple[CheckedScript, ...]) -> str:
     """Return the last line: how many findings, and how many of them --fix ends."""
     counts = count(checked)
     named = [
@@ -30,7 +30,7 @@ def summary(checked: tuple[CheckedScript, ...]) -> str:
     return f"Found {', '.join(named)} in {scripts}.{end}"
 
 
-def _finding(checked: CheckedScript, item: Finding) -> str:
+def _finding(checked: CheckedScript, item: LintFinding) -> str:
     at = item.at
     place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
     rows = [f"{place}: {item.severity} {item.rule} {item.message}"]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import Finding, ordered
+from lumitui.app.knowledge.rule import LintFinding, ordered
 from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
 from lumitui.app.knowledge.rules.phrases import nearest
 
@@ -25,8 +25,8 @@ class _Ignore:
 
 
 def heard(
-    findings: Sequence[Finding], text: str, known: Callable[[], Iterable[str]] = tuple
-) -> list[Finding]:
+    findings: Sequence[LintFinding], text: str, known: Callable[[], Iterable[str]] = tuple
+) -> list[LintFinding]:
     """Return the findings that no comment silences, and a note for each comment without one.
 
     `known` returns the names of all rules; without it no name is called unknown.
@@ -44,7 +44,7 @@ def heard(
     return ordered([*kept, *(_note(each, names) for each in unused), *_unread(text)])
 
 
-def _silences(ignore: _Ignore, item: Finding) -> bool:
+def _silences(ignore: _Ignore, item: LintFinding) -> bool:
     if ignore.rule != item.rule or item.at.file:
         return False
     if item.at.line == 0:
@@ -79,7 +79,7 @@ def _following(lines: Sequence[str], number: int) -> range:
     return range(start, end + 1)
 
 
-def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
+def _note(ignore: _Ignore, known: Sequence[str]) -> LintFinding:
     message, do = f"The rule {ignore.rule} finds nothing here.", "Remove the comment."
     if known and ignore.rule not in known:
         meant = nearest(ignore.rule, known)
@@ -88,7 +88,7 @@ def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
     return _unused(message, do, ignore.at)
 
 
-def _unread(text: str) -> Iterable[Finding]:
+def _unread(text: str) -> Iterable[LintFinding]:
     """Yield a note for each comment that was meant to silence a rule and names none."""
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         match = _MEANT.search(line)
@@ -98,6 +98,6 @@ def _unread(text: str) -> Iterable[Finding]:
             yield _unused(message, "Write # lumitui: ignore=RULE, with the rule's name.", at)
 
 
-def _unused(message: str, do: str, at: Position) -> Finding:
+def _unused(message: str, do: str, at: Position) -> LintFinding:
     topic = UNUSED_IGNORE
-    return Finding(topic.id, topic.severity, message, do, topic.source, at)
+    return LintFinding(topic.id, topic.severity, message, do, topic.source, at)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from lumitui.app.knowledge.model.command_words import CommandOptions
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Edit, Finding
+from lumitui.app.knowledge.rule import Edit, LintFinding
 from lumitui.app.knowledge.site_facts.allocation import whole_nodes
 from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
 from lumitui.remote.site.profile import Site, SiteRule
@@ -17,13 +17,13 @@ _INTO_CONTAINERS = ("", "SINGULARITYENV_", "APPTAINERENV_")
 _Texts = list[tuple[str, Position]]
 
 
-def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
+def findings(job: ScriptJob, site: Site) -> Iterator[LintFinding]:
     """Yield what the site's own rules find in a job: each at most once, at its first place."""
     for rule in site.rules:
         place = _place(rule, job, site)
         if place is not None:
             text, at = place
-            yield Finding(
+            yield LintFinding(
                 rule.id,
                 rule.severity,
                 rule.message.format(value=text, nodes=job.nodes),

@@ -8,7 +8,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import MOST_LIMITS, JobSpec
 from lumitui.app.knowledge import rule_table
 from lumitui.app.knowledge.rule import Cure, Edit
-from lumitui.app.knowledge.rule import Finding as Found
+from lumitui.app.knowledge.rule import LintFinding as Found
 from lumitui.app.launch.adviser import nested_launcher
 from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.placement import Placement

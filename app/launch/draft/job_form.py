@@ -188,7 +188,7 @@ def limits(partition: Partition) -> str:
 def written(data: Mapping[str, object], key: str) -> str:
     """Return the value of `key` as one line of text; "" where it is not set."""
     value: object = data
-    for part in edit.place_of(key):
+    for part in edit.place_of_key(key):
         value = value.get(part) if isinstance(value, Mapping) else None
     if value is None:
         return ""

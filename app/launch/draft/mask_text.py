@@ -50,7 +50,7 @@ class Explained:
         return any(one.severity == "error" for one in self.mistakes)
 
 
-def explain(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
+def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
     """Return what the lists in `text` give each of `tasks` tasks of a node, and their mistakes.
 
     `tasks` None: one for each GPU.
@@ -97,7 +97,7 @@ def _task(
     )
 
 
-def explained_text(site: Site, found: Explained) -> str:
+def masks_text(site: Site, found: Explained) -> str:
     """Return what is printed: the cores, a line for each task, what is wrong."""
     node = site.node
     planned = [_drawn(row.cores, node) for row in found.tasks]

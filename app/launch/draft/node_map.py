@@ -121,7 +121,7 @@ def gpu_word(site: Site) -> str:
     return word if word.isalnum() and len(word) <= 4 else "GPU"
 
 
-def lines(found: NodeMap, width: int, gpu: str = "GPU") -> tuple[str, ...]:
+def node_map_lines(found: NodeMap, width: int, gpu: str = "GPU") -> tuple[str, ...]:
     """Return the map laid out in `width` columns: two rows of cores beside each other if wide."""
     parts = []
     for row in found.cores:

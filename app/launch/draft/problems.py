@@ -38,7 +38,7 @@ class Problem:
         return f"{self.message} {self.do}".strip()
 
 
-def of_error(error: LumiError, document: Document | None) -> tuple[Problem, ...]:
+def problem_of(error: LumiError, document: Document | None) -> tuple[Problem, ...]:
     """Return the problems that keep a job file from being read or composed."""
     if isinstance(error, Mistakes):
         return tuple(
@@ -71,10 +71,10 @@ def line_of(document: Document | None, field: str) -> int | None:
     """Return the line of a field; None where the text does not have it."""
     if document is None or not field or field.split(".")[0] not in document.data:
         return None
-    return document.line(edit.place_of(field))
+    return document.line(edit.place_of_key(field))
 
 
-def worst_first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def worst_problems_first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return each problem once, errors first."""
     return tuple(sorted(dict.fromkeys(problems), key=lambda item: _RANK[item.severity]))
 
@@ -95,11 +95,11 @@ def apply_fix(text: str, fix: Fix) -> str:
     Raises:
         InputError: the text cannot be edited there.
     """
-    place = edit.place_of(fix.field)
+    place = edit.place_of_key(fix.field)
     if fix.renames:
         assert isinstance(fix.value, str)
         return edit.rename(text, place, fix.value)
-    return edit.set_value(text, place, fix.value)
+    return edit.set_key(text, place, fix.value)
 
 
 def apply_fixes(text: str, problems: Iterable[Problem]) -> tuple[str, tuple[Problem, ...]]:

@@ -15,7 +15,7 @@ class ScriptLine:
     text: str
 
 
-def changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
+def script_changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
     """Return the lines of `now`, with those of `before` that are gone where they were.
 
     Without `before` every line is the same.
@@ -32,7 +32,7 @@ def changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
     return tuple(found)
 
 
-def count(found: tuple[ScriptLine, ...]) -> int:
+def count_changes(found: tuple[ScriptLine, ...]) -> int:
     """Return how many lines changed: those that are new, and those that only went."""
     new = sum(line.kind == "new" for line in found)
     gone = sum(line.kind == "gone" for line in found)

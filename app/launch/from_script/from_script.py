@@ -9,7 +9,7 @@ from types import MappingProxyType
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash.words.other_statements import around
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.launch.from_script.notes import Notes, Said, safe
+from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
 from lumitui.app.launch.from_script.program_keys import arguments_of, main_step, program_of
 from lumitui.app.launch.from_script.request_keys import request_of
@@ -32,10 +32,10 @@ class Adoption:
     keys: Mapping[str, object]
     """The job file's keys, in the order in which they are written."""
     spec: JobSpec
-    kept: tuple[Said, ...]
-    derived: tuple[Said, ...]
-    changed: tuple[Said, ...]
-    lost: tuple[Said, ...]
+    kept: tuple[ImportNote, ...]
+    derived: tuple[ImportNote, ...]
+    changed: tuple[ImportNote, ...]
+    lost: tuple[ImportNote, ...]
 
 
 def adopt(job: ScriptJob, site: Site, name: str) -> Adoption:

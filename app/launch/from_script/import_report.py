@@ -9,7 +9,7 @@ from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import Adoption, adopt
 from lumitui.app.launch.from_script.launcher_options import launcher_options
-from lumitui.app.launch.from_script.notes import Said, safe
+from lumitui.app.launch.from_script.notes import ImportNote, safe
 from lumitui.app.launch.from_script.script_diff import differences
 from lumitui.remote.site.profile import Site
 
@@ -24,13 +24,13 @@ class ImportReport:
     """A job file made from a script, and what became of each part of the script."""
 
     made: Adoption
-    kept: tuple[Said, ...]
-    derived: tuple[Said, ...]
-    changed: tuple[Said, ...]
-    lost: tuple[Said, ...]
+    kept: tuple[ImportNote, ...]
+    derived: tuple[ImportNote, ...]
+    changed: tuple[ImportNote, ...]
+    lost: tuple[ImportNote, ...]
 
 
-def report_of(before: ScriptJob, site: Site, name: str) -> ImportReport:
+def import_report(before: ScriptJob, site: Site, name: str) -> ImportReport:
     """Return the job file of a script with all that differs in the script that lumitui writes.
 
     Raises:
@@ -47,7 +47,7 @@ def report_of(before: ScriptJob, site: Site, name: str) -> ImportReport:
     return ImportReport(made, *map(safe, (made.kept, derived, changed, lost)))
 
 
-def lines_of(report: ImportReport) -> Iterator[str]:
+def import_lines(report: ImportReport) -> Iterator[str]:
     """Yield the report for a terminal: what is kept and derived in short, parts by their reason."""
     if report.kept:
         names = dict.fromkeys(item.words.strip("`:") for item in report.kept)

@@ -7,7 +7,7 @@ import yaml
 
 from lumitui.app.job.yaml_marks import UNSEEN
 from lumitui.app.launch.from_script.import_report import ImportReport
-from lumitui.app.launch.from_script.notes import Said
+from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.safe_text import comment, spell_out
 
@@ -26,7 +26,7 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_str)
 
 
-def text_of(report: ImportReport, script: str) -> str:
+def job_file_text(report: ImportReport, script: str) -> str:
     """Return the job file; `script` is the name of what it was made from."""
     lines = [f"# Made from {comment(script)} by `lumitui import`."]
     if report.lost:
@@ -46,7 +46,7 @@ def text_of(report: ImportReport, script: str) -> str:
     return marked("\n".join(lines))
 
 
-def _listed(items: Sequence[Said]) -> Iterator[str]:
+def _listed(items: Sequence[ImportNote]) -> Iterator[str]:
     """Yield the parts by their reasons; one of several lines stands as it was."""
     by_reason: dict[str, list[str]] = {}
     for item in items:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Option
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.launch.from_script.notes import Notes, Said
+from lumitui.app.launch.from_script.notes import ImportNote, Notes
 from lumitui.app.launch.from_script.plain_values import with_numbers
 
 _LAYOUT = {
@@ -36,11 +36,11 @@ _NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
 class Fates:
     """The options of srun and the launcher, by what became of each."""
 
-    derived: tuple[Said, ...]
+    derived: tuple[ImportNote, ...]
     """The launch that lumitui writes has the same, or does the same without."""
-    changed: tuple[Said, ...]
+    changed: tuple[ImportNote, ...]
     """It has another value."""
-    lost: tuple[Said, ...]
+    lost: tuple[ImportNote, ...]
     """It does not have the option."""
 
 
@@ -125,12 +125,16 @@ def _value(option: Option, job: ScriptJob) -> str:
     return with_numbers((option.value or "").replace('"', ""), job)
 
 
-def directives(before: CommandOptions, after: CommandOptions, names: set[str]) -> Iterator[Said]:
+def directives(
+    before: CommandOptions, after: CommandOptions, names: set[str]
+) -> Iterator[ImportNote]:
     """Yield what has another value among sbatch's options of these names."""
     for name in sorted(names):
         old, new = before.get(name), after.get(name)
         if old is not None and (new is None or _plain(old) != _plain(new)):
-            yield Said(f"--{name}", f"{old.value or 'set'} → {new.value if new else 'not set'}")
+            yield ImportNote(
+                f"--{name}", f"{old.value or 'set'} → {new.value if new else 'not set'}"
+            )
 
 
 def _plain(option: Option) -> str:

@@ -15,7 +15,7 @@ _SECRETS = (
 
 
 @dataclass(frozen=True)
-class Said:
+class ImportNote:
     """A part of the script, and what became of it."""
 
     what: str
@@ -24,9 +24,11 @@ class Said:
     """In half a sentence without a full stop."""
 
 
-def safe(items: Iterable[Said]) -> tuple[Said, ...]:
+def safe(items: Iterable[ImportNote]) -> tuple[ImportNote, ...]:
     """Return each item once, without the values of secrets."""
-    return tuple(dict.fromkeys(Said(_hidden(item.what), _hidden(item.words)) for item in items))
+    return tuple(
+        dict.fromkeys(ImportNote(_hidden(item.what), _hidden(item.words)) for item in items)
+    )
 
 
 def _hidden(text: str) -> str:
@@ -46,26 +48,26 @@ def _without(match: re.Match[str]) -> str:
 class Notes:
     """What is said while a script is read."""
 
-    kept: list[Said] = field(default_factory=list)
-    derived: list[Said] = field(default_factory=list)
+    kept: list[ImportNote] = field(default_factory=list)
+    derived: list[ImportNote] = field(default_factory=list)
     """What lumitui works out by itself, so that the job file does not have it."""
-    changed: list[Said] = field(default_factory=list)
+    changed: list[ImportNote] = field(default_factory=list)
     """What has another value: the one before and the one after an arrow."""
-    lost: list[Said] = field(default_factory=list)
+    lost: list[ImportNote] = field(default_factory=list)
     """What a job file cannot say, so that a person must look at it."""
 
     def keep(self, what: str, key: str) -> None:
         """Say that a part became a key of the job file."""
-        self.kept.append(Said(what, f"`{key}:`"))
+        self.kept.append(ImportNote(what, f"`{key}:`"))
 
     def derive(self, what: str, words: str) -> None:
         """Say that a part is worked out by lumitui."""
-        self.derived.append(Said(what, words))
+        self.derived.append(ImportNote(what, words))
 
     def change(self, what: str, old: str, new: str) -> None:
         """Say that a part has another value."""
-        self.changed.append(Said(what, f"{old} → {new}"))
+        self.changed.append(ImportNote(what, f"{old} → {new}"))
 
     def lose(self, what: str, words: str) -> None:
         """Say that a part is not in the job file."""
-        self.lost.append(Said(what, words))
+        self.lost.append(ImportNote(what, words))

@@ -8,7 +8,7 @@ from lumitui.app.job.fields.env_variables import check_environment_name, is_take
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.from_script.launcher_options import directives
-from lumitui.app.launch.from_script.notes import Said
+from lumitui.app.launch.from_script.notes import ImportNote
 
 _CARRIED = {
     "qos",
@@ -23,10 +23,10 @@ _CARRIED = {
 """Options that the new script must have as they were, or with another value that is said."""
 
 
-def differences(before: ScriptJob, after: ScriptJob) -> tuple[Said, ...]:
+def differences(before: ScriptJob, after: ScriptJob) -> tuple[ImportNote, ...]:
     """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
     found = [
-        Said(what, f"{_shown(old)} → {_shown(new)}")
+        ImportNote(what, f"{_shown(old)} → {_shown(new)}")
         for what, old, new in _compared(before, after)
         if old != new
     ]

@@ -63,7 +63,7 @@ class _Axes:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def drawing(scaling: Scaling) -> str:
+def scaling_drawing(scaling: Scaling) -> str:
     """Return the drawing of what was measured and predicted.
 
     Raises:
@@ -93,7 +93,7 @@ def drawing(scaling: Scaling) -> str:
     return "\n".join(parts) + "\n"
 
 
-def write_drawing(path: Path, text: str) -> None:
+def write_scaling_drawing(path: Path, text: str) -> None:
     """Write a drawing (0600); an SVG that is there is replaced.
 
     Raises:

@@ -20,7 +20,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
-class Goal:
+class SizeGoal:
     """What the size must keep to; without either, the most that is worthwhile is wanted."""
 
     deadline: float | None = None
@@ -56,7 +56,7 @@ def seconds_in(text: str) -> float:
         ) from error
 
 
-def advise(scaling: Scaling, goal: Goal) -> SizeAdvice:
+def advise_size(scaling: Scaling, goal: SizeGoal) -> SizeAdvice:
     """Return the size to take for `goal`."""
     sizes = [size for size in scaling.sizes if size.whole and not size.refused]
     if not sizes:
@@ -70,7 +70,7 @@ def advise(scaling: Scaling, goal: Goal) -> SizeAdvice:
     return SizeAdvice(None, "none", _nothing_fits(sizes, goal))
 
 
-def _keeps(cost: Cost, goal: Goal, end: str) -> bool:
+def _keeps(cost: Cost, goal: SizeGoal, end: str) -> bool:
     seconds, price = getattr(cost.seconds, end), getattr(cost.price, end)
     if seconds is None or price is None:
         return False
@@ -78,7 +78,7 @@ def _keeps(cost: Cost, goal: Goal, end: str) -> bool:
     return not late and (goal.budget is None or price <= goal.budget)
 
 
-def _chosen(fitting: Sequence[ScalingSize], goal: Goal, certainty: str) -> SizeAdvice:
+def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> SizeAdvice:
     """Return the cheapest for a deadline, the fastest for a budget alone."""
 
     def order(size: ScalingSize) -> tuple[float, float, int]:
@@ -170,7 +170,7 @@ def _unknown(sizes: Sequence[ScalingSize]) -> str:
     return f"Whether larger sizes reach that is not known: it may be {low:.0f} to {high:.0f} %."
 
 
-def _nothing_fits(sizes: Sequence[ScalingSize], goal: Goal) -> str:
+def _nothing_fits(sizes: Sequence[ScalingSize], goal: SizeGoal) -> str:
     most = sizes[-1].nodes
     over = "node" if most == 1 else "nodes"
     if goal.deadline is not None and goal.budget is not None:

@@ -11,7 +11,7 @@ _SHOWN = (("torch", "torch"), ("rocm", "ROCm"), ("cuda", "CUDA"), ("python", "Py
 """What tells images apart at a glance."""
 
 
-def version_of(image: Image, name: str) -> str | None:
+def image_version(image: Image, name: str) -> str | None:
     """Return the version of a package (or of `python`, `rocm`, `cuda`) in `image`.
 
     "": it has none. None: that is not known.
@@ -28,7 +28,7 @@ def version_of(image: Image, name: str) -> str | None:
     )
 
 
-def with_package(images: Iterable[Image], name: str) -> tuple[list[Image], list[Image]]:
+def images_with_package(images: Iterable[Image], name: str) -> tuple[list[Image], list[Image]]:
     """Return the images that have a package, and those of which nobody knows; "": any image."""
     have: list[Image] = []
     unknown: list[Image] = []
@@ -36,7 +36,7 @@ def with_package(images: Iterable[Image], name: str) -> tuple[list[Image], list[
         if not name:
             have.append(image)
             continue
-        version = version_of(image, name)
+        version = image_version(image, name)
         if version:
             have.append(image)
         elif version is None:
@@ -44,7 +44,7 @@ def with_package(images: Iterable[Image], name: str) -> tuple[list[Image], list[
     return have, unknown
 
 
-def unknown_because(image: Image) -> str:
+def why_version_unknown(image: Image) -> str:
     """Return why it is not known what an image holds; "": it is known."""
     if image.contents is None:
         return "it was not asked"
@@ -53,6 +53,6 @@ def unknown_because(image: Image) -> str:
 
 def choice_of(image: Image) -> FieldChoice:
     """Return the image as a value of the form, with what it holds in a few words."""
-    versions = ((name, version_of(image, key)) for key, name in _SHOWN)
+    versions = ((name, image_version(image, key)) for key, name in _SHOWN)
     words = ", ".join(f"{name} {version}" for name, version in versions if version)
     return FieldChoice(image.path, words or image.generation)

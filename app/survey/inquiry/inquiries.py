@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import Finding
+from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.launch.rules import finding as advice
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
@@ -36,7 +36,7 @@ _QOS = re.compile(r"^#SBATCH\s+(?:--qos[= ]|-q\s*)(\S+)", re.MULTILINE)
 class Inquired:
     """What a site says of a job, and when it said so."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     at: float
     """Epoch seconds."""
     budget: BudgetRow | None = None

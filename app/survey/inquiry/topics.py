@@ -1,7 +1,7 @@
 """What an inquiry can find, for `lumitui rules`: the id, how bad it is, why, and who says so."""
 
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Finding, Severity
+from lumitui.app.knowledge.rule import LintFinding, Severity
 from lumitui.app.knowledge.rule_catalogue import Topic
 
 _SINGULARITY = "Singularity user guide, bind paths: a source that is missing ends the container"
@@ -84,7 +84,7 @@ _KNOWN = {topic.id: topic for topic in TOPICS}
 
 def finding(
     name: str, message: str, do: str, at: Position = NOWHERE, severity: Severity | None = None
-) -> Finding:
+) -> LintFinding:
     """Return a finding of the rule `name`, with its own severity unless another is given."""
     topic = _KNOWN[name]
-    return Finding(name, severity or topic.severity, message, do, topic.source, at)
+    return LintFinding(name, severity or topic.severity, message, do, topic.source, at)

@@ -56,10 +56,10 @@ def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
     if not measured.changes and left == site.unverified:
         return Edited(path, before, before)
     for change in measured.changes:
-        text = edit.set_value(text, change.place, change.value)
+        text = edit.set_key(text, change.place, change.value)
     if left != site.unverified:
         # An empty list counts: nothing that was inherited stays.
-        text = edit.set_value(text, ("unverified",), left)
+        text = edit.set_key(text, ("unverified",), left)
     text = marked(_with_sources(text, measured, site.unverified))
     _check(text, path, folders)
     return Edited(path, before, text)

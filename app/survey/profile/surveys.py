@@ -21,7 +21,7 @@ from lumitui.remote.survey.profile import node_report
 from lumitui.remote.survey.profile.ask_cluster import ask, unprofiled
 from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.profile_text import text_of
-from lumitui.remote.survey.profile.proposal import Host, propose
+from lumitui.remote.survey.profile.proposal import HostAddress, propose
 from lumitui.remote.survey.profile.shape_choice import choose
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Surveys:
     # -- a new profile
 
     def describe(
-        self, name: str, host: Host, *, partition: str = "", gpus: int = 0
+        self, name: str, host: HostAddress, *, partition: str = "", gpus: int = 0
     ) -> WrittenProfile:
         """Ask the cluster at `host` what it is like, and write the profile `name`.
 

@@ -11,10 +11,10 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from lumitui.app.runs import LumiError
 from lumitui.app.tui import messages
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import labelled, plain
-from lumitui.remote.site.errors import LumiError
 
 Lines = Sequence[tuple[str, str]]
 """(label, value) of each fact."""

@@ -11,10 +11,10 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from lumitui.app.runs import InputError
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.remote.site.errors import InputError
 
 
 class LineDialog(ModalScreen[str | None]):

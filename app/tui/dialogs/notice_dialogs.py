@@ -10,11 +10,11 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from lumitui.app.runs import LumiError
 from lumitui.app.tui.dialogs.palette import KeyAction, by_area, nearest_first
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.remote.site.errors import LumiError
 
 KEYS = 11
 """Cells for the keys of one action."""

@@ -10,10 +10,10 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from lumitui.app.runs import LoginQuestion
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.remote.ssh.prompts import LoginQuestion
 
 
 class QuestionDialog(ModalScreen[str | None]):

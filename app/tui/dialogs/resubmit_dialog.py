@@ -15,15 +15,21 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Static
 
 from lumitui.app.explain.words import count
-from lumitui.app.history.run import Run
-from lumitui.app.job.spec import MOST_NODES
-from lumitui.app.launch.draft.problems import of_error
-from lumitui.app.scale.changes import effect
-from lumitui.app.scale.resubmission import CodeNews, Resubmission
-from lumitui.app.scale.run_plan import Start
-from lumitui.app.scale.scaling import rungs
-from lumitui.app.scale.scaling.studies import ScalingQuestion
-from lumitui.app.scale.scaling.study import Scaling
+from lumitui.app.runs import (
+    MOST_NODES,
+    CodeNews,
+    InputError,
+    LumiError,
+    Resubmission,
+    Run,
+    Scaling,
+    ScalingQuestion,
+    StartPoint,
+    change_effect,
+    problem_of,
+    rungs,
+    walltime,
+)
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.widgets import styled
@@ -33,8 +39,6 @@ from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.size_ladder import SizeLadder
-from lumitui.remote.site import walltime
-from lumitui.remote.site.errors import InputError, LumiError
 
 Code = Literal["same", "current"]
 Outcome = Resubmission | LumiError
@@ -71,7 +75,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         self._given = tuple(setting for setting in settings if setting not in times)
         self._number = 0
         """Of the settings that all sizes have: plans for earlier ones are dropped."""
-        self._start: Start | None = None
+        self._start: StartPoint | None = None
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()
         """The sizes whose plans were asked for."""
@@ -90,7 +94,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
                 yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
                 yield Label("time ")
                 yield FigureInput(self._time, id="time", compact=True)
-                yield ChoiceButton[Start](
+                yield ChoiceButton[StartPoint](
                     [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
                 )
                 yield ChoiceButton[Code](
@@ -263,7 +267,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             if plan is None or size == besides:
                 continue
             if isinstance(plan, LumiError):
-                words = " ".join(item.words for item in of_error(plan, None))
+                words = " ".join(item.words for item in problem_of(plan, None))
                 reasons.setdefault(words, []).append(f"{size:,}")
             elif plan.preview.errors:
                 first = plan.preview.errors[0]
@@ -323,7 +327,7 @@ def _no_number(text: str) -> InputError:
 
 def _described(outcome: Outcome, basis: str) -> RenderableType:
     if isinstance(outcome, LumiError):
-        lines = [item.words for item in of_error(outcome, None)]
+        lines = [item.words for item in problem_of(outcome, None)]
         return Text("\n").join(styled.plain(line, "bold red") for line in lines)
     return described(outcome, basis)
 
@@ -346,7 +350,7 @@ def described(made: Resubmission, basis: str = "") -> RenderableType:
     table.add_row(Text("starts", style="dim"), Text(""), Text(f"from {plan.start}"))
     notes = [styled.plain(f"note  {note}", "cyan") for note in plan.notes]
     findings = findings_text(made.preview) if made.preview.findings else []
-    said = [styled.plain(effect(plan.changes))]
+    said = [styled.plain(change_effect(plan.changes))]
     rest = [styled.plain(basis, "dim")] if basis else []
     if made.preview.errors:  # what keeps it from being sent comes first
         return Group(*findings, table, *said, *notes, *rest)

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from lumitui.app.explain.words import length
-from lumitui.app.launch.send.submission.submit import SEND_STEPS
+from lumitui.app.runs import SEND_STEPS
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
 

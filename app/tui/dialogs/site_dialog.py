@@ -10,10 +10,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from lumitui.app.explain.site_page import WIDE, page
+from lumitui.app.runs import Site
 from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.remote.site.profile import Site
 
 
 class SitePageDialog(ModalScreen[None]):

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
+from lumitui.app.runs import InputError, LinkError, LumiError
 from lumitui.app.tui.asking import TuiApp, ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.site.errors import InputError, LinkError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.history.run import Run
-    from lumitui.app.runs import Runs
+    from lumitui.app.runs import Run, Runs
     from lumitui.app.tui.flows.leaving import Leaving
 
 Failure = tuple[str, LumiError]

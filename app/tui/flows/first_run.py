@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.site.states import State
+from lumitui.app.runs import State
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lumitui.app.launch.send.drafts.draft import Draft
+    from lumitui.app.runs import Draft
     from lumitui.app.tui.asking import TuiApp
 
 

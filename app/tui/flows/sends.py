@@ -12,21 +12,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
+from lumitui.app.runs import LumiError
 from lumitui.app.tui.asking import TuiApp, ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
-    from lumitui.app.history.run import Run
-    from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.runs import Runs
-    from lumitui.app.scale.resubmission import Resubmission
-    from lumitui.app.scale.series_words import MemberOutcome, Standing
+    from lumitui.app.runs import (
+        MemberOutcome,
+        Preview,
+        Resubmission,
+        Run,
+        Runs,
+        RunSeries,
+        SeriesMember,
+        Standing,
+    )
     from lumitui.app.tui.dialogs.sending import SendingDialog
     from lumitui.app.tui.flows.leaving import Leaving
 
@@ -153,7 +157,7 @@ class Sends:
 
     def confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
         """Ask once for all of them, with what they cost in all."""
-        from lumitui.app.scale.series_words import ladder_terms
+        from lumitui.app.runs import ladder_terms
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         first = plans[0].preview
@@ -191,7 +195,7 @@ class Sends:
         """
 
         def send(runs: Runs) -> tuple[RunSeries, tuple[MemberOutcome, ...]]:
-            from lumitui.app.scale.series_words import LadderUnfinished
+            from lumitui.app.runs import LadderUnfinished
 
             try:
                 series = begin(runs)
@@ -209,14 +213,14 @@ class Sends:
     def _series_ended(
         self, dialog: SendingDialog, series: RunSeries | None, outcomes: tuple[MemberOutcome, ...]
     ) -> None:
-        from lumitui.app.scale.series_words import failure, sent_of, sent_sentence, why_stopped
+        from lumitui.app.runs import sent_of, sent_sentence, series_failure, why_stopped
 
         seen, what = self._over(dialog)
         if sent := sent_of(outcomes):
             self._app.notify(sent_sentence(sent), markup=False)
             if seen:
                 self._choose(sent[0].id)
-        error = failure(series, outcomes) if series else None
+        error = series_failure(series, outcomes) if series else None
         if error is not None and series is not None:
             self._stopped[series.id] = why_stopped(outcomes)
             hint = f"{error.hint} The key U asks to send what is left.".strip()

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from lumitui.app.explain import words
-from lumitui.app.follow.results.summary import Curve
+from lumitui.app.runs import Curve
 
 MARKS = ("o", "x", "+", "=")
 """Of each run."""

@@ -16,14 +16,13 @@ from textual.timer import Timer
 from textual.widgets import DataTable, Static
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import Run
+from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.listed_files import FileList, FilePreview
-    from lumitui.app.runs import Runs
+    from lumitui.app.runs import FileList, FilePreview, Runs
 
 MOST_ROWS = 2000
 """Files that are listed; the line above says how many more there are."""
@@ -165,11 +164,11 @@ class FilesPane(Vertical):
         self.app.push_screen(asked, fetch)
 
     def _draw_progress(self) -> None:
-        from lumitui.remote.transfer.results.partial_files import Parts
+        from lumitui.app.runs import PartialFiles
 
         if self._fetching is not None:
             name, size, target = self._fetching
-            here = Parts(target).size(name)
+            here = PartialFiles(target).size(name)
             self._say(f"Fetching {name}: {words.size(here)} of {words.size(size)} …")
 
     def _fetch_ended(self, words: str) -> None:
@@ -205,8 +204,7 @@ class FilesPane(Vertical):
 
 def _fetched(runs: Runs, run_id: str, name: str, target: Path) -> Path:
     """Fetch a file of a run's folder into the folder `target`; return where it is."""
-    from lumitui.app.follow.results.fetch_report import check
-    from lumitui.app.follow.results.listed_files import pattern_of
+    from lumitui.app.runs import check_fetch, fetch_pattern
 
-    check(runs.fetch(run_id, target, [pattern_of(name)]), named=True)
+    check_fetch(runs.fetch(run_id, target, [fetch_pattern(name)]), named=True)
     return target / name

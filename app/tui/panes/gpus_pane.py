@@ -6,15 +6,19 @@ import time
 from rich.text import Text
 
 from lumitui.app.explain import words
-from lumitui.app.follow.sites.cluster_overviews import RunGpus
-from lumitui.app.follow.sites.gpu_words import TITLES, rows, summary
-from lumitui.app.history.run import Run
+from lumitui.app.runs import (
+    GPU_TITLES,
+    LumiError,
+    Run,
+    RunGpus,
+    State,
+    gpu_rows,
+    gpu_summary,
+    log_line,
+)
 from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.styled import plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
-from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.errors import LumiError
-from lumitui.remote.site.safe_text import log_line
 
 PAUSE = 60.0
 """Seconds between two readings while the pane is on the screen: each is a step of the job."""
@@ -71,13 +75,17 @@ class GpusPane(RowList):
     def _read(self, found: RunGpus) -> None:
         self._waiting = False
         gpus, idle = found.gpus, found.idle_watts
-        head = [plain(line, "yellow" if "idle." in line else "") for line in summary(gpus, idle)]
+        head = [
+            plain(line, "yellow" if "idle." in line else "") for line in gpu_summary(gpus, idle)
+        ]
         at = words.clock(found.at)[11:]
         self._said = ""
-        last = len(TITLES) - 1
+        last = len(GPU_TITLES) - 1
         made = [
             ListRow(tuple(map(log_line, row)), ((last, "bold yellow"),) if row[last] else ())
-            for row in rows(gpus, idle)
+            for row in gpu_rows(gpus, idle)
         ]
         right = frozenset({1, 2, 4})
-        self.show([*head, Text(f"read at {at}", "dim"), Text()], TitledRows(TITLES, made, right))
+        self.show(
+            [*head, Text(f"read at {at}", "dim"), Text()], TitledRows(GPU_TITLES, made, right)
+        )

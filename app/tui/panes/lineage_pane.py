@@ -10,12 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
 from lumitui.app.explain import run_overview
-from lumitui.app.history.run import Run
+from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask, tui
 from lumitui.app.tui.widgets.styled import COLOURS, plain
 
 if TYPE_CHECKING:
-    from lumitui.app.scale.lineage_overview import RunOverview
+    from lumitui.app.runs import RunOverview
 
 
 class LineagePane(DataTable[Text]):

@@ -11,28 +11,29 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from lumitui.app.explain import log_words, words
-from lumitui.app.follow.log.log_follower import (
+from lumitui.app.runs import (
+    LOG_BLOCK,
+    KeptPage,
     LogBegan,
     LogEnded,
     LogEvent,
     LogGrew,
     LogHeard,
     LogLost,
+    LogPage,
     LogWaits,
+    LumiError,
+    Run,
+    Runs,
+    attendance,
+    sleep_unless,
 )
-from lumitui.app.follow.log.log_pages import KeptPage
-from lumitui.app.follow.wait import rest
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_ranks import LogPlace, LogRanks, places
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.rank_chips import RankChips
-from lumitui.remote.scheduler.run_log import BLOCK, Page
-from lumitui.remote.site.errors import LumiError
-from lumitui.remote.ssh.prompts import attendance
 
 MOST_WAITING = 8
 """Messages with pieces of a log that the pane has not drawn yet."""
@@ -153,7 +154,7 @@ class LogPane(LogRanks):
                 time.sleep(0.05)
             self.call_later(self.tell, number, event)
             if isinstance(event, LogGrew) and len(event.data) < MUCH:
-                rest(due - time.monotonic(), stop)  # what comes meanwhile is one piece
+                sleep_unless(due - time.monotonic(), stop)  # what comes meanwhile is one piece
                 due = time.monotonic() + TICK
 
     def unfollow(self) -> None:
@@ -224,32 +225,32 @@ class LogPane(LogRanks):
         if self._page is not None or not self._view.window.size:
             return
         window = self._view.window
-        start, length = 0, 2 * BLOCK
+        start, length = 0, 2 * LOG_BLOCK
         if event.where == "before" and (before := window.before()):
             start, length = before[0], before[1] - before[0]
         elif event.where == "after":
             start = window.end
         elif event.where == "goal" and self._goal is not None:
-            start = self._goal // BLOCK * BLOCK
+            start = self._goal // LOG_BLOCK * LOG_BLOCK
         self._want_page(event.where, start, length)
 
     def _want_page(self, where: str, start: int, length: int) -> None:
         run_id, attempt = self._run_id, self._older or self._attempt
         self._page = part = object()
 
-        def read(runs: Runs) -> Page:
+        def read(runs: Runs) -> LogPage:
             with attendance(False):  # the log that is followed asks, where a login has questions
                 if where == "end":
                     return runs.pages.end(run_id, attempt)
                 return runs.pages.page(run_id, attempt, start, length)
 
-        def came(found: Page | LumiError) -> None:
+        def came(found: LogPage | LumiError) -> None:
             if part is self._page:
                 self._part_came(where, found)
 
         ask(self, read, came, failed=came, quietly=True)
 
-    def _part_came(self, where: str, found: Page | LumiError) -> None:
+    def _part_came(self, where: str, found: LogPage | LumiError) -> None:
         self._page = None
         self._problem = f"cannot read more: {found.message}" if isinstance(found, LumiError) else ""
         if self._lost is not None and not self._view.window.size:
@@ -260,7 +261,7 @@ class LogPane(LogRanks):
             self._show_part(where, found)
         self._draw_line()
 
-    def _show_part(self, where: str, page: Page) -> None:
+    def _show_part(self, where: str, page: LogPage) -> None:
         view = self._view
         if where == "before":
             view.feed_before(page.start, page.data)

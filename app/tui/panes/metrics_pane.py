@@ -13,15 +13,14 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts
-from lumitui.app.history.run import Run
+from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.chart import Chart, sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import fit, labelled, plain
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.log_patterns import LogFigures
-    from lumitui.app.follow.results.run_figures import Figures, Series
+    from lumitui.app.runs import Figures, FigureSeries, LogFigures
 
 SPARKLINE = 24
 """Columns of a curve beside its words, on a screen of 80."""
@@ -79,7 +78,7 @@ class MetricsPane(Scroll):
         return action != "choose" or len(self._series) > 1
 
     @property
-    def _series(self) -> Sequence[Series]:
+    def _series(self) -> Sequence[FigureSeries]:
         return self._figures.series if self._figures else ()
 
     def _want(self, run: Run, *, with_log: bool) -> None:
@@ -113,7 +112,7 @@ class MetricsPane(Scroll):
         self.query_one("#log-series", Static).update(log_table(found))
 
 
-def summary_table(found: Figures, drawn: Series | None = None) -> RenderableType:
+def summary_table(found: Figures, drawn: FigureSeries | None = None) -> RenderableType:
     """Return the summary of a run's metrics, with the heading of the chart below it."""
     rows = run_facts.metrics(found.summary, found.broken)
     if not rows and drawn is None:
@@ -122,7 +121,7 @@ def summary_table(found: Figures, drawn: Series | None = None) -> RenderableType
     return Group(labelled(rows), Text(), heading)
 
 
-def series_table(series: Sequence[Series], drawn: Series | None) -> RenderableType:
+def series_table(series: Sequence[FigureSeries], drawn: FigureSeries | None) -> RenderableType:
     """Return a row for each number: its last value, its bounds and its curve."""
     table = Table.grid(padding=(0, 2))
     for one in series:

@@ -20,7 +20,7 @@ from textual.widgets import Static
 
 from lumitui.app.explain import run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
-from lumitui.app.history.run import Run
+from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.panes.proof_pane import verdict_line
 from lumitui.app.tui.widgets.chart import sparkline
@@ -30,8 +30,7 @@ from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
 
 if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
-    from lumitui.app.knowledge.failure.diagnosis import Diagnosis
-    from lumitui.app.scale.lineage_overview import RunOverview
+    from lumitui.app.runs import Diagnosis, RunOverview
 
 WIDE = 110
 """Cells from which the facts stand in two columns."""

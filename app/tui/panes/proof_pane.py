@@ -6,11 +6,9 @@ from rich.text import Text
 
 from lumitui.app.explain import run_facts
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Run, Runs, log_line
 from lumitui.app.tui.widgets.styled import plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
-from lumitui.remote.site.safe_text import log_line
 
 COLOURS = {
     "proved": "bold green",

@@ -1,6 +1,6 @@
 """The pane with the job script of a run, as it was sent."""
 
-from lumitui.app.history.run import Run
+from lumitui.app.runs import Run
 from lumitui.app.tui.widgets.script_view import ScriptView
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from lumitui.app.explain import timeline
-from lumitui.app.history.run import Run
+from lumitui.app.runs import Run, log_line
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
-from lumitui.remote.site.safe_text import log_line
 
 if TYPE_CHECKING:
-    from lumitui.app.scale.lineage_overview import RunOverview
+    from lumitui.app.runs import RunOverview
 
 TITLES = ("time", "since", "what")
 

@@ -12,8 +12,7 @@ from textual.dom import DOMNode
 from textual.keys import Keys, key_to_character
 from textual.screen import ModalScreen
 
-from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.reading.yaml_document import Document, read_document
+from lumitui.app.runs import Document, InputError, read_document
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMES = {key.value for key in Keys}

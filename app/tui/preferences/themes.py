@@ -8,7 +8,7 @@ from textual.app import App
 from textual.color import Color
 from textual.theme import Theme
 
-from lumitui.app.job.settings import write_whole
+from lumitui.app.runs import write_whole
 
 DARK = Theme(
     name="lumitui-dark", dark=True,

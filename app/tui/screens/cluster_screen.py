@@ -14,14 +14,19 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from lumitui.app.follow.sites.cluster_overviews import FRESH_SECONDS
-from lumitui.app.follow.sites.overview_words import OverviewPart, age_words, nothing_yet, parts_of
-from lumitui.app.runs import Runs
+from lumitui.app.runs import (
+    FRESH_SECONDS,
+    LumiError,
+    OverviewPart,
+    Runs,
+    no_overview_yet,
+    overview_age,
+    overview_parts,
+)
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.remote.site.errors import LumiError
 
 COLUMN = 78
 """Cells that one site needs; two stand side by side when there are twice as many."""
@@ -163,17 +168,17 @@ class ClusterScreen(FullScreen):
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
             column.head(name, self._age(name, now), error)
-            nothing = nothing_yet(name, asking=name in self._asking) if answered is None else ""
+            nothing = no_overview_yet(name, asking=name in self._asking) if answered is None else ""
             if (made := (answered, nothing, column.size.width)) != self._drawn.get(name):
                 self._drawn[name] = made
-                column.show(parts_of(answered.overview, now) if answered else nothing)
+                column.show(overview_parts(answered.overview, now) if answered else nothing)
 
     def _age(self, name: str, now: float) -> str:
         answered = self.runs.clusters.last(name)
         at = None if answered is None else answered.at
         # An answer that another screen asked for is no failure of this one.
         tried = self._tried.get(name) if name in self._errors else None
-        return age_words(at, tried, now, asking=name in self._asking)
+        return overview_age(at, tried, now, asking=name in self._asking)
 
 
 class SiteColumn(Vertical):
@@ -190,7 +195,7 @@ class SiteColumn(Vertical):
         yield Static(styled.plain(self.site, "bold"), classes="site-head", markup=False)
         yield Static(classes="site-error", markup=False)
         with Scroll():
-            asking = Text(nothing_yet(self.site, asking=True), "dim")
+            asking = Text(no_overview_yet(self.site, asking=True), "dim")
             yield Static(asking, classes="site-parts", markup=False)
 
     def head(self, name: str, age: str, error: LumiError | None) -> None:

@@ -21,7 +21,7 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.results.comparison import CodeChange, Contrast, RunComparison
+    from lumitui.app.runs import CodeChange, Contrast, RunComparison
 
 MOST_LINES = 400
 """Lines of a difference that are shown; `lumitui diff` prints them all."""

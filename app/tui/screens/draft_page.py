@@ -9,13 +9,11 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from lumitui.app.launch.send.drafts.draft import Draft, save
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Draft, LumiError, Runs, save_draft
 from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.dialogs.unsaved import Answer, LeaveDialog, SaveDialog
 from lumitui.app.tui.panes.compose.compose_views import DraftViews
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.remote.site.errors import LumiError
 
 
 def path_of(text: str) -> Path:
@@ -71,7 +69,7 @@ class DraftPage(FullScreen):
     def _save(self, path: Path | None) -> bool:
         assert self._draft is not None
         try:
-            self._draft = save(self._draft, path)
+            self._draft = save_draft(self._draft, path)
         except LumiError as error:
             show_error(self, error)
             return False

@@ -19,8 +19,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from lumitui.app.job.settings import Settings, write_whole
-from lumitui.app.runs import Runs
+from lumitui.app.runs import InputError, LumiError, Runs, Settings, Site, write_whole
 from lumitui.app.runs.guide.guide_answers import keep_progress, kept_progress, own_profile
 from lumitui.app.runs.guide.guide_steps import (
     FIRST_LINE,
@@ -37,11 +36,9 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.remote.site.errors import InputError, LumiError
-from lumitui.remote.site.profile import Site
 
 if TYPE_CHECKING:
-    from lumitui.remote.survey.doctor.check_result import Check
+    from lumitui.app.runs import Check
 
 INTRO = "Two ways to begin. Leave with esc, come back with 0: what you answered is kept."
 DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import one_line
+from lumitui.app.runs import InputError, LumiError, one_line
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import RunScreenBase
-from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +82,7 @@ class MarkedPage(RunScreenBase):
 
     def action_tag(self) -> None:
         """Ask for tags of the marked runs."""
-        from lumitui.app.history.listing.tags import with_tags
+        from lumitui.app.runs import with_tags
 
         try:
             runs = self._meant()
@@ -101,11 +100,11 @@ class MarkedPage(RunScreenBase):
 
     def action_note(self) -> None:
         """Ask for the note of the run under the cursor."""
-        from lumitui.app.history.listing.tags import parted
+        from lumitui.app.runs import split_tags
 
         try:
             run_id = self._chosen()
-            note, tags = parted(self.runs.history.get(run_id).note)
+            note, tags = split_tags(self.runs.history.get(run_id).note)
         except InputError as error:
             show_error(self, error)
             return
@@ -114,11 +113,11 @@ class MarkedPage(RunScreenBase):
         self._ask(asked, note, one_line, lambda line: self._note(run_id, line))
 
     def _tag(self, run_ids: tuple[str, ...], line: str) -> None:
-        from lumitui.app.history.listing.tags import told
+        from lumitui.app.runs import tags_text
 
         def tagged(_: object) -> None:
             tui(self).history_changed()
-            self.notify(told(self._named(run_ids), line, "/"), markup=False)
+            self.notify(tags_text(self._named(run_ids), line, "/"), markup=False)
 
         ask(self, lambda runs: runs.history.tag(run_ids, line), tagged)
 
@@ -148,7 +147,7 @@ class MarkedPage(RunScreenBase):
         app.notify(f"Fetching the results of {what} to {target} …", markup=False)
 
         def fetch(runs: Runs) -> None:
-            from lumitui.app.follow.results import fetch_report
+            from lumitui.app.runs import fetch_report
 
             first: LumiError | None = None
             for run_id in run_ids:
@@ -158,7 +157,7 @@ class MarkedPage(RunScreenBase):
                     told = [f"{run_id}: {words.count(len(found.files), 'file')} in {there}."]
                     told += fetch_report.notes(found, named=False)
                     app.notify(" ".join(told), markup=False)
-                    fetch_report.check(found, named=False)
+                    fetch_report.check_fetch(found, named=False)
                 except LumiError as error:
                     first = first or error
             if first is not None:

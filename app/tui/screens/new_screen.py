@@ -15,9 +15,7 @@ from textual.widgets import Button, Input, Static
 
 from lumitui.app.explain.phrases.price_words import Outlook
 from lumitui.app.explain.words import count
-from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft
-from lumitui.app.runs import Runs
+from lumitui.app.runs import CheckedDraft, Draft, InputError, LumiError, Runs
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
@@ -27,10 +25,9 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
-from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.survey.inquiry.inquiries import Inquired
+    from lumitui.app.runs import Inquired
 
 START = "Choose what to begin with, or type the path of a job file above and press enter."
 

@@ -10,13 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumitui.app.follow.sites.link_words import LinkState, titles
-from lumitui.app.runs import Runs
+from lumitui.app.runs import InputError, LinkState, LumiError, Runs, link_titles
 from lumitui.app.tui import messages
 from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
-from lumitui.remote.site.errors import InputError, LumiError
 
 LINK_STYLES = {
     LinkState.LIVE: "green",
@@ -127,7 +125,7 @@ class FullScreen(Screen[None]):
         # What is being sent comes first: the dialog that shows it can be hidden. The links keep
         # their place: the news beside them are cut.
         text, links = Text().append(" lumitui ", "bold reverse"), Text()
-        for state, link in titles(tui(self).links, max(10, self.size.width * 2 // 5)):
+        for state, link in link_titles(tui(self).links, max(10, self.size.width * 2 // 5)):
             links.append("  ").append(styled.plain(link, LINK_STYLES[state]))
         app = tui(self)
         for news, colour in ((app.sub_title, "cyan"), (app.absence, "yellow")):

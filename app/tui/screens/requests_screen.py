@@ -6,11 +6,9 @@ from rich.text import Text
 from textual.app import ComposeResult
 
 from lumitui.app.explain import words
-from lumitui.app.runs import Runs
+from lumitui.app.runs import MOST_REQUESTS, Runs, SiteRequest, log_line
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
-from lumitui.remote.site.safe_text import log_line
-from lumitui.remote.transport.request_log import MOST_REQUESTS, SiteRequest
 
 TITLES = ("Time", "Site", "For", "Seconds", "Sent", "Received", "Result")
 WELL = ("ok", "stopped", "under way")

@@ -11,14 +11,12 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Tab, Tabs
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Runs
+from lumitui.app.runs import LumiError, Run, Runs
 from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
-from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.gpus_pane import GpusPane

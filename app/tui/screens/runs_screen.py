@@ -15,21 +15,25 @@ from textual.widgets import Button, Static
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
-from lumitui.app.follow.sites.poll_schedule import Schedule
-from lumitui.app.history.listing.find_runs import Filter
-from lumitui.app.history.listing.order import NEWEST, Order
-from lumitui.app.history.listing.page_cache import RunWindow
-from lumitui.app.history.listing.state_filter import COUNTED, GROUPS
-from lumitui.app.history.listing.tags import parted
-from lumitui.app.history.run import Run
-from lumitui.app.runs import Runs
+from lumitui.app.runs import (
+    COUNTED_STATES,
+    NEWEST_FIRST,
+    STATE_GROUPS,
+    Filter,
+    LumiError,
+    Order,
+    Run,
+    Runs,
+    RunWindow,
+    Schedule,
+    split_tags,
+)
 from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
-from lumitui.remote.site.errors import LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.overview_pane import OverviewPane
@@ -184,14 +188,14 @@ class RunsScreen(MarkedPage):
         counts = self._window.counts
         parts: list[str | Text] = [
             Text(f"{number:,} {name}", _COUNT_STYLES[name])
-            for name in COUNTED
-            if (number := sum(counts.get(state, 0) for state in GROUPS[name]))
+            for name in COUNTED_STATES
+            if (number := sum(counts.get(state, 0) for state in STATE_GROUPS[name]))
         ] or [words.count(sum(counts.values()), "run")]
         shown = ["of those shown:"] if self._window.listing.wanted.terms else []
         parts = ["1 Runs", *shown, *parts]
         if marked := len(self.marked):
             parts.append(Text(f"{marked} marked", "bold"))
-        if (order := self._window.listing.order) != NEWEST:
+        if (order := self._window.listing.order) != NEWEST_FIRST:
             parts.append(f"by {order.by}{', reversed' if order.reverse else ''}")
         self.title_text(*parts)
 
@@ -217,7 +221,7 @@ class RunsScreen(MarkedPage):
             )
             if said := row_words.news(run, time.time()):
                 line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
-            note, tags = parted(run.note)
+            note, tags = split_tags(run.note)
             if tags:
                 line.append(styled.plain(f"  {tags}", "cyan"))
             if note:
@@ -307,7 +311,7 @@ class RunsScreen(MarkedPage):
         runs = self.query_one(RunFilter)
         runs.clear()
         runs.terms = ()
-        self._list(NEWEST)
+        self._list(NEWEST_FIRST)
 
     @on(RunTable.Marked)
     def _marked(self) -> None:

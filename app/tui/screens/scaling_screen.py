@@ -13,9 +13,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Input, Label, Static
 
-from lumitui.app.scale.scaling import scaling_words
-from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
-from lumitui.app.scale.scaling.studies import ScalingQuestion
+from lumitui.app.runs import (
+    InputError,
+    LumiError,
+    ScalingQuestion,
+    SizeGoal,
+    advise_size,
+    scaling_words,
+    seconds_in,
+)
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
@@ -23,12 +29,9 @@ from lumitui.app.tui.widgets.chart import ChartMark, ScalingChart
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.row_list import GAP, ListRow, RowList, TitledRows
-from lumitui.remote.site.errors import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.scale.scaling.scaling_words import ScalingTable
-    from lumitui.app.scale.scaling.study import Scaling
+    from lumitui.app.runs import Runs, Scaling, ScalingTable
 
 
 FIELDS = (("deadline", "such as 6h"), ("budget", "such as 500"), ("samples", "as the run"))
@@ -163,13 +166,13 @@ class ScalingScreen(RunScreenBase):
             self._advise("")
             return
         try:
-            advice = advise(self._found, self._goal())
+            advice = advise_size(self._found, self._goal())
         except InputError as error:
             self._advise(error)
             return
         self._advise(scaling_words.recommendation(self._found, advice))
 
-    def _goal(self) -> Goal:
+    def _goal(self) -> SizeGoal:
         deadline = self.query_one("#deadline", Input).value.strip()
         budget = self.query_one("#budget", Input).value.strip()
         try:
@@ -178,7 +181,7 @@ class ScalingScreen(RunScreenBase):
             amount = -1.0
         if amount is not None and not 0 <= amount < 1e15:
             raise InputError(f"{budget!r} is no amount.", "Write a number, like 500.")
-        return Goal(seconds_in(deadline) if deadline else None, amount)
+        return SizeGoal(seconds_in(deadline) if deadline else None, amount)
 
     def _advise(self, said: str | LumiError) -> None:
         wrong = isinstance(said, LumiError)

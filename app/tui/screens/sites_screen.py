@@ -11,14 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from lumitui.app.explain import words
-from lumitui.app.follow.sites.poll_schedule import Schedule
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Footprint, InputError, Runs, Schedule, Site
 from lumitui.app.tui.asking import tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.tables.site_table import SiteRow, SiteTable
-from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.profile import Site
-from lumitui.remote.transport.footprint import Footprint
 
 POLLING = (
     "One connection to each site is kept open. A poll of all its watched runs is one request with "

@@ -19,15 +19,11 @@ from aiohttp.typedefs import Handler, Middleware
 from rich.console import Console
 from textual.driver import Driver
 
-from lumitui.app.job.settings import Settings
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Connect, InputError, LoginQuestion, Runs, Settings, connect
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.terminal import ask_person
 from lumitui.app.tui.web.driver import HIGHEST, WIDEST, TabDriver, cells, pieces, told
 from lumitui.app.tui.web.gate import PROTOCOL, SAFE_HEADERS, Gate
-from lumitui.remote.connect import Connect, connect
-from lumitui.remote.site.errors import InputError
-from lumitui.remote.ssh.prompts import LoginQuestion
 
 # Without a handler Python prints a library's errors, with tracebacks, on the person's terminal.
 logging.getLogger("aiohttp").addHandler(logging.NullHandler())

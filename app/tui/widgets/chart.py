@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual.widget import Widget
 
-from lumitui.app.follow.results.summary import Curve, thinned
+from lumitui.app.runs import Curve, thinned_curve
 
 BARS = " ▁▂▃▄▅▆▇█"
 LABEL = 10
@@ -42,7 +42,7 @@ def columns(curve: Curve, width: int, height: int) -> list[str]:
         return []
     # Sums and differences of the largest numbers would be infinite.
     largest = max(map(abs, curve.values)) or 1.0
-    values = [value / largest for value in thinned(curve.values, room)]
+    values = [value / largest for value in thinned_curve(curve.values, room)]
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     levels = [1 + round((value - low) / span * (8 * rows - 1)) for value in values]

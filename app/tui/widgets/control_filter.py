@@ -4,7 +4,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from lumitui.remote.site.safe_text import CONTROL
+from lumitui.app.runs import CONTROL_CHARACTERS
 
 
 class ControlFilter(LineFilter):
@@ -17,9 +17,10 @@ class ControlFilter(LineFilter):
         """Return the segments of one line without such characters."""
         return [
             segment
-            if segment.control or CONTROL.isdisjoint(segment.text)
+            if segment.control or CONTROL_CHARACTERS.isdisjoint(segment.text)
             else Segment(
-                "".join(char for char in segment.text if char not in CONTROL), segment.style
+                "".join(char for char in segment.text if char not in CONTROL_CHARACTERS),
+                segment.style,
             )
             for segment in segments
         ]

@@ -7,7 +7,7 @@ from rich.text import Text
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.phrases.price_words import Outlook, price_outlook
-from lumitui.app.launch.send.preview import Preview
+from lumitui.app.runs import Preview
 from lumitui.app.tui.widgets import styled
 
 _MOST_RUNS = 8  # in a question: a grid has a hundred
@@ -50,9 +50,9 @@ def error_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
 
 def whole_price(previews: tuple[Preview, ...]) -> str:
     """Return what all runs are billed at most: `at most 32 GPU-hours`, `nothing`."""
-    from lumitui.app.launch.send.drafts.drafts import total
+    from lumitui.app.runs import total_price
 
-    return ", ".join(words.price_limit(price) for price in total(previews))
+    return ", ".join(words.price_limit(price) for price in total_price(previews))
 
 
 def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Text:

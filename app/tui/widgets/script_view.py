@@ -12,10 +12,8 @@ from textual.widgets import Static
 
 from lumitui.app.explain.words import count as plural
 from lumitui.app.explain.words import file_heading
-from lumitui.app.launch.draft.script_changes import changes, count
+from lumitui.app.runs import JOB_SCRIPT, count_changes, log_line, script_changes
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.remote.site.run_folder import JOB_SCRIPT
-from lumitui.remote.site.safe_text import log_line
 
 
 class ScriptView(Scroll):
@@ -66,11 +64,11 @@ class ScriptView(Scroll):
 
 def _marked(content: Content, base: str, text: str) -> Content:
     """Return the lines of `content`, which shows `text`, with what changed against `base`."""
-    found = changes(base, text)
-    if not count(found):
+    found = script_changes(base, text)
+    if not count_changes(found):
         return content
     shown = iter(content.split("\n", allow_blank=True))
-    lines = [Content.styled(f"{plural(count(found), 'line')} changed\n", "bold")]
+    lines = [Content.styled(f"{plural(count_changes(found), 'line')} changed\n", "bold")]
     for line in found:
         if line.kind == "gone":
             lines.append(Content.styled(f"- {log_line(line.text)}", "dim"))

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from textual.strip import Strip
 
-from lumitui.remote.site.safe_text import log_line
-from lumitui.remote.site.states import State
+from lumitui.app.runs import State, log_line
 
 COLOURS: dict[State, str] = {
     State.SENDING: "cyan",

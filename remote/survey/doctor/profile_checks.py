@@ -35,7 +35,7 @@ Found = tuple[Place, str]
 """A place of the profile and what is unwise there."""
 
 
-def lint(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
+def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
     """Return what is wrong with the profile in a file, by line; (): nothing.
 
     `folders` hold the profiles that it may extend. It is read under the name of its file.

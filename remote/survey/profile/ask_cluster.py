@@ -10,7 +10,7 @@ from lumitui.remote.site.profile import Hosts, Site
 from lumitui.remote.survey import slurm_records as slurm
 from lumitui.remote.survey.profile import cluster_records as read
 from lumitui.remote.survey.profile.cluster_records import Cluster
-from lumitui.remote.survey.profile.proposal import Host
+from lumitui.remote.survey.profile.proposal import HostAddress
 from lumitui.remote.transport import questions
 from lumitui.remote.transport.questions import Question
 from lumitui.remote.transport.request_log import purpose
@@ -74,7 +74,7 @@ QUESTIONS: tuple[Question[Any], ...] = (
 """Each but the login's has the name of a field of `Cluster`."""
 
 
-def unprofiled(name: str, host: Host) -> Site:
+def unprofiled(name: str, host: HostAddress) -> Site:
     """Return a stand-in for the profile that is to be written: it leads to the host, no more."""
     node = NodeShape(cores=1, memory_gib=1, gpus=1, gpu="unknown", gpu_memory_gib=1)
     hosts = Hosts(login=host.login, user=host.user, port=host.port, ssh_config=host.ssh_config)

@@ -21,7 +21,7 @@ _ENDLESS = 365 * 86_400
 
 
 @dataclass(frozen=True)
-class Host:
+class HostAddress:
     """How the person reaches the cluster, as they said it."""
 
     login: str
@@ -31,7 +31,7 @@ class Host:
     fingerprints: dict[str, str] = field(default_factory=dict)
 
 
-def propose(name: str, host: Host, cluster: Cluster, choice: ShapeChoice) -> Proposal:
+def propose(name: str, host: HostAddress, cluster: Cluster, choice: ShapeChoice) -> Proposal:
     """Return the profile `name` of a cluster, for the nodes that were chosen."""
     lines = (
         *_head(name, host, cluster),
@@ -44,7 +44,7 @@ def propose(name: str, host: Host, cluster: Cluster, choice: ShapeChoice) -> Pro
     return Proposal(name, lines, choice.left_out, _notes(cluster))
 
 
-def _head(name: str, host: Host, cluster: Cluster) -> Iterator[ProfileLine | MissingFact]:
+def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLine | MissingFact]:
     yield ProfileLine(("name",), name)
     yield ProfileLine(("title",), cluster.name or name, "scontrol show config: ClusterName")
     if cluster.version:

@@ -20,7 +20,7 @@ from lumitui.remote.transfer.results.listing import (
     list_files,
     portions,
 )
-from lumitui.remote.transfer.results.partial_files import PartialFile, Parts
+from lumitui.remote.transfer.results.partial_files import PartialFile, PartialFiles
 from lumitui.remote.transfer.results.transfer import WantedFile, transfer
 from lumitui.remote.transport.transport import Transport
 
@@ -112,7 +112,7 @@ class _Fetch:
     ) -> None:
         self.transport, self.folder, self.stop = transport, folder, stop
         self.places = FetchTargets(target)
-        self.parts = Parts(target)
+        self.parts = PartialFiles(target)
         self.done: list[Fetched] = []
         self.left: list[NotFetched] = []
         self.troubles: list[str] = []

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.transfer.results.partial_files import CHUNK, PartialFile, Parts
+from lumitui.remote.transfer.results.partial_files import CHUNK, PartialFile, PartialFiles
 
 KEPT_FREE = 64 << 20
 """Bytes of the laptop's disk that a fetch leaves free, for the history and the system."""
@@ -102,7 +102,7 @@ class FetchTargets:
             return None
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
-    def copied(self, name: str, parts: Parts, twin: str) -> PartialFile:
+    def copied(self, name: str, parts: PartialFiles, twin: str) -> PartialFile:
         """Return a part of `twin` with the content of the file `name`.
 
         Raises:

@@ -67,7 +67,7 @@ class PartialFile:
         self.keep()
 
 
-class Parts:
+class PartialFiles:
     """The folder of parts below one target."""
 
     def __init__(self, target: Path) -> None:

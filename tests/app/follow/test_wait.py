@@ -33,7 +33,7 @@ class Site:
         sites = SimpleNamespace(load=lambda name: SimpleNamespace(poll_seconds=10.0))
         self.watcher = cast(Watcher, SimpleNamespace(history=history, sites=sites))
         monkeypatch.setattr(waiting, "refresh", self.refresh)
-        monkeypatch.setattr(waiting, "rest", lambda seconds, stop: None)
+        monkeypatch.setattr(waiting, "sleep_unless", lambda seconds, stop: None)
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     def refresh(self, watcher: Watcher, site_name: str, *, attended: bool) -> Refreshed:

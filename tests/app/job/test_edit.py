@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lumitui.app.job import examples
-from lumitui.app.job.edit import Value, set_value
+from lumitui.app.job.edit import Value, set_key
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import BUILT_IN
@@ -66,7 +66,7 @@ def comments(text: str) -> list[str]:
 def test_one_line_changes_and_its_comment_stays_in_its_column(
     place: tuple[str, ...], value: Value, line: str
 ) -> None:
-    after = set_value(JOB, place, value)
+    after = set_key(JOB, place, value)
     assert line in after.split("\n")
     assert comments(after) == comments(JOB) or "# nein" in line
     same = [other for other in after.split("\n") if other in JOB.split("\n")]
@@ -74,32 +74,32 @@ def test_one_line_changes_and_its_comment_stays_in_its_column(
 
 
 def test_a_key_comes_where_the_documentation_has_it_and_goes_again() -> None:
-    after = set_value(JOB, ("memory",), "60G")
+    after = set_key(JOB, ("memory",), "60G")
     assert after.index("nodes: 1") < after.index("memory: 60G") < after.index("time:")
-    assert set_value(after, ("memory",), None) == JOB
-    assert "container" not in set_value(JOB, ("container", "generation"), None).replace("# b", "")
+    assert set_key(after, ("memory",), None) == JOB
+    assert "container" not in set_key(JOB, ("container", "generation"), None).replace("# b", "")
 
 
 def test_items_keep_their_comments() -> None:
-    after = set_value(JOB, ("args",), ["--lr", "3e-4", "--note", "it's", "--epochs", "9"])
+    after = set_key(JOB, ("args",), ["--lr", "3e-4", "--note", "it's", "--epochs", "9"])
     assert "  - 3e-4         # small\n" in after and "  - --lr         # found by hand\n" in after
     assert "  - 'it''s'\n  - --epochs\n  - 9\n" in after
     assert comments(after) == comments(JOB)
-    fewer = set_value(JOB, ("fetch",), ["b.txt"])
+    fewer = set_key(JOB, ("fetch",), ["b.txt"])
     assert "# words" in fewer and data(fewer)["fetch"] == ["b.txt"]
 
 
 def test_what_cannot_be_edited_is_refused_and_says_where_to_do_it() -> None:
     with pytest.raises(InputError, match="YAML"):
-        set_value("name: [", ("name",), "x")
-    assert set_value("", ("name",), "x") == "name: x\n"
-    assert set_value("# only this", ("name",), "x") == "# only this\nname: x\n"
-    assert set_value("{name: x}\n", ("nodes",), "2") == "{name: x, nodes: 2}\n"
-    assert set_value("a: 1\r\nnodes: 2\r\n", ("nodes",), "3") == "a: 1\r\nnodes: 3\r\n"
-    assert set_value("fetch:\r\n- a\r\n", ("fetch",), ["b", "a", "c"]) == (
+        set_key("name: [", ("name",), "x")
+    assert set_key("", ("name",), "x") == "name: x\n"
+    assert set_key("# only this", ("name",), "x") == "# only this\nname: x\n"
+    assert set_key("{name: x}\n", ("nodes",), "2") == "{name: x, nodes: 2}\n"
+    assert set_key("a: 1\r\nnodes: 2\r\n", ("nodes",), "3") == "a: 1\r\nnodes: 3\r\n"
+    assert set_key("fetch:\r\n- a\r\n", ("fetch",), ["b", "a", "c"]) == (
         "fetch:\r\n- b\r\n- a\r\n- c\r\n"
     )
-    assert set_value("nodes: 2\r\na: 1\r\n", ("time",), "x") == "nodes: 2\r\ntime: x\r\na: 1\r\n"
+    assert set_key("nodes: 2\r\na: 1\r\n", ("time",), "x") == "nodes: 2\r\ntime: x\r\na: 1\r\n"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_cannot_be_edited_is_refused_and_says_where_to_do_it() -> None:
      "a: [b,\n   c]\n", "a :  x\n", "a: |\n  x\n\n", "a: 1\r\n\r\nb: 2\r\n"],
 )  # fmt: skip
 def test_how_the_rest_is_written_does_not_matter(rest: str) -> None:
-    assert set_value(f"---\nnodes:   1\n{rest}", ("nodes",), "2") == f"---\nnodes:   2\n{rest}"
+    assert set_key(f"---\nnodes:   1\n{rest}", ("nodes",), "2") == f"---\nnodes:   2\n{rest}"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_how_the_rest_is_written_does_not_matter(rest: str) -> None:
 def test_an_edit_of_a_template_changes_one_line(path: Path) -> None:
     text = path.read_bytes().decode()
     key = "title" if path.parent == BUILT_IN else "name"
-    rows = zip(text.split("\n"), set_value(text, (key,), "new").split("\n"), strict=True)
+    rows = zip(text.split("\n"), set_key(text, (key,), "new").split("\n"), strict=True)
     (changed,) = [old for old, new in rows if old != new]
     assert changed.startswith(f"{key}:")
 
@@ -169,7 +169,7 @@ def test_any_edit_of_any_file_changes_that_value_alone(
         place, value = ("env", "A"), word
     before = data(text)
     try:
-        after = set_value(text, place, value)
+        after = set_key(text, place, value)
     except InputError:
         pytest.fail(f"refused {value!r} in\n{text}")
     wanted = before | {key: value}
@@ -189,7 +189,7 @@ def test_any_edit_of_any_file_changes_that_value_alone(
 @given(st.sampled_from(examples.names()), st.sampled_from(KEYS), WORDS)
 def test_the_examples_keep_every_comment(name: str, key: str, word: str) -> None:
     text = examples.examples()[name].text
-    after = set_value(text, (key,), word)
+    after = set_key(text, (key,), word)
     left = comments(after)
     assert all(any(comment in other for other in left) for comment in comments(text))
 
@@ -208,7 +208,7 @@ def test_any_list_becomes_any_other_where_items_are_alike(
         text = f"node:\n  gpu_numa:\n{rows}"
     else:
         text = form.format(", ".join(before))
-    found = set_value(text, ("node", "gpu_numa"), after)
+    found = set_key(text, ("node", "gpu_numa"), after)
     assert data(found) == {"node": {"gpu_numa": after}}
     if form != "{}":
         assert comments(found) == comments(text)
@@ -216,6 +216,6 @@ def test_any_list_becomes_any_other_where_items_are_alike(
 
 def test_domains_measured_anew_replace_the_old_ones() -> None:
     text = "node:\n  gpu_numa: [1, 0, 3, 2]  # measured\n"
-    assert set_value(text, ("node", "gpu_numa"), ("0", "0", "0", "0")) == (
+    assert set_key(text, ("node", "gpu_numa"), ("0", "0", "0", "0")) == (
         "node:\n  gpu_numa: [0, 0, 0, 0]  # measured\n"
     )

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.history.history import History
 from lumitui.app.history.rows.run_record import record_text, run_of
 from lumitui.app.job.spec import parse_job
-from lumitui.app.launch.send.drafts.draft import open_file, save
+from lumitui.app.launch.send.drafts.draft import open_draft, save_draft
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.reading.writer import MARK, installed, marked, remarked
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -55,11 +55,11 @@ def test_what_a_person_wrote_has_the_list_of_mistakes_and_no_mark(tmp_path: Path
     assert remarked(HELLO) == HELLO
     path = tmp_path / "job.yaml"
     path.write_text(HELLO)
-    save(open_file(path))
+    save_draft(open_draft(path))
     assert path.read_text() == HELLO
     path.write_text(MARK.sub("# Written by lumitui 0.0.1", marked(HELLO)))
     assert "0.0.1" in path.read_text()
-    save(open_file(path))
+    save_draft(open_draft(path))
     assert path.read_text() == marked(HELLO)
 
 

@@ -12,8 +12,8 @@ import pytest
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.edits import fixed
-from lumitui.app.knowledge.rule import RULE_FAILED, Finding, Hit, run
-from lumitui.app.knowledge.rule_table import RULES, findings
+from lumitui.app.knowledge.rule import RULE_FAILED, Hit, LintFinding, run
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES, findings
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.rules.rule_cases import Case, read_cases
@@ -31,12 +31,12 @@ KEY = "hf_" + "qWmTnXzRbKpLsVdYcJgHfAeUiOtNxMwQ"
 """What `YOUR_TOKEN` in a case stands for: no file of the project may have the shape of a key."""
 
 
-def found(case: Case, text: str, files: dict[str, str]) -> list[Finding]:
+def found(case: Case, text: str, files: dict[str, str]) -> list[LintFinding]:
     at, text = site(case.site), text.replace("YOUR_TOKEN", KEY)
     return findings(read_script(text, site=at, files={**case.files, **files}), at)
 
 
-def others(case: Case, all_found: list[Finding]) -> list[str]:
+def others(case: Case, all_found: list[LintFinding]) -> list[str]:
     """Return what else is said, besides notes and what the case allows."""
     return [
         f"{item.at.line}: {item.rule}: {item.message}"
@@ -67,11 +67,13 @@ def test_a_rule_that_fails_is_a_note_and_the_others_are_asked() -> None:
     def broken(job: ScriptJob, site: Site) -> Iterator[Hit]:
         yield Hit(str(job.steps[7]), "Wait.")
 
-    rules = (replace(RULES[0], id="broken", check=broken), *RULES)
+    rules = (replace(SCRIPT_RULES[0], id="broken", check=broken), *SCRIPT_RULES)
     job = read_script("#!/bin/bash\n\nsrun -n 2 hostname\n#SBATCH -N 1\n", site=site("lumi"))
     all_found = run(rules, job, site("lumi"))
     assert [one.severity for one in all_found if one.rule == RULE_FAILED] == ["note"]
-    assert [one for one in all_found if one.rule != RULE_FAILED] == run(RULES, job, site("lumi"))
+    assert [one for one in all_found if one.rule != RULE_FAILED] == run(
+        SCRIPT_RULES, job, site("lumi")
+    )
     assert len(all_found) > 1
 
 
@@ -91,9 +93,9 @@ def test_a_mechanical_change_ends_its_finding_and_brings_no_error() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule.id for rule in RULES} <= {case.rule for case in ALL}
+    assert {rule.id for rule in SCRIPT_RULES} <= {case.rule for case in ALL}
 
 
 def test_no_two_rules_have_one_id() -> None:
-    ids = [rule.id for rule in RULES]
+    ids = [rule.id for rule in SCRIPT_RULES]
     assert sorted(set(ids)) == sorted(ids)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.verbs.scripts.rules import explained, listed
-from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.rules import job_file_catalogue
 from lumitui.app.runs.rulebook import RuleExample, topic, topics
 from lumitui.remote.site.errors import InputError
@@ -36,7 +36,7 @@ def test_what_is_found_in_a_job_file_is_explained() -> None:
 
 def test_what_is_explained_of_a_job_file_can_be_found() -> None:
     # The last four are made from a table of the files that are missing.
-    made = {*ids_in("launch"), *(rule.id for rule in RULES)}
+    made = {*ids_in("launch"), *(rule.id for rule in SCRIPT_RULES)}
     made |= {"secret-needed", "secrets", "project", "workdir", "script"}
     assert {one.id for one in job_file_catalogue.TOPICS} <= made
 

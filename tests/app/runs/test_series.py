@@ -13,7 +13,7 @@ from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
-from lumitui.app.scale.series_words import failure, sent_of, why_stopped
+from lumitui.app.scale.series_words import sent_of, series_failure, why_stopped
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LinkError, LumiError, OutcomeUnknown
 from tests.support.jobs.made_runs import a_run
@@ -82,7 +82,7 @@ def test_each_run_is_sent_once_and_they_share_a_word(
     outcomes = runs.series.send(series.id, sent=heard.append)
     assert site.jobs == LRS and [run.id for run in sent_of(outcomes)] == [run.id for run in heard]
     assert {run.note.split(":")[0] for run in heard} == {f"grid {series.id}"}
-    assert failure(series, outcomes) is None and runs.series.unsent() == []
+    assert series_failure(series, outcomes) is None and runs.series.unsent() == []
     assert runs.series.send(series.id) == (), "nothing is left"
 
 
@@ -104,7 +104,7 @@ def test_the_first_that_fails_ends_it_and_the_rest_can_be_sent(
     series = runs.series.begin_grid(previews)
     outcomes = runs.series.send(series.id)
     assert site.jobs == LRS[:1] and outcomes[2].run is None and outcomes[2].error is None
-    stopped = failure(series, outcomes)
+    stopped = series_failure(series, outcomes)
     assert isinstance(stopped, error) and "1 of 3 runs was sent: vit-" in str(stopped)
     assert why_stopped(outcomes) == "--lr=3e-4: The link was lost. Try again."
     (left,) = runs.series.unsent()
@@ -215,7 +215,7 @@ def test_a_ladder_goes_on_after_a_refusal_and_its_rest_is_planned_again(
     site.at |= {"4": refused, "8": lost}
     series = runs.series.begin_ladder(plans)
     outcomes = runs.series.send(series.id)
-    said = failure(series, outcomes)
+    said = series_failure(series, outcomes)
     assert said is not None and said.message.splitlines() == [
         f"2 nodes: sent, {sent_of(outcomes)[0].id} is job 1.",
         "4 nodes: not sent. The queue is full.",

@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.job.launch import Launch
-from lumitui.app.scale.run_plan import Start, choose_start
+from lumitui.app.scale.run_plan import StartPoint, choose_start
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -21,7 +21,7 @@ LOST = AttemptRecord(1, "7", "nid1", 100.0, 160.0, end="killed")
     ],
 )
 def test_a_chain_cancelled_between_attempts_continues_from_its_checkpoint(
-    attempts: tuple[AttemptRecord, ...], start: Start, said: list[str]
+    attempts: tuple[AttemptRecord, ...], start: StartPoint, said: list[str]
 ) -> None:
     run = a_run("a-1", state=State.CANCELLED, attempts=attempts)
     launch = Launch(run.spec, run.script, run.layout, run.price, can_resume=True)

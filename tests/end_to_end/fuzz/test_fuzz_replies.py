@@ -26,7 +26,7 @@ from lumitui.remote.scheduler import run_files, submission
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.site.safe_text import CONTROL
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.doctor.examine import examine
 from lumitui.remote.transport.framing import Framing
@@ -94,7 +94,7 @@ def test_whole_replies_to_a_poll_are_kept_and_shown(
             now = history.get(run.id)
             tables.run_table([now], time.time(), 80)
             shown = drawn(page(now, overviews.of(run.id), 1.0, 60))
-            assert not CONTROL & set(shown) - {"\n"}
+            assert not CONTROL_CHARACTERS & set(shown) - {"\n"}
 
     survive(worse([ANSWER, process_answer()], count), take)
     history.close()

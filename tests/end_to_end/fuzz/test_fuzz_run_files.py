@@ -20,7 +20,7 @@ from lumitui.app.tui.panes.metrics_pane import summary_table
 from lumitui.app.tui.widgets.chart import columns
 from lumitui.app.tui.widgets.log.log_text import LogText
 from lumitui.remote.scheduler.scheduler_protocol import STATES
-from lumitui.remote.site.safe_text import CONTROL, LogFilter
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS, LogFilter
 from tests.support.attacks.spoilt_text import many, survive, worse
 from tests.support.attacks.whole_texts import METRICS
 from tests.support.jobs.made_runs import a_run
@@ -64,7 +64,7 @@ def test_logs(count: int) -> None:
         for at in range(0, len(text), 4096):
             grown = view.feed(text[at : at + 4096])
             for line in [*grown.lines, *([grown.partial] if grown.partial else [])]:
-                assert CONTROL.isdisjoint(line.text)
+                assert CONTROL_CHARACTERS.isdisjoint(line.text)
             assert "\x1b" not in safe.feed(text[at : at + 4096])
         state = states[len(text) % len(states)]
         diagnose(RunEnd(state, "FAILED", "", 1, 3, text.decode("utf-8", "replace")))

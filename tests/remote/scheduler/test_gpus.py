@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.follow.sites.gpu_words import rows, summary
+from lumitui.app.follow.sites.gpu_words import gpu_rows, gpu_summary
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import CLEAN
@@ -60,12 +60,12 @@ def test_what_rocm_smi_prints_on_two_nodes(tmp_path: Path, monkeypatch: pytest.M
     ]
     assert found[0] == GpuReading("nid005000", 0, 482.0, 51539607552, 68702699520, 100.0)
     assert found[1].watts is None and found[1].use == 99
-    said = summary(found, AMD.idle_watts)
+    said = gpu_summary(found, AMD.idle_watts)
     assert said[0] == "8 GPUs on 2 nodes, 1144 W together."
     assert "GPU 2 on nid005001 draws 90 W: idle." in said
     assert "GPU 3 on nid005000 is not used: idle." in said
     assert len(said) == 5
-    first = rows(found, AMD.idle_watts)[0]
+    first = gpu_rows(found, AMD.idle_watts)[0]
     assert first == ("nid005000", "2", "90 W", "11 MB of 69 GB", "0 %", "idle")
 
 
@@ -74,7 +74,7 @@ def test_what_nvidia_smi_prints() -> None:
     assert busy == GpuReading("as01r1b02", 0, 412.55, 60123 * 1048576, 65247 * 1048576, 98.0)
     assert (idle.watts, idle.node) == (66.1, "as01r1b02")
     assert (mute.watts, mute.use, mute.node) == (None, None, "as01r1b03")
-    assert summary([busy, idle, mute], 80)[1:] == ["GPU 1 on as01r1b02 draws 66.1 W: idle."]
+    assert gpu_summary([busy, idle, mute], 80)[1:] == ["GPU 1 on as01r1b02 draws 66.1 W: idle."]
 
 
 def test_a_step_that_does_not_start_is_a_sentence(
@@ -131,7 +131,7 @@ def test_the_gpus_of_a_job_on_two_nodes_of_the_mini_cluster(
         found = runs.clusters.gpus(run.id)
         assert runs.footprint("minilumi").requests == before + 1
         assert len({gpu.node for gpu in found.gpus}) == 2 and len(found.gpus) == 8
-        assert summary(found.gpus, found.idle_watts)[0] == "8 GPUs on 2 nodes, 1144 W together."
+        assert gpu_summary(found.gpus, found.idle_watts)[0] == "8 GPUs on 2 nodes, 1144 W together."
         monkeypatch.setattr("lumitui.remote.scheduler.slurm.CLEAN", f"{CLEAN}\n{SLINGSHOT}")
         assert runs.clusters.gpus(run.id).gpus == found.gpus, "one node after the other"
     finally:

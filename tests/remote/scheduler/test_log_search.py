@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.knowledge.log.error_lines import PATTERN, first_of_each
+from lumitui.app.knowledge.log.error_lines import ERROR_PATTERN, first_errors
 from lumitui.remote.scheduler import log_search
-from lumitui.remote.scheduler.log_search import MOST, WIDTH, Match, Sought, find
+from lumitui.remote.scheduler.log_search import MOST_MATCHES, WIDTH, Match, Sought, find
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.local import Local
 from tests.support.servers.transports import FixedAnswer
@@ -30,14 +30,14 @@ def test_words_are_found_where_they_are_and_never_run(tmp_path: Path) -> None:
     (nasty,) = all_of(NASTY)
     assert data[nasty.offset :].startswith(b"here: ") and not list(Path.cwd().glob("x"))
     found = all_of("needle")
-    assert len(found) == MOST and max(len(match.text) for match in found) <= WIDTH
+    assert len(found) == MOST_MATCHES and max(len(match.text) for match in found) <= WIDTH
     assert all(b"eedle" in data[m.offset :].split(b"\n")[0] for m in found)
-    assert len(all_of("Needle")) == MOST and not all_of("NEEDLE")
+    assert len(all_of("Needle")) == MOST_MATCHES and not all_of("NEEDLE")
     assert len(all_of("^line 7.* N", is_pattern=True)) > 10
     behind = find(site, str(log), Sought("needle"), found[-1].offset + 1, forward=True)
     before = find(site, str(log), Sought("needle"), len(data), forward=False)
     assert behind and before and behind[-1].offset == before[-1].offset
-    assert data[before[-1].offset :] == b"\0\xff Needle\n" and len(before) == MOST
+    assert data[before[-1].offset :] == b"\0\xff Needle\n" and len(before) == MOST_MATCHES
     above = find(site, str(log), Sought("needle"), found[3].offset, forward=False)
     assert above is not None and [m.offset for m in above] == [m.offset for m in found[:3]]
     assert find(site, str(tmp_path / "no"), Sought("x"), 0, forward=True) is None
@@ -67,8 +67,8 @@ def test_errors_are_found_once_each_in_the_order_of_the_log(tmp_path: Path) -> N
     ]  # fmt: skip
     log, site = tmp_path / "log", Local()
     log.write_text("\n".join(lines))
-    found = find(site, str(log), Sought(PATTERN, is_pattern=True), 0, forward=True) or []
-    errors = first_of_each([(m.offset, m.text) for m in found], label_is_rank=True)
+    found = find(site, str(log), Sought(ERROR_PATTERN, is_pattern=True), 0, forward=True) or []
+    errors = first_errors([(m.offset, m.text) for m in found], label_is_rank=True)
     assert [(error.rank, error.text[:24]) for error in errors] == [
         (3, "KeyError: 'keys'"), (5, "torch.OutOfMemoryError: "), (None, "RuntimeError"),
         (None, "slurmstepd-nid005002: er"), (None, "srun: error: nid005002: "),

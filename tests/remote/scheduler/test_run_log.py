@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.scheduler.run_log import BLOCK, MOST_BLOCKS, read_end, read_page, stream
+from lumitui.remote.scheduler.run_log import LOG_BLOCK, MOST_BLOCKS, read_end, read_page, stream
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
@@ -105,11 +105,11 @@ def test_any_page_of_a_log_of_two_gigabytes_is_one_bounded_request(
             file.write(b"here")
     page = read_page(transport, str(log), (1 << 30) + 1, 2)
     assert page is not None and page.start == 1 << 30 and page.size == size
-    assert page.data[:4] == b"here" and len(page.data) == BLOCK
+    assert page.data[:4] == b"here" and len(page.data) == LOG_BLOCK
     last = read_page(transport, str(log), size - 4, 10**12)
-    assert last is not None and last.data.endswith(b"here") and len(last.data) <= 2 * BLOCK
+    assert last is not None and last.data.endswith(b"here") and len(last.data) <= 2 * LOG_BLOCK
     first = read_page(transport, str(log), 0, 10**12)
-    assert first is not None and len(first.data) == MOST_BLOCKS * BLOCK
-    behind = read_page(transport, str(log), size + BLOCK, 1)
+    assert first is not None and len(first.data) == MOST_BLOCKS * LOG_BLOCK
+    behind = read_page(transport, str(log), size + LOG_BLOCK, 1)
     assert behind is not None and not behind.data and behind.size == size
     assert read_page(transport, str(tmp_path / "no"), 0, 1) is None

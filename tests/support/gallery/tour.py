@@ -15,7 +15,7 @@ from lumitui.app.tui import app as app_module
 from lumitui.app.tui.app import PLACES, LumiApp
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.remote.site.safe_text import CONTROL
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
 from tests.support.program.driven_tui import app_of, screen_lines, until
 
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -58,7 +58,8 @@ class Stop:
         found += [word for word in ("\ufffd", "Traceback (most recent call last):\n  File")
                   if word in text]  # fmt: skip
         found += [
-            f"{letter!r} reaches the terminal" for letter in sorted(CONTROL & set(text) - {"\n"})
+            f"{letter!r} reaches the terminal"
+            for letter in sorted(CONTROL_CHARACTERS & set(text) - {"\n"})
         ]
         if app.screen.query("#title") and not lines[0].strip():
             found.append("the title bar is empty")

@@ -7,7 +7,7 @@ from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.survey.profile.ask_cluster import ask
 from lumitui.remote.survey.profile.profile_text import text_of
-from lumitui.remote.survey.profile.proposal import Host, propose
+from lumitui.remote.survey.profile.proposal import HostAddress, propose
 from lumitui.remote.survey.profile.shape_choice import choose
 from tests.support.places import ROOT
 from tests.support.servers.transports import FixedAnswer
@@ -23,7 +23,9 @@ def text_from(answer: str | bytes, *, partition: str = "", gpus: int = 0, name: 
     """Return the profile's text that an answer leads to."""
     data = answer if isinstance(answer, bytes) else answer.encode("utf-8", "surrogateescape")
     cluster = ask(FixedAnswer(data))
-    proposal = propose(name, Host("login.example"), cluster, choose(cluster, partition, gpus))
+    proposal = propose(
+        name, HostAddress("login.example"), cluster, choose(cluster, partition, gpus)
+    )
     return text_of(proposal, "login.example", date(2026, 11, 22))
 
 

@@ -23,11 +23,11 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
 
     Comments and the order of the keys stay. What only you can decide is listed and left alone.
     """
-    from lumitui.app.runs.job_files import fixed, open_file, save
+    from lumitui.app.runs import fixed_draft, open_draft, save_draft
 
     with core() as runs:
-        before = open_file(job)
-        found = fixed(before, runs.drafts.check)
+        before = open_draft(job)
+        found = fixed_draft(before, runs.drafts.check)
     for problem in found.done:
         assert problem.fix is not None
         say(f"fix: {problem.message} → {problem.fix.words}")
@@ -46,7 +46,7 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
     if diff and not only_diff:
         question = f"Write {words.count(len(found.done), 'change')} to {name}?"
         confirm(question, yes=yes, otherwise=f"{name} stays as it is.")
-        save(found.draft)
+        save_draft(found.draft)
         written = True
         say(f"Wrote {name}.")
     elif not diff:

@@ -13,7 +13,7 @@ from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginnin
 from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Site, Sites
+    from lumitui.app.runs import Site, Sites
 
 
 @click.command("import")
@@ -43,19 +43,19 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     a file.
     """
     from lumitui.app.job.examples.new_files import write_new
-    from lumitui.app.runs.job_files import Said, lines_of, read_script, report_of, text_of
+    from lumitui.app.runs import ImportNote, import_lines, import_report, job_file_text, read_script
 
     text, odd = _read(script)
     with core() as runs:
         site = runs.sites.load(site_name) if site_name else _guessed(text, runs.sites)
     before = read_script(text, site=site, folder=str(script.resolve().parent))
-    report = report_of(before, site, script.stem)
+    report = import_report(before, site, script.stem)
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
-        said = Said(lines, "Latin-1 → UTF-8, also in arguments and variables")
+        said = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
         report = replace(report, changed=(*report.changed, said))
-    write_new(path, text_of(report, script.name))
-    for line in lines_of(report):
+    write_new(path, job_file_text(report, script.name))
+    for line in import_lines(report):
         say(line)
     data = {"path": str(path), "kept": report.kept, "derived": report.derived,
             "changed": report.changed, "lost": report.lost}  # fmt: skip
@@ -69,7 +69,7 @@ def _guessed(text: str, sites: "Sites") -> "Site":
     Raises:
         InputError: nothing tells it.
     """
-    from lumitui.app.runs.job_files import guess_site
+    from lumitui.app.runs import guess_site
 
     every = [sites.load(name) for name in sites.names()]
     found = guess_site(text, every, date.today(), sites.added())

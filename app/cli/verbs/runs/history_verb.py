@@ -19,8 +19,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import HistoryError, InputError, State
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Term
+    from lumitui.app.runs import FilterTerm, Runs
 
 
 class _Filters(TypedDict):
@@ -92,9 +91,9 @@ def history(
 
 def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     # Late: pydantic takes ten times as long as `lumitui --version` itself.
-    from lumitui.app.runs.run_lists import By, Filter, Order
+    from lumitui.app.runs import Filter, Order, OrderBy
 
-    site, order = filters["site_name"], Order(By(filters["sort"]))
+    site, order = filters["site_name"], Order(OrderBy(filters["sort"]))
     state, terms = _state(filters["state"]), _terms(filters["filter_text"])
     known_site(runs, site)
     wanted, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
@@ -112,12 +111,12 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
         say(tables.file_words(runs.history.facts(), runs.history.count()))
 
 
-def _terms(text: str) -> "tuple[Term, ...]":
+def _terms(text: str) -> "tuple[FilterTerm, ...]":
     if not text:
         return ()
-    from lumitui.app.runs.run_lists import parse
+    from lumitui.app.runs import parse_filter
 
-    return parse(text)
+    return parse_filter(text)
 
 
 def _state(word: str | None) -> State | None:

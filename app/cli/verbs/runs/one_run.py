@@ -58,15 +58,15 @@ def _show_board(run_id: str, port: int) -> None:
     from contextlib import suppress
     from tempfile import TemporaryDirectory
 
-    from lumitui.app.runs.outcomes import check_installed, command
+    from lumitui.app.runs import check_tensorboard, tensorboard_command
 
     with TemporaryDirectory(prefix="lumitui-board-") as folder:
         with core() as runs:
             shown = runs.boards.prepare(runs.history.get(run_id).id, Path(folder))
-        check_installed()
+        check_tensorboard()
         say(f"TensorBoard shows {shown.source}; its address is below. Ctrl-C ends it.")
         with suppress(KeyboardInterrupt):
-            subprocess.run(command(shown, port), check=False)
+            subprocess.run(tensorboard_command(shown, port), check=False)
 
 
 @click.command()
@@ -80,7 +80,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
 
     `lumitui history --text` finds it. An empty TEXT removes it; its tags stay.
     """
-    from lumitui.app.runs.run_lists import told, with_tags
+    from lumitui.app.runs import tags_text, with_tags
 
     if text is None and tag is None:
         raise InputError("There is nothing to save.", "Give a text, or --tag with a word.")
@@ -94,7 +94,7 @@ def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
     if text is not None:
         say(f"Saved the note of {run.id}." if text else f"Removed the note of {run.id}.")
     if tag is not None:
-        say(told(run.id, tag))
+        say(tags_text(run.id, tag))
 
 
 @click.command()
@@ -175,7 +175,7 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     A folder is copied with everything in it. The exit code is 4 when a file could not be copied,
     2 when nothing matches a PATTERN.
     """
-    from lumitui.app.runs.outcomes import fetch_report as results
+    from lumitui.app.runs import fetch_report as results
 
     with core() as runs:
         run = runs.history.get(run_id)
@@ -185,4 +185,4 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     for note in results.notes(found, named=bool(patterns)):
         say(f"note: {note}")
     say(f"{words.count(len(found.files), 'file')} in {folder}.")
-    results.check(found, named=bool(patterns))
+    results.check_fetch(found, named=bool(patterns))

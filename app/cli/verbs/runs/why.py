@@ -14,7 +14,7 @@ from lumitui.app.runs import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumitui.app.runs.types import Diagnosis
+    from lumitui.app.runs import Diagnosis
 
 _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "preempted")
 

@@ -20,7 +20,7 @@ from lumitui.app.cli.session import (
 from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Run, Start
+    from lumitui.app.runs import Run, StartPoint
 
 
 class _Changes(TypedDict):
@@ -29,7 +29,7 @@ class _Changes(TypedDict):
     nodes: int | None
     settings: tuple[str, ...]
     code: Literal["same", "current"]
-    start: "Start | None"
+    start: "StartPoint | None"
 
 
 def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, ...]:

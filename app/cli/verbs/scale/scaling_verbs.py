@@ -12,7 +12,7 @@ from lumitui.app.cli.views.tables import table
 from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Scaling, SizeAdvice, Sweep
+    from lumitui.app.runs import Scaling, SizeAdvice, Sweep
 
 _MOST_SAMPLES = 10**15
 
@@ -67,7 +67,7 @@ def scaling(
 
     It compares all runs of RUN's lineage, predicts sizes that nobody ran, and recommends one.
     """
-    from lumitui.app.runs.sizes import Goal, ScalingQuestion, advise, seconds_in
+    from lumitui.app.runs import ScalingQuestion, SizeGoal, advise_size, seconds_in
 
     deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
     with core() as runs:
@@ -75,18 +75,18 @@ def scaling(
             run_id,
             ScalingQuestion(nodes, asked["samples"], asked["epochs"], alone=asked["predict"]),
         )
-    advice = advise(found, Goal(deadline, asked["budget"]))
+    advice = advise_size(found, SizeGoal(deadline, asked["budget"]))
     if plot is not None:
-        from lumitui.app.runs.sizes import drawing, write_drawing
+        from lumitui.app.runs import scaling_drawing, write_scaling_drawing
 
-        write_drawing(plot, drawing(found))
+        write_scaling_drawing(plot, scaling_drawing(found))
     reply.give({"scaling": found, "advice": advice}, _text(found, advice, columns()))
     if plot is not None:
         say(f"Drew {plot}.")
 
 
 def _text(found: "Scaling", advice: "SizeAdvice", columns: int) -> str:
-    from lumitui.app.runs.sizes import scaling_words
+    from lumitui.app.runs import scaling_words
 
     shown = scaling_words.table(found)
     titles = [title.upper() for title in shown.titles]

@@ -9,7 +9,7 @@ from lumitui.app.cli.session import json_option, own_settings, site_argument
 from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs.types import Site, Starter
+    from lumitui.app.runs import Site, Starter
 
 
 @click.command()
@@ -42,8 +42,7 @@ def bind(
 
         lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
     """
-    from lumitui.app.runs.masks import bind_text, rank_bindings
-    from lumitui.app.runs.profiles import Sites
+    from lumitui.app.runs import Sites, bind_text, rank_bindings
 
     site = Sites(own_settings().profiles).load(site_name)
     if masks is not None:
@@ -56,8 +55,8 @@ def bind(
 
 
 def _explain(reply: Reply, site: "Site", masks: str, ranks: int | None, launcher: "Starter") -> int:
-    from lumitui.app.runs.masks import explain, explained_text
+    from lumitui.app.runs import explain_masks, masks_text
 
-    found = explain(site, masks, tasks=ranks, starter=launcher)
-    reply.give(found, explained_text(site, found))
+    found = explain_masks(site, masks, tasks=ranks, starter=launcher)
+    reply.give(found, masks_text(site, found))
     return 1 if found.fails else 0

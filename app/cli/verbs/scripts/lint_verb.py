@@ -13,8 +13,8 @@ from lumitui.app.cli.session import core, json_option, own_settings, sites_begin
 from lumitui.app.runs import InputError, comment
 
 if TYPE_CHECKING:
+    from lumitui.app.runs import CheckedScript, Site
     from lumitui.app.runs.scripts import Scripts
-    from lumitui.app.runs.types import CheckedScript, Site
 
 Format = Literal["text", "github", "sarif", "json"]
 
@@ -92,7 +92,7 @@ def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
         with core() as runs:
             yield runs.scripts
         return
-    from lumitui.app.runs.profiles import Sites
+    from lumitui.app.runs import Sites
     from lumitui.app.runs.scripts import Scripts
 
     yield Scripts(Sites(own_settings().profiles))
@@ -125,10 +125,10 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
 
 def _show_change(checks: "Scripts", before: str, after: "CheckedScript", *, diff: bool) -> None:
     """Write the fixed script, or with `diff` show the change alone."""
-    from lumitui.app.runs.script_report import difference
+    from lumitui.app.runs import edits_diff
 
     if diff:
-        show(difference(before, after.text, comment(after.path)), nl=False)
+        show(edits_diff(before, after.text, comment(after.path)), nl=False)
     elif after.path == "-":
         put_bytes(after.text.encode(errors="surrogateescape"))
     elif after.text != before:
@@ -138,7 +138,7 @@ def _show_change(checks: "Scripts", before: str, after: "CheckedScript", *, diff
 
 def _print(reply: Reply, checked: "tuple[CheckedScript, ...]", options: _LintOptions) -> None:
     from lumitui.app.job.settings import version
-    from lumitui.app.runs.script_report import RULES, findings_text, github_lines, sarif, summary
+    from lumitui.app.runs import SCRIPT_RULES, findings_summary, findings_text, github_lines, sarif
 
     data = [{"script": one.path, "site": one.site, "findings": one.findings} for one in checked]
     if reply.json or options["layout"] == "json":
@@ -148,11 +148,11 @@ def _print(reply: Reply, checked: "tuple[CheckedScript, ...]", options: _LintOpt
     if options["layout"] == "sarif":
         import json
 
-        put(json.dumps(sarif(checked, RULES, version()), indent=1))
+        put(json.dumps(sarif(checked, SCRIPT_RULES, version()), indent=1))
     elif options["layout"] == "github":
         for one in checked:
             for line in github_lines(one):
                 put(line)
     elif not (options["fix"] and "-" in [one.path for one in checked]):
         show("\n\n".join(text for one in checked if (text := findings_text(one))))
-    say(summary(checked))
+    say(findings_summary(checked))

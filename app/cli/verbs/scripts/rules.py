@@ -12,8 +12,8 @@ from lumitui.app.cli.session import columns, json_option, own_settings, sites_be
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from lumitui.app.runs import Site, Subject, Topic
     from lumitui.app.runs.rulebook import RuleExample
-    from lumitui.app.runs.types import Site, Subject, Topic
 
 HEADINGS: "dict[Subject, str]" = {
     "script": "Scripts and job files",
@@ -51,7 +51,7 @@ def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     The explanation says what happens to a job that the rule speaks about, shows a bad and a good
     example where there is one, and names the document that says so.
     """
-    from lumitui.app.runs.profiles import Sites
+    from lumitui.app.runs import Sites
     from lumitui.app.runs.rulebook import examples, topic, topics
 
     known = Sites(own_settings().profiles)

@@ -40,9 +40,9 @@ def add(
     It asks the cluster's Slurm what it is like, once, and writes what it found, what it guessed,
     and what is missing. It never overwrites a file.
     """
-    from lumitui.app.runs.new_profiles import Host
+    from lumitui.app.runs import HostAddress
 
-    place = Host(
+    place = HostAddress(
         login=host.partition("@")[2] or host,
         user=user or (host.partition("@")[0] if "@" in host else None),
         port=port,

@@ -22,8 +22,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import InputError, LumiError
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Runs
-    from lumitui.app.runs.types import Looked, Run
+    from lumitui.app.runs import Looked, Run, Runs
 
 
 _PROBE = ("partition", "run", "write", "yes")
@@ -91,9 +90,9 @@ def check(
 
 
 def _of_file(reply: Reply, profile: Path) -> int:
-    from lumitui.app.runs.new_profiles import lint
+    from lumitui.app.runs import profile_remarks
 
-    remarks = lint(profile, own_settings().profiles)
+    remarks = profile_remarks(profile, own_settings().profiles)
     reply.give(remarks, tables.remark_text(profile, remarks))
     return max((2 if one.severity == "error" else 1 for one in remarks), default=0)
 

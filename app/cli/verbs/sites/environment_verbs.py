@@ -23,12 +23,12 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 
     A site is asked once; what it said is kept here.
     """
-    from lumitui.app.runs.image_types import with_package
+    from lumitui.app.runs import images_with_package
 
     with core() as runs:
         listing = runs.environments.images(site_name, refresh=refresh)
         site = runs.sites.load(site_name)
-    shown, unknown = with_package(listing.images, package)
+    shown, unknown = images_with_package(listing.images, package)
     data = {"at": listing.at, "images": shown, "unknown": unknown}
     reply.give(data, tables.image_table(shown, site, package, columns()))
     for line in tables.image_notes(shown, unknown, package, site):

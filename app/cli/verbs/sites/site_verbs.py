@@ -24,7 +24,7 @@ def show(reply: Reply, site_name: str | None) -> None:
 
     --json gives all facts of a site.
     """
-    from lumitui.app.runs.profiles import Sites
+    from lumitui.app.runs import Sites
 
     folders = own_settings().profiles
     known = Sites(folders)

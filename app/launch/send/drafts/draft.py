@@ -53,7 +53,7 @@ class Draft:
         return replace(self, text=text)
 
 
-def open_file(path: Path) -> Draft:
+def open_draft(path: Path) -> Draft:
     """Return the file at `path` as a draft, whether it is a right job file or not.
 
     Raises:
@@ -126,7 +126,7 @@ def _read(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {words}.", "Check the path.") from error
 
 
-def save(draft: Draft, path: Path | None = None) -> Draft:
+def save_draft(draft: Draft, path: Path | None = None) -> Draft:
     """Write the draft to its file, or to `path`, whole or not at all; return it as it is then.
 
     Raises:

@@ -72,7 +72,7 @@ class CheckedDraft:
         return job_form.loose(self.problems)
 
 
-def total(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
+def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
     """Return what all runs cost together, a price for each unit."""
     found: dict[str, Price] = {}
     for price in (preview.launch.price for preview in previews):
@@ -147,7 +147,7 @@ class Drafts:
         try:
             document = Document(draft.text, draft.name, plain=True)
         except InputError as error:
-            return CheckedDraft(draft, (), problems.of_error(error, None), ())
+            return CheckedDraft(draft, (), problems.problem_of(error, None), ())
         previews: tuple[Preview, ...] = ()
         said: tuple[Problem, ...]
         try:
@@ -155,8 +155,8 @@ class Drafts:
             previews = self._quick_previews(spec, draft)
             said = _found(previews, spec, document)
         except LumiError as error:
-            said = self._further(problems.of_error(error, document), document, draft)
-        said = problems.worst_first(said)
+            said = self._further(problems.problem_of(error, document), document, draft)
+        said = problems.worst_problems_first(said)
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
         rows = job_form.fields(document.data, site, self._offered(), said, images)
@@ -195,7 +195,7 @@ class Drafts:
                 spec = validate(document, JobSpec, stand_ins | data)
                 new, last = _found(self._quick_previews(spec, draft), spec, document), True
             except LumiError as error:
-                new = problems.of_error(error, document)
+                new = problems.problem_of(error, document)
             new = tuple(item for item in new if item.severity == "error")
             new = tuple(item for item in new if item.field.split(".")[0] in data)
             found += new
@@ -234,7 +234,7 @@ class Drafts:
         Raises:
             InputError: it cannot be read.
         """
-        draft = beginnings.open_file(path)
+        draft = beginnings.open_draft(path)
         last = next((run for run in self._runs() if run.job_file == str(draft.path)), None)
         # A list of runs comes without their scripts.
         return replace(draft, base=self.history.get(last.id).script if last else None)

@@ -22,7 +22,7 @@ class FixedDraft:
     """What is left for a person; errors first."""
 
 
-def fixed(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
+def fixed_draft(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
     """Return `draft` with the fixes of its problems, as `check` names them."""
     done: list[Problem] = []
     seen = {draft.text}

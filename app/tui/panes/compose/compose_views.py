@@ -12,8 +12,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft
+from lumitui.app.runs import CheckedDraft, Draft
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.form_pane import FormPane
 from lumitui.app.tui.panes.compose.node_map_pane import NodePane

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
-from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.app.runs import InputError, LumiError
 
 _FALLBACK = "vi"
 _MOST_BYTES = 1_000_000

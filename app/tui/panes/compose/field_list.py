@@ -14,8 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.launch.draft.job_form import Field
-from lumitui.app.launch.draft.problems import Problem, worst_first
+from lumitui.app.runs import Field, Problem, worst_problems_first
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
@@ -252,7 +251,7 @@ class FieldList(ScrollView, can_focus=True):
         """Apply all fixes, those of errors first where two are of one key."""
         shown = [row.problem for row in self._rows if row.problem is not None and row.problem.fix]
         if shown:
-            self.post_message(self.FixesWanted(worst_first(shown)))
+            self.post_message(self.FixesWanted(worst_problems_first(shown)))
         else:
             self.notify(NO_FIX)
 

@@ -11,16 +11,20 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static
 
-from lumitui.app.job.edit import place_of, set_value
-from lumitui.app.launch.draft import job_form
-from lumitui.app.launch.draft.job_form import Field
-from lumitui.app.launch.draft.problems import apply_fix, apply_fixes
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft
+from lumitui.app.runs import (
+    CheckedDraft,
+    Field,
+    LumiError,
+    apply_fix,
+    apply_fixes,
+    job_form,
+    place_of_key,
+    set_key,
+)
 from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
-from lumitui.remote.site.errors import LumiError
 
 
 class FieldInput(LineInput):
@@ -92,7 +96,7 @@ class FormPane(Vertical):
             self.post_message(self.Edited(text))
 
     def _set(self, field: Field, text: str) -> None:
-        self._edit(lambda now: set_value(now, place_of(field.key), job_form.read(field, text)))
+        self._edit(lambda now: set_key(now, place_of_key(field.key), job_form.read(field, text)))
 
     @on(FieldList.FixWanted)
     def _fix(self, event: FieldList.FixWanted) -> None:

@@ -5,8 +5,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumitui.app.launch.draft.node_map import gpu_word, lines, node_map
-from lumitui.app.launch.send.preview import Preview
+from lumitui.app.runs import Preview, gpu_word, node_map, node_map_lines
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
@@ -38,6 +37,8 @@ class NodePane(Scroll):
         found, width = self._preview, max(24, self.scrollable_content_region.width)
         text: Text = Text(_NOTHING)
         if found is not None:
-            shown = lines(node_map(found.site, found.launch.layout), width, gpu_word(found.site))
+            shown = node_map_lines(
+                node_map(found.site, found.launch.layout), width, gpu_word(found.site)
+            )
             text = plain("\n".join(shown))
         self.query_one("#map", Static).update(text)

@@ -9,8 +9,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from lumitui.app.explain import words
-from lumitui.app.history.run import Run
-from lumitui.app.job import examples
+from lumitui.app.runs import Run, examples
 from lumitui.app.tui.widgets.styled import plain
 
 Beginning = Literal["file", "example", "run"]

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static, TextArea
 
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft
+from lumitui.app.runs import CheckedDraft
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 from lumitui.app.tui.widgets.styled import plain
 

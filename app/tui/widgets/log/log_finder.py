@@ -8,16 +8,21 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
-from lumitui.app.follow.log.log_pages import LogMatches
-from lumitui.app.knowledge.log.error_lines import PATTERN, LogError, first_of_each
-from lumitui.app.runs import Runs
+from lumitui.app.runs import (
+    ERROR_PATTERN,
+    MOST_MATCHES,
+    LogError,
+    LogMatches,
+    LumiError,
+    Runs,
+    Sought,
+    attendance,
+    first_errors,
+)
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.input import LineInput
-from lumitui.remote.scheduler.log_search import MOST, Sought
-from lumitui.remote.site.errors import LumiError
-from lumitui.remote.ssh.prompts import attendance
 
-_ERRORS = Sought(PATTERN, is_pattern=True)
+_ERRORS = Sought(ERROR_PATTERN, is_pattern=True)
 
 
 class LogMatchPlaces:
@@ -199,8 +204,8 @@ class LogFinder(LineInput):
             self.post_message(self.Jumped(None))
         elif sought is _ERRORS:
             lines = [(match.offset, match.text) for match in found.matches]
-            self.errors = first_of_each(lines, label_is_rank=self.label_is_rank)
-            more = " in its beginning" if len(lines) == MOST else ""
+            self.errors = first_errors(lines, label_is_rank=self.label_is_rank)
+            more = " in its beginning" if len(lines) == MOST_MATCHES else ""
             self.words = f"no error was found{more}"
             self.post_message(self.Jumped(None))
             self.next_error(self._errors_of)

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 from rich.style import Style
 
-from lumitui.app.knowledge.log.log_lines import line_of
-from lumitui.app.knowledge.log.traceback_folds import Fold
+from lumitui.app.runs import Fold, coloured_parts, log_line_of
 from lumitui.app.tui.widgets.log.ansi import NOTHING, after
-from lumitui.remote.site.safe_text import coloured_parts
 
 MAX_LINE = 8000
 """Bytes; a longer line is shown in pieces, so that one line cannot fill the memory."""
@@ -152,7 +150,7 @@ class LogText:
 
     def _shown(self, text: str) -> ShownLine:
         whole, spans = _styled(coloured_parts(text))
-        line = line_of(whole, label_is_rank=self._label_is_rank)
+        line = log_line_of(whole, label_is_rank=self._label_is_rank)
         label = len(whole.rstrip()) - len(line.text) if line.source else 0
         return ShownLine(self._offset, whole, line.source, line.rank, label, spans)
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.knowledge.log.traceback_folds import TracebackFolder
+from lumitui.app.runs import TracebackFolder
 from lumitui.app.tui.widgets.log.log_text import LogText, ShownLine
 
 KEPT_LINES = 10_000

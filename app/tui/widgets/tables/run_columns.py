@@ -8,15 +8,18 @@ from rich.cells import cell_len
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import row_words
-from lumitui.app.history.listing.metrics_preview import Glance
-from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.run_tree import TreeLine
-from lumitui.app.history.listing.state_filter import WENT_WRONG
-from lumitui.app.history.listing.tags import parted
-from lumitui.app.history.run import Run
+from lumitui.app.runs import (
+    WENT_WRONG,
+    Glance,
+    Order,
+    OrderBy,
+    Run,
+    State,
+    TreeLine,
+    log_line,
+    split_tags,
+)
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.site.safe_text import log_line
-from lumitui.remote.site.states import State
 
 Part = tuple[str, str]
 """Text and its style as Rich writes it."""
@@ -41,7 +44,7 @@ class Column:
     heading: str
     width: int
     cell: Callable[[RowValues, int], Part]
-    by: By | None = None
+    by: OrderBy | None = None
     """What a click on its heading sorts by."""
     right: bool = False
 
@@ -65,7 +68,7 @@ def _run(shown: RowValues, width: int) -> Part:
 
 def _chips(run: Run, room: int) -> str:
     """Return a run's tags as they stand behind its id, which keeps at least `_LEAST_ID` cells."""
-    tags = log_line(parted(run.note)[1])
+    tags = log_line(split_tags(run.note)[1])
     left = room - min(cell_len(run.id), max(_LEAST_ID, room - _LEAST_CHIP)) - 1
     return f" {styled.fit(tags, min(left, cell_len(tags)))}" if tags and left > 1 else ""
 
@@ -90,16 +93,16 @@ def _loss(shown: RowValues, width: int) -> Part:
     return row_words.figure(shown.glance.last_loss), ""
 
 
-_STATE = Column("state", "  State", 16, _state, By.STATE)
-_RUN = Column("run", "Run", 14, _run, By.NAME)
+_STATE = Column("state", "  State", 16, _state, OrderBy.STATE)
+_RUN = Column("run", "Run", 14, _run, OrderBy.NAME)
 _SIZE = Column(
-    "size", "NxGPU", 6, _plain(lambda run, now: row_words.size(run)), By.NODES, right=True
+    "size", "NxGPU", 6, _plain(lambda run, now: row_words.size(run)), OrderBy.NODES, right=True
 )
 _RANKS = replace(_SIZE, heading="NxRank")
-_TIME = Column("time", "Time", 9, _plain(words.elapsed_of_limit), By.END, right=True)
+_TIME = Column("time", "Time", 9, _plain(words.elapsed_of_limit), OrderBy.END, right=True)
 _SITE = Column("site", "Site", 8, _plain(lambda run, now: run.site))
 _AGE = Column(
-    "age", "Age", 5, _plain(row_words.age), By.NEWEST,
+    "age", "Age", 5, _plain(row_words.age), OrderBy.NEWEST,
     right=True,
 )  # fmt: skip
 _BAR = Column("bar", "", BAR, _bar)
@@ -111,7 +114,7 @@ _SPEED = Column(
     "speed", "Smp/s", 5, lambda shown, width: (row_words.figure(shown.glance.samples_per_s), ""),
     right=True,
 )  # fmt: skip
-_COST = Column("cost", "Cost", 6, _plain(row_words.cost), By.COST, right=True)
+_COST = Column("cost", "Cost", 6, _plain(row_words.cost), OrderBy.COST, right=True)
 _ORDER = ("state", "run", "site", "size", "age", "bar", "time", "shape", "loss", "speed", "cost")
 _SPAN = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
 """Columns that say nothing of a run that waits or has failed: there its words stand."""
@@ -154,7 +157,7 @@ def columns_for(width: int, *, several_sites: bool, on_cpu: bool = False) -> tup
             room -= _SITE.width + 1
     used = sum(column.width + 1 for column in chosen) - 1
     widest = min(_WIDEST_RUN, max(8, _RUN.width + width - used))
-    run = Column(_RUN.key, _RUN.heading, widest, _run, By.NAME)
+    run = Column(_RUN.key, _RUN.heading, widest, _run, OrderBy.NAME)
     named = {column.key: column for column in chosen} | {"run": run}
     return tuple(named[key] for key in _ORDER if key in named)
 

@@ -19,7 +19,7 @@ from lumitui.app.tui.widgets.input import FilterInput
 
 if TYPE_CHECKING:
     # The language of filters is imported when somebody filters.
-    from lumitui.app.history.listing.filter_syntax import FilterError, Term
+    from lumitui.app.runs import FilterError, FilterTerm
 
 
 class RunFilter(Vertical):
@@ -29,7 +29,7 @@ class RunFilter(Vertical):
     class Changed(Message):
         """Other runs are wanted."""
 
-        terms: tuple[Term, ...]
+        terms: tuple[FilterTerm, ...]
 
     class Left(Message):
         """The line was left: the keys are the runs' again."""
@@ -37,7 +37,7 @@ class RunFilter(Vertical):
     def __init__(self) -> None:
         """Let all runs pass."""
         super().__init__(id="filtering")
-        self.terms: tuple[Term, ...] = ()
+        self.terms: tuple[FilterTerm, ...] = ()
         """The active ones: without what is typed and means nothing."""
         self._found = 0
 
@@ -57,9 +57,9 @@ class RunFilter(Vertical):
 
     def open(self) -> None:
         """Let the person type."""
-        from lumitui.app.history.listing.filter_syntax import EXAMPLES
+        from lumitui.app.runs import FILTER_EXAMPLES
 
-        self._input.placeholder = EXAMPLES
+        self._input.placeholder = FILTER_EXAMPLES
         self._input.display = True
         self._input.focus()
 
@@ -82,12 +82,12 @@ class RunFilter(Vertical):
             self.post_message(self.Changed(terms))
         self._draw(error)
 
-    def _read(self) -> tuple[tuple[Term, ...], FilterError | None]:
+    def _read(self) -> tuple[tuple[FilterTerm, ...], FilterError | None]:
         if not self.text:
             return (), None
-        from lumitui.app.history.listing.filter_syntax import parse_typed
+        from lumitui.app.runs import parse_typed_filter
 
-        return parse_typed(self.text)
+        return parse_typed_filter(self.text)
 
     @on(Input.Submitted, "#filter")
     def _submitted(self) -> None:
@@ -102,7 +102,7 @@ class RunFilter(Vertical):
             chips.update(_wrong(self.text, error) if error else _active(self.terms, self._found))
 
 
-def _active(terms: tuple[Term, ...], found: int) -> Text:
+def _active(terms: tuple[FilterTerm, ...], found: int) -> Text:
     line = Text(f"{words.count(found, 'run')} ")
     for term in terms:
         line.append(" ").append(styled.plain(f" {term.typed} ", "reverse"))

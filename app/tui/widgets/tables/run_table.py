@@ -12,9 +12,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.history.listing.metrics_preview import Glance, Glances, Key
-from lumitui.app.history.listing.order import By
-from lumitui.app.history.listing.page_cache import AROUND, RunWindow
+from lumitui.app.runs import ROWS_AROUND, Glance, GlanceKey, Glances, LumiError, OrderBy, RunWindow
 from lumitui.app.tui.asking import ask, show_error
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_columns import (
@@ -26,7 +24,6 @@ from lumitui.app.tui.widgets.tables.run_columns import (
     moves,
     row,
 )
-from lumitui.remote.site.errors import LumiError
 
 OLD = 10.0
 """Seconds between two looks at the rows of runs that have ended: their ages move by minutes."""
@@ -73,7 +70,7 @@ class RunTable(ScrollView, can_focus=True):
     class Sorted(Message):
         """The list is to be sorted by something else."""
 
-        by: By
+        by: OrderBy
 
     def __init__(self, window: RunWindow, glances: Glances, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show what `window` lists, with the `glances` that are known."""
@@ -82,7 +79,7 @@ class RunTable(ScrollView, can_focus=True):
         self._at = 0
         self._chosen: str | None = None
         self._wanted: str | None = None
-        self._asked: frozenset[Key] = frozenset()
+        self._asked: frozenset[GlanceKey] = frozenset()
         self._sites: set[str] = set()
         self._on_cpu: set[bool] = set()
         """Whether the runs that were shown have no GPUs."""
@@ -252,10 +249,10 @@ class RunTable(ScrollView, can_focus=True):
 
     def _read_rows(self) -> None:
         """Read what the rows on the screen say, and go on with the list near its end."""
-        height = self._height or AROUND
-        top = self._top if self._height else max(0, self._at - AROUND)
+        height = self._height or ROWS_AROUND
+        top = self._top if self._height else max(0, self._at - ROWS_AROUND)
         try:
-            if top + height + AROUND > self.row_count and self._window.more():
+            if top + height + ROWS_AROUND > self.row_count and self._window.more():
                 self._resize_list()
             if self._window.read(top, top + height):
                 self.refresh()

@@ -7,8 +7,8 @@ from rich.text import Text
 from textual.widgets import DataTable
 
 from lumitui.app.explain import words
+from lumitui.app.runs import Footprint
 from lumitui.app.tui.widgets import styled
-from lumitui.remote.transport.footprint import Footprint
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from lumitui.app.scale.scaling.rungs import Rung
-from lumitui.remote.site.safe_text import log_line
+from lumitui.app.runs import Rung, log_line
 
 _INDENT = "    "
 """Below the marks."""

@@ -11,7 +11,7 @@ from lumitui.app.history.history import History
 from lumitui.app.job.spec import parse_job, read_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.safe_text import CONTROL
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_project, wait_until
 from tests.support.places import ROOT
@@ -53,7 +53,7 @@ secrets: [X]
 
 def harmless(text: str, *, commands: bool = False) -> None:
     """Assert that no terminal, no CI and no reader takes a part of `text` for lumitui's words."""
-    assert not (CONTROL - set("\n\t")) & set(text), repr(text)
+    assert not (CONTROL_CHARACTERS - set("\n\t")) & set(text), repr(text)
     for line in text.split("\n"):
         if not commands:
             assert not line.lstrip().startswith(("::", "##[")), line
@@ -112,7 +112,7 @@ def test_lint_prints_names_and_values_harmlessly(
             given = re.findall(r"file=([^,]*)", line)[0]
             for escaped, plain in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ",")):
                 given = given.replace(escaped, plain)
-            if not (CONTROL - set("\r\n")) & set(name):
+            if not (CONTROL_CHARACTERS - set("\r\n")) & set(name):
                 assert given.replace("%25", "%") == str(path)
 
 

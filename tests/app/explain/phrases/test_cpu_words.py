@@ -7,7 +7,7 @@ from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.draft import job_form
-from lumitui.app.launch.draft.node_map import gpu_word, lines, node_map
+from lumitui.app.launch.draft.node_map import gpu_word, node_map, node_map_lines
 from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training
 from lumitui.app.scale.scaling.study import Offer, scaling_of
@@ -27,7 +27,7 @@ def a_cpu_run(nodes: int = 2) -> Run:
 def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
     site = Sites(home.settings.profiles).load("laptop")
     run = a_cpu_run()
-    drawn = lines(node_map(site, run.layout), 80, gpu_word(site))
+    drawn = node_map_lines(node_map(site, run.layout), 80, gpu_word(site))
     study = scaling_of(
         run,
         [MeasuredRun(run, Training(1000.0, 990.0, 1010.0, 50, samples=60_000, epoch=60_000))],

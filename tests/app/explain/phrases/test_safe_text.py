@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.remote.site.safe_text import CONTROL, LogFilter, log_line, plain, spell_out
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS, LogFilter, log_line, plain, spell_out
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
@@ -25,10 +25,10 @@ def test_colours_are_the_only_sequences_that_pass(parts: list[str]) -> None:
     )
 
 
-@given(st.text() | st.text(st.sampled_from(sorted(CONTROL))))
+@given(st.text() | st.text(st.sampled_from(sorted(CONTROL_CHARACTERS))))
 def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
-    assert not CONTROL & set(spell_out(text) + log_line(text) + plain(text))
-    assert not CONTROL & set(spell_out(text, keep="\n\t")) - {"\n", "\t"}
+    assert not CONTROL_CHARACTERS & set(spell_out(text) + log_line(text) + plain(text))
+    assert not CONTROL_CHARACTERS & set(spell_out(text, keep="\n\t")) - {"\n", "\t"}
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ class Site:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were made; none takes any time."""
     made: list[float] = []
-    monkeypatch.setattr(follow_log, "rest", lambda seconds, stop: made.append(seconds))
+    monkeypatch.setattr(follow_log, "sleep_unless", lambda seconds, stop: made.append(seconds))
     monkeypatch.setattr(follow_log, "LAST_WORDS", 0.01)
     return made
 

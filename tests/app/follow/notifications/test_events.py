@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from lumitui.app.follow.notifications.events import (
     Happened,
-    away,
-    changed,
+    away_words,
     event_of,
     happened,
-    together,
+    joint_sentence,
+    runs_with_events,
 )
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -33,19 +33,19 @@ def test_each_event_is_a_sentence() -> None:
     assert failed is not None
     assert failed.sentence == "vit-1: failed (rank 3, exit 9)."
     many = [event for event in (failed, failed, done, running) if event]
-    assert together(many) == "1 run started; 3 runs ended: 2 failed, 1 done."
+    assert joint_sentence(many) == "1 run started; 3 runs ended: 2 failed, 1 done."
 
 
 def test_what_ended_meanwhile_is_counted() -> None:
     states = [State.DONE, State.FAILED, State.DONE, State.RUNNING]
-    assert away(states) == "3 ended while you were away: 2 done, 1 failed"
-    assert away([State.QUEUED]) == ""
+    assert away_words(states) == "3 ended while you were away: 2 done, 1 failed"
+    assert away_words([State.QUEUED]) == ""
 
 
 @given(st.sampled_from(State), st.sampled_from(State))
 def test_an_end_is_told_once_and_none_is_missed(before: State, now: State) -> None:
     kind = happened(before, now)
     assert (kind in (Happened.ENDED, Happened.FAILED)) == (now.is_final and not before.is_final)
-    assert changed({"a": before}, {"a": now} if not now.is_final else {}) == (
+    assert runs_with_events({"a": before}, {"a": now} if not now.is_final else {}) == (
         ["a"] if before is not now or now.is_final else []
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.event_files import Board, Boards, command, watched
+from lumitui.app.follow.results.event_files import Board, Boards, tensorboard_command, watched
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.transport.local import Local
@@ -47,7 +47,7 @@ def test_event_files_of_the_site_come_first(runs: Runs, tmp_path: Path) -> None:
 
 
 def test_tensorboard_listens_on_this_machine_alone() -> None:
-    words = command(Board(Path("/x"), ""), 0)
+    words = tensorboard_command(Board(Path("/x"), ""), 0)
     assert words[words.index("--host") + 1] == "127.0.0.1" and "--bind_all" not in words
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lumitui.app.explain import run_facts
-from lumitui.app.follow.results.summary import Curve, Summary, curve, summarize, thinned
+from lumitui.app.follow.results.summary import Curve, Summary, curve, summarize, thinned_curve
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 
 
@@ -97,7 +97,7 @@ def test_a_step_that_is_written_again_counts_once() -> None:
 @example([sys.float_info.max] * 3, 1)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(1, 50))
 def test_thinned_values_stay_between_the_bounds(values: list[float], most: int) -> None:
-    found = thinned(values, most)
+    found = thinned_curve(values, most)
     assert len(found) == min(len(values), most)
     assert all(map(math.isfinite, found))
     if values and len(values) <= most:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.follow.sites.overview_words import age_words, nothing_yet
+from lumitui.app.follow.sites.overview_words import no_overview_yet, overview_age
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from lumitui.app.follow.sites.overview_words import age_words, nothing_yet
 def test_a_site_that_was_asked_is_not_called_unasked(
     answered: float | None, tried: float | None, asking: bool, said: str
 ) -> None:
-    assert age_words(answered, tried, 100.0, asking=asking) == said
+    assert overview_age(answered, tried, 100.0, asking=asking) == said
 
 
 def test_the_first_second_says_what_is_going_on() -> None:
-    assert nothing_yet("lumi", asking=True).startswith("Asking lumi for its nodes")
-    assert nothing_yet("lumi", asking=False).endswith("Press r to ask again.")
+    assert no_overview_yet("lumi", asking=True).startswith("Asking lumi for its nodes")
+    assert no_overview_yet("lumi", asking=False).endswith("Press r to ask again.")

@@ -9,7 +9,7 @@ from lumitui.app.follow.sites.poll_schedule import (
     IDLE_SECONDS,
     LONGEST_PAUSE,
     RETRY_SECONDS,
-    Ending,
+    RefreshEnding,
     Schedule,
 )
 
@@ -19,14 +19,14 @@ def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
     assert schedule.due(["a", "b"], 0.0) == ["a", "b"]
     schedule.began("a")
     assert schedule.due(["a"], 100.0) == []
-    schedule.ended("a", 100.0, Ending(1), pause=10)
+    schedule.ended("a", 100.0, RefreshEnding(1), pause=10)
     assert schedule.due(["a"], 109.0) == []
     assert schedule.due(["a"], 110.0) == ["a"]
     pauses = []
     now = 110.0
     for _ in range(8):
         schedule.began("a")
-        schedule.ended("a", now, Ending(1, ("a: down",)), pause=10)
+        schedule.ended("a", now, RefreshEnding(1, ("a: down",)), pause=10)
         following = next(s for s in range(1, 2000) if schedule_due(schedule, now + s))
         pauses.append(following)
         now += following
@@ -43,7 +43,7 @@ def test_a_site_that_does_not_answer_is_tried_sooner_at_first() -> None:
     schedule, now, pauses = Schedule(last_input=0.0), 0.0, []
     for _ in range(9):
         schedule.began("a", now)
-        schedule.ended("a", now, Ending(1, ("a: no route",), answered=False), pause=60)
+        schedule.ended("a", now, RefreshEnding(1, ("a: no route",), answered=False), pause=60)
         left = schedule.next_refresh("a", now)
         assert left is not None
         pauses.append(left / RETRY_SECONDS)
@@ -56,7 +56,7 @@ def test_a_machine_that_slept_asks_every_site_at_once() -> None:
     schedule = Schedule(last_input=0.0)
     assert not schedule.wake(0.0, 1000.0)
     schedule.began("a", 0.0)
-    schedule.ended("a", 1.0, Ending(1), pause=60)
+    schedule.ended("a", 1.0, RefreshEnding(1), pause=60)
     assert not schedule.wake(2.0, 1002.0) and schedule.due(["a"], 2.0) == []
     assert not schedule.wake(3.0, 503.0), "a clock that was set back says nothing"
     assert schedule.wake(4.0, 9000.0) and schedule.due(["a"], 4.0) == ["a"]
@@ -68,10 +68,10 @@ def test_a_person_s_wish_during_a_refresh_is_not_lost() -> None:
     assert not schedule.began("a")
     schedule.hurry(["a", "b"])
     assert schedule.due(["a"], 1.0) == []
-    schedule.ended("a", 1.0, Ending(1), pause=10)
+    schedule.ended("a", 1.0, RefreshEnding(1), pause=10)
     assert schedule.due(["a", "b"], 1.0) == ["a", "b"]
     assert schedule.began("a") and schedule.began("b"), "the person may be asked in these"
-    schedule.ended("a", 2.0, Ending(1), pause=10)
+    schedule.ended("a", 2.0, RefreshEnding(1), pause=10)
     assert schedule.due(["a"], 3.0) == []
     assert not schedule.began("a")
 
@@ -96,7 +96,7 @@ def test_no_number_of_failures_ends_the_refreshes(pause: float, failures: int, n
     schedule = Schedule(last_input=now)
     for _ in range(failures):
         schedule.began("a")
-        schedule.ended("a", now, Ending(1, ("a: down",), answered=False), pause=pause)
+        schedule.ended("a", now, RefreshEnding(1, ("a: down",), answered=False), pause=pause)
     left = schedule.next_refresh("a", now)
     assert left is not None and math.isfinite(left) and left <= max(LONGEST_PAUSE, pause) + 1
 
@@ -121,7 +121,7 @@ def test_every_site_comes_again_whatever_happens(
         else:
             schedule.began("a")
             warnings = ("a: down",) if what == "fails" else ()
-            schedule.ended("a", now, Ending(1, warnings, answered=not warnings), pause=pause)
+            schedule.ended("a", now, RefreshEnding(1, warnings, answered=not warnings), pause=pause)
     schedule.last_input = now
     left = schedule.next_refresh("a", now)
     assert left is None or 0 <= left <= max(LONGEST_PAUSE, pause) + 1

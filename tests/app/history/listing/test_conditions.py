@@ -13,10 +13,10 @@ from hypothesis import strategies as some
 
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse
+from lumitui.app.history.listing.filter_syntax import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, ListedRun, RunListing
-from lumitui.app.history.listing.order import By, Order, is_descending
-from lumitui.app.history.listing.state_filter import GROUPS, WENT_WRONG, states_like
+from lumitui.app.history.listing.order import Order, OrderBy, is_descending
+from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG, states_like
 from lumitui.app.history.listing.tags import tags_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price, RankLayout
@@ -83,7 +83,7 @@ def folded(text: str) -> str:
 
 def found_in(word: str, run: Run) -> bool:
     words = " ".join((run.id, run.name, run.job_id or "", run.note))
-    caused = WENT_WRONG | GROUPS["waiting"] | GROUPS["unknown"]
+    caused = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
     cause = run.reason if run.state in caused else ""
     return (
         folded(word) in folded(words)
@@ -96,7 +96,7 @@ def typed_terms() -> some.SearchStrategy[Typed]:
     words = ("vit", "failed", "RUN-01", "8%", "_x", "\\", "größe", "oom-kill", "memory", "sure")
     simple = [Typed(word, lambda run, w=word: found_in(w, run)) for word in words]  # type: ignore[misc]
     simple += [
-        Typed("state:failed", lambda run: run.state in GROUPS["failed"]),
+        Typed("state:failed", lambda run: run.state in STATE_GROUPS["failed"]),
         Typed("state:unfinished,done", lambda run: not run.state.is_final or run.state == "done"),
         Typed("site:LUMI", lambda run: run.site == "lumi"),
         Typed("nodes:>=4", lambda run: run.layout.nodes >= 4),
@@ -122,7 +122,7 @@ def typed_terms() -> some.SearchStrategy[Typed]:
 @settings(max_examples=120, deadline=None)
 @given(some.lists(typed_terms(), max_size=4))
 def test_a_filter_finds_what_a_look_at_each_run_finds(filled: History, terms: list[Typed]) -> None:
-    wanted = Filter(terms=parse(" ".join(term.text for term in terms)))
+    wanted = Filter(terms=parse_filter(" ".join(term.text for term in terms)))
     expected = [run for run in RUNS if all(term.holds(run) for term in terms)]
     expected.sort(key=lambda run: (run.created, run.id), reverse=True)
     entries = filled.finder.entries(RunListing(wanted, now=NOW), 1000, None)
@@ -131,24 +131,24 @@ def test_a_filter_finds_what_a_look_at_each_run_finds(filled: History, terms: li
         assert filled.finder.count_states(wanted) == Counter(run.state for run in expected)
 
 
-def slow_key(run: Run, by: By) -> object:
+def slow_key(run: Run, by: OrderBy) -> object:
     match by:
-        case By.NAME:
+        case OrderBy.NAME:
             return folded(run.name)
-        case By.NODES:
+        case OrderBy.NODES:
             return -run.layout.nodes
-        case By.COST:
+        case OrderBy.COST:
             return -round(run.billed(NOW), 6)
-        case By.END:
+        case OrderBy.END:
             return -(run.ended or 1e12)
         case _:
             return 0
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("by", list(By))
+@pytest.mark.parametrize("by", list(OrderBy))
 def test_pages_of_any_order_follow_each_other_without_gaps(
-    filled: History, by: By, reverse: bool
+    filled: History, by: OrderBy, reverse: bool
 ) -> None:
     order = Order(by, reverse)
     listing, pages, place = RunListing(order=order, now=NOW), list[ListedRun](), None
@@ -159,9 +159,9 @@ def test_pages_of_any_order_follow_each_other_without_gaps(
     shown = [by_id[entry.id] for entry in pages]
     assert len(shown) == len(RUNS) == len(set(by_id))
     assert [run.id for run in filled.every(1000, Filter(), order)] == [run.id for run in shown] or (
-        by is By.COST  # of the runs that go on, it counts to the moment it is asked
+        by is OrderBy.COST  # of the runs that go on, it counts to the moment it is asked
     )
-    if by is By.STATE:
+    if by is OrderBy.STATE:
         states = [run.state for run in shown]
         groups = [state for state, _ in itertools.groupby(states)]
         assert len(groups) == len(set(groups))
@@ -169,14 +169,14 @@ def test_pages_of_any_order_follow_each_other_without_gaps(
         return
     keys = [slow_key(run, by) for run in shown]
     assert keys == sorted(keys, reverse=reverse)  # type: ignore[type-var]
-    assert is_descending(Order()) and not is_descending(Order(By.NAME))
+    assert is_descending(Order()) and not is_descending(Order(OrderBy.NAME))
 
 
 def test_failed_finds_what_is_shown_as_failed(filled: History) -> None:
     """The word on the screen is a word that the search knows."""
     for run in RUNS[:20]:
         found = filled.finder.entries(
-            RunListing(Filter(terms=parse(f'"{run.state}"')), now=NOW), 999, None
+            RunListing(Filter(terms=parse_filter(f'"{run.state}"')), now=NOW), 999, None
         )
         assert run.id in {entry.id for entry in found}
 
@@ -186,7 +186,7 @@ def test_another_file_at_the_path_has_other_sizes(tmp_path: Path) -> None:
     history = History(path)
     wide = a_run("wide", layout=replace(RUNS[0].layout, nodes=512))
     history.adopt([a_run("small"), wide])
-    wanted = Filter(terms=parse("nodes:512"))
+    wanted = Filter(terms=parse_filter("nodes:512"))
     assert sum(history.finder.count_states(wanted).values()) == 1
     before = history.finder.version()
     assert history.finder.version() == before

@@ -6,6 +6,7 @@ from hypothesis import strategies as some
 
 from lumitui.app.history.listing.filter_syntax import (
     FilterError,
+    FilterTerm,
     In,
     Made,
     ShapeTerm,
@@ -13,13 +14,17 @@ from lumitui.app.history.listing.filter_syntax import (
     SizeTerm,
     States,
     Tag,
-    Term,
     WordTerm,
-    parse,
-    parse_typed,
+    parse_filter,
+    parse_typed_filter,
 )
-from lumitui.app.history.listing.state_filter import COUNTED, GROUPS, states_like, states_named
-from lumitui.app.history.listing.tags import parted, tags_of, told, with_tags, with_text
+from lumitui.app.history.listing.state_filter import (
+    COUNTED_STATES,
+    STATE_GROUPS,
+    states_like,
+    states_named,
+)
+from lumitui.app.history.listing.tags import split_tags, tags_of, tags_text, with_tags, with_text
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 
@@ -41,7 +46,7 @@ INFINITE = float("inf")
         ("!state:!done", States(frozenset({State.DONE})), False),
         ('state:"out of memory"', States(frozenset({State.OUT_OF_MEMORY})), False),
         ("STATE:oom,canc", States(frozenset({State.OUT_OF_MEMORY, State.CANCELLED})), False),
-        ("state:failed", States(GROUPS["failed"]), False),
+        ("state:failed", States(STATE_GROUPS["failed"]), False),
         ("site:lumi,mahti", SiteTerm(("lumi", "mahti")), False),
         ("nodes:4", SizeTerm("nodes", ((4, 4),)), False),
         ("nodes:>=4", SizeTerm("nodes", ((4, INFINITE),)), False),
@@ -61,11 +66,11 @@ INFINITE = float("inf")
     ],
 )
 def test_a_term_means(text: str, test: object, negated: bool) -> None:
-    assert parse(f"  {text} ") == (Term(text, negated, test),)  # type: ignore[arg-type]
+    assert parse_filter(f"  {text} ") == (FilterTerm(text, negated, test),)  # type: ignore[arg-type]
 
 
 def test_a_date_is_a_day_on_the_laptops_clock() -> None:
-    (term,) = parse("since:2026-11-20")
+    (term,) = parse_filter("since:2026-11-20")
     assert isinstance(term.test, Made) and not term.test.age
     assert term.test.at(now=0.0) == term.test.moment
 
@@ -89,13 +94,13 @@ def test_a_date_is_a_day_on_the_laptops_clock() -> None:
 )
 def test_what_is_wrong_is_named_where_it_stands(text: str, wrong: str, message: str) -> None:
     with pytest.raises(FilterError) as found:
-        parse(text)
+        parse_filter(text)
     assert text[found.value.begin : found.value.end] == wrong
     assert found.value.message == message and found.value.hint.endswith((".", '."', '".'))
 
 
 def test_what_is_typed_counts_before_it_is_whole() -> None:
-    terms, error = parse_typed('vit nodes: #best "a b')
+    terms, error = parse_typed_filter('vit nodes: #best "a b')
     assert [term.typed for term in terms] == ["vit", "#best"]
     assert error is not None and error.message == "nodes: needs a value."
 
@@ -103,7 +108,7 @@ def test_what_is_typed_counts_before_it_is_whole() -> None:
 @given(some.text(alphabet='abz :!,"#<>=-.019stateno', max_size=30))
 def test_any_text_is_a_filter_or_says_where_it_is_none(text: str) -> None:
     try:
-        terms = parse(text)
+        terms = parse_filter(text)
     except FilterError as error:
         assert 0 <= error.begin < error.end <= len(text)
         assert error.message and error.hint
@@ -112,13 +117,13 @@ def test_any_text_is_a_filter_or_says_where_it_is_none(text: str) -> None:
 
 
 def test_every_state_has_one_of_the_words_that_are_counted_or_is_over_well() -> None:
-    counted = [state for name in COUNTED for state in GROUPS[name]]
+    counted = [state for name in COUNTED_STATES for state in STATE_GROUPS[name]]
     assert len(counted) == len(set(counted))
     assert set(State) - set(counted) == {State.DONE, State.CANCELLED}
     for state in State:
         assert state in states_named(state.value)
         assert state in states_like(state.value)
-    assert states_like("fail") >= GROUPS["failed"] and State.TIMEOUT in states_like("failed")
+    assert states_like("fail") >= STATE_GROUPS["failed"] and State.TIMEOUT in states_like("failed")
     assert states_like("memory") == {State.OUT_OF_MEMORY}
     assert not states_like("vi")
     for state in (State.NOT_SENT, State.REFUSED):
@@ -132,15 +137,18 @@ def test_tags_are_words_of_the_note() -> None:
     assert with_tags(note, "KEEP") == note
     assert with_tags(note, "-keep new") == "the best so far #lr-3 #new"
     assert with_tags("", "a") == "#a" and with_tags("#a", "-a") == ""
-    assert parted(note) == ("the best so far", "#keep #lr-3")
-    assert parted("as #12 says #a  #b ") == ("as #12 says", "#a #b") and parted("") == ("", "")
+    assert split_tags(note) == ("the best so far", "#keep #lr-3")
+    assert split_tags("as #12 says #a  #b ") == ("as #12 says", "#a #b") and split_tags("") == (
+        "",
+        "",
+    )
     assert with_text(note, "another") == "another #keep #lr-3" == with_text(note, "another #KEEP")
     assert with_text("#a", "") == "#a" and with_text("", "x #b") == "x #b"
     assert (
-        told("2 runs", "a #b -c", "/")
+        tags_text("2 runs", "a #b -c", "/")
         == "Tagged 2 runs #a #b: / #a #b finds them. Took #c from 2 runs."
     )
-    assert told("r", "a") == "Tagged r #a." and told("r", "-a") == "Took #a from r."
+    assert tags_text("r", "a") == "Tagged r #a." and tags_text("r", "-a") == "Took #a from r."
     for wrong in ("", "two#tags", "é\u202e", "x" * 41):
         with pytest.raises(InputError):
             with_tags(note, wrong)

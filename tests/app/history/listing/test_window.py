@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse
+from lumitui.app.history.listing.filter_syntax import parse_filter
 from lumitui.app.history.listing.find_runs import Filter
-from lumitui.app.history.listing.order import By, Order
-from lumitui.app.history.listing.page_cache import AROUND, PAGE, RunWindow
+from lumitui.app.history.listing.order import Order, OrderBy
+from lumitui.app.history.listing.page_cache import PAGE, ROWS_AROUND, RunWindow
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -48,7 +48,7 @@ def test_a_list_is_read_a_page_at_a_time_and_its_rows_where_they_are_shown(many:
         assert window.read(0, 20) and not window.read(5, 20)
         assert not window.refresh()
     page, count, rows = asked
-    assert f"LIMIT {PAGE}" in page and "count(*)" in count and rows.count("'r-") == 20 + AROUND
+    assert f"LIMIT {PAGE}" in page and "count(*)" in count and rows.count("'r-") == 20 + ROWS_AROUND
     assert window.run("r-000599") is not None and window.run("r-000400") is None
     assert window.more() and window.more()
     assert [line.id for line in window.lines] == [f"r-{n:06d}" for n in reversed(range(RUNS))]
@@ -62,7 +62,7 @@ def test_a_list_is_read_a_page_at_a_time_and_its_rows_where_they_are_shown(many:
 
 def test_a_filter_and_an_order_begin_a_list_anew(many: History) -> None:
     window = RunWindow(many.finder)
-    window.show(Filter(terms=parse("!r-0005")), Order(By.NAME, reverse=True))
+    window.show(Filter(terms=parse_filter("!r-0005")), Order(OrderBy.NAME, reverse=True))
     assert not window.is_tree and window.total == RUNS - 100
     window.whole()
     assert len(window.lines) == RUNS - 100 and window.complete
@@ -73,7 +73,7 @@ def test_a_filter_and_an_order_begin_a_list_anew(many: History) -> None:
 
 def test_a_run_that_moves_between_pages_is_listed_once(many: History) -> None:
     window = RunWindow(many.finder)
-    window.show(order=Order(By.END))
+    window.show(order=Order(OrderBy.END))
     # It ends after the first page was read, and so belongs to the second one too.
     many.update(window.lines[0].id, ended=0.5)
     window.whole()
@@ -118,7 +118,7 @@ def test_tags_are_written_for_all_runs_or_for_none(many: History) -> None:
         many.tag(["r-000000", "r-000001"], "best")
     assert many.get("r-000000").note == ""
     many.tag(["r-000000", "r-000002", "nowhere"], "best")
-    assert sum(many.finder.count_states(Filter(terms=parse("#best"))).values()) == 2
+    assert sum(many.finder.count_states(Filter(terms=parse_filter("#best"))).values()) == 2
 
 
 def test_the_list_begins_at_the_newest_run_that_goes_on_or_else_the_newest(
@@ -135,9 +135,9 @@ def test_the_list_begins_at_the_newest_run_that_goes_on_or_else_the_newest(
     history.update("r-0", state=State.RUNNING)
     window.refresh()
     assert window.foremost == "r-1"
-    window.show(Filter(terms=parse("done")))
+    window.show(Filter(terms=parse_filter("done")))
     assert window.foremost == "child"
-    window.show(Filter(), Order(By.NAME))
+    window.show(Filter(), Order(OrderBy.NAME))
     assert window.foremost == "r-1"
 
 
@@ -161,5 +161,5 @@ def test_a_series_is_one_row_until_it_is_opened(history: History) -> None:
     assert window.stood_for("r-1") == ("r-1",)
     window.fold("r-1", folded=True)
     assert len(window.lines) == 2
-    window.show(order=Order(By.NAME))
+    window.show(order=Order(OrderBy.NAME))
     assert len(window.lines) == 4, "a list that is sorted otherwise has no families"

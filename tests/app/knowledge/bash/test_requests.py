@@ -5,7 +5,7 @@ import pytest
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import run
-from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -164,5 +164,5 @@ def test_what_slurm_refuses_from_a_release_on_is_an_error_there_and_a_note_befor
     for version, severity in (("26.05.5", "error"), ("24.05.8", "note"), ("", "note")):
         site = LUMI.model_copy(update={"slurm_version": version})
         for read in (both, inherited):
-            said = {one.rule: one.severity for one in run(RULES, read, site)}
+            said = {one.rule: one.severity for one in run(SCRIPT_RULES, read, site)}
             assert said["gpu-requests-both"] == severity

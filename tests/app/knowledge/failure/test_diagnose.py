@@ -12,7 +12,7 @@ from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.knowledge.failure.matching import Evidence
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.safe_text import CONTROL, plain
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS, plain
 from tests.support.jobs.failed_logs import why
 from tests.support.jobs.small_jobs import hello_job
 
@@ -174,7 +174,7 @@ def test_garbage_never_raises(
     state: State, word: str, rc: int | None, rank: int | None, log: str
 ) -> None:
     for item in diagnose(RunEnd(state, word, word, rc, rank, log)):
-        assert not CONTROL & set(item.line)
+        assert not CONTROL_CHARACTERS & set(item.line)
 
 
 def test_lines_that_differ_in_numbers_alone_are_read_to_a_limit() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule import Finding
+from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.knowledge.rule_table import findings
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -12,7 +12,7 @@ _HEAD = "#!/bin/bash\n#SBATCH -A project_2001234 -p gpumedium -N 2 --ntasks-per-
 _GPUS = "#SBATCH --gres=gpu:a100:4 -t 1:00:00\n"
 
 
-def found(body: str) -> list[Finding]:
+def found(body: str) -> list[LintFinding]:
     return [each for each in findings(read_script(_HEAD + body, site=_SITE), _SITE)
             if each.severity != "note"]  # fmt: skip
 

@@ -1,16 +1,18 @@
 """Mechanical changes are put in without overlap, and comments silence a rule where they stand."""
 
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.report.edits import difference, fixed
+from lumitui.app.knowledge.report.edits import edits_diff, fixed
 from lumitui.app.knowledge.report.silence import heard
-from lumitui.app.knowledge.rule import Edit, Finding
+from lumitui.app.knowledge.rule import Edit, LintFinding
 
 TEXT = "one two\nthree\nfour"
 
 
-def change(text: str, line: int, column: int, end_line: int, end: int, file: str = "") -> Finding:
+def change(
+    text: str, line: int, column: int, end_line: int, end: int, file: str = ""
+) -> LintFinding:
     at = Position(line, column, end_line, end, file)
-    return Finding("r", "error", "", "", "", at, Edit("", at, text))
+    return LintFinding("r", "error", "", "", "", at, Edit("", at, text))
 
 
 def test_edits_are_made_from_the_end_and_do_not_overlap() -> None:
@@ -29,16 +31,16 @@ def test_edits_of_other_files_and_places_outside_change_nothing_here() -> None:
 
 
 def test_the_difference_names_the_script() -> None:
-    assert difference("a\nb", "a\nc", "j.sh").splitlines()[0] == "--- j.sh"
-    assert difference("a", "a", "j.sh") == ""
+    assert edits_diff("a\nb", "a\nc", "j.sh").splitlines()[0] == "--- j.sh"
+    assert edits_diff("a", "a", "j.sh") == ""
 
 
-def said(rule: str, line: int, end: int = 0) -> Finding:
+def said(rule: str, line: int, end: int = 0) -> LintFinding:
     at = Position(line, 1, end or line, 9) if line else NOWHERE
-    return Finding(rule, "error", "m", "d", "", at)
+    return LintFinding(rule, "error", "m", "d", "", at)
 
 
-def rules(found: list[Finding], text: str) -> list[str]:
+def rules(found: list[LintFinding], text: str) -> list[str]:
     return [item.rule for item in heard(found, text)]
 
 

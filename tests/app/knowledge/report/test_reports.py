@@ -2,19 +2,19 @@
 
 from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.report.checked import CheckedScript
-from lumitui.app.knowledge.report.finding_text import findings_text, summary
+from lumitui.app.knowledge.report.finding_text import findings_summary, findings_text
 from lumitui.app.knowledge.report.formats import github_lines, sarif
-from lumitui.app.knowledge.rule import Edit, Finding
-from lumitui.app.knowledge.rule_table import RULES
+from lumitui.app.knowledge.rule import Edit, LintFinding
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 
 TEXT = "#!/bin/bash\n#SBATCH --time=15\nsrun python é.py\n"
 AT = Position(2, 9, 2, 18)
-TIME = Finding("time-minutes", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
+TIME = LintFinding("time-minutes", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
                Edit("write hours", AT, "--time=15:00:00"))  # fmt: skip
-WHOLE = Finding(
+WHOLE = LintFinding(
     "account", "error", "No account:\n50%, none.", "Name one.", "https://x.org/a.", NOWHERE
 )
-OTHER = Finding("set-device", "note", "Late.", "Move it.", "", Position(1, 1, 1, 7, "é, a.py"))
+OTHER = LintFinding("set-device", "note", "Late.", "Move it.", "", Position(1, 1, 1, 7, "é, a.py"))
 CHECKED = CheckedScript(
     "jobs/a.sh", "lumi", TEXT, (WHOLE, TIME, OTHER), {"é, a.py": "import x\n"}, "jobs/"
 )
@@ -40,10 +40,10 @@ def test_a_text_from_elsewhere_cannot_control_the_terminal() -> None:
 
 
 def test_the_summary_counts_and_names_what_can_be_fixed() -> None:
-    assert summary((CHECKED,)) == (
+    assert findings_summary((CHECKED,)) == (
         "Found 1 error, 1 warning, 1 note in 1 script. --fix changes 1 of them."
     )
-    assert summary((CheckedScript("a", "lumi", "", ()),)) == "Nothing found in 1 script."
+    assert findings_summary((CheckedScript("a", "lumi", "", ()),)) == "Nothing found in 1 script."
 
 
 def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:
@@ -59,7 +59,7 @@ def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:
 
 
 def test_sarif_has_what_its_schema_requires() -> None:
-    log = sarif((CHECKED,), RULES, "1.0")
+    log = sarif((CHECKED,), SCRIPT_RULES, "1.0")
     assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
     driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
     ids = [rule["id"] for rule in driver["rules"]]

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.launch.core_binding import rank_bindings
-from lumitui.app.launch.draft.mask_text import explain, explained_text
+from lumitui.app.launch.draft.mask_text import explain_masks, masks_text
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 SITES = Sites([BUILT_IN])
@@ -14,15 +14,15 @@ KNOWN = [name for name in SITES.names() if SITES.load(name).node.gpu_cores and n
 def test_what_bind_prints_for_a_site_has_nothing_wrong_there(name: str) -> None:
     site = SITES.load(name)
     masks = ",".join(one.mask for one in rank_bindings(site.node, site.node.gpus))
-    found = explain(site, f"srun --cpu-bind=v,mask_cpu={masks}", tasks=None, starter="srun")
+    found = explain_masks(site, f"srun --cpu-bind=v,mask_cpu={masks}", tasks=None, starter="srun")
     assert found.mistakes == ()
     assert [row.near_gpus for row in found.tasks] == [(gpu,) for gpu in range(site.node.gpus)]
-    assert "Nothing is wrong with it: each task" in explained_text(site, found)
+    assert "Nothing is wrong with it: each task" in masks_text(site, found)
 
 
 def test_a_wrong_order_is_drawn_and_said_at_its_tasks() -> None:
     site = SITES.load("lumi")
-    text = explained_text(site, explain(site, "map_cpu:1,57", tasks=2, starter="srun"))
+    text = masks_text(site, explain_masks(site, "map_cpu:1,57", tasks=2, starter="srun"))
     assert "   0  1          0         4         0  <- mask-order" in text
     assert "  0-7      x 0 . . . . . ." in text
     assert "<- mask-order" not in text.split("   1  57")[1]
@@ -31,14 +31,14 @@ def test_a_wrong_order_is_drawn_and_said_at_its_tasks() -> None:
 
 def test_reserved_cores_fail_and_an_unknown_node_is_said_to_be_unknown() -> None:
     lumi, mahti = SITES.load("lumi"), SITES.load("mahti")
-    assert explain(lumi, "0xff,0xff00", tasks=2, starter="srun").fails
-    found = explain(mahti, "0xff,0xff00", tasks=2, starter="srun")
+    assert explain_masks(lumi, "0xff,0xff00", tasks=2, starter="srun").fails
+    found = explain_masks(mahti, "0xff,0xff00", tasks=2, starter="srun")
     assert not found.fails
-    assert "nobody has published which cores" in explained_text(mahti, found)
+    assert "nobody has published which cores" in masks_text(mahti, found)
 
 
 def test_torchrun_is_one_task_that_has_all_gpus() -> None:
-    found = explain(SITES.load("lumi"), "0xfe,0xfe00", tasks=None, starter="torchrun")
+    found = explain_masks(SITES.load("lumi"), "0xfe,0xfe00", tasks=None, starter="torchrun")
     assert [(row.gpus, row.wrong) for row in found.tasks] == [
         (tuple(range(8)), ("mask-torchrun",)),
     ]
@@ -46,5 +46,5 @@ def test_torchrun_is_one_task_that_has_all_gpus() -> None:
 
 def test_gpus_alone_bind_no_cores() -> None:
     site = SITES.load("lumi")
-    found = explain(site, "map_gpu:0,1", tasks=2, starter="srun")
-    assert "it binds no cores" in explained_text(site, found)
+    found = explain_masks(site, "map_gpu:0,1", tasks=2, starter="srun")
+    assert "it binds no cores" in masks_text(site, found)

@@ -3,13 +3,13 @@
 import pytest
 
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.draft.node_map import gpu_word, lines, node_map
+from lumitui.app.launch.draft.node_map import gpu_word, node_map, node_map_lines
 from tests.support.jobs.sites.lumi_job import LUMI, job
 
 
 def text(width: int = 80, **changes: object) -> str:
     launch = compose(job(**changes), LUMI)
-    return "\n".join(lines(node_map(LUMI, launch.layout), width, gpu_word(LUMI)))
+    return "\n".join(node_map_lines(node_map(LUMI, launch.layout), width, gpu_word(LUMI)))
 
 
 def test_bound_ranks_have_their_cores_and_gpu() -> None:
@@ -36,5 +36,5 @@ def test_what_is_not_promised_says_why() -> None:
 
 @pytest.mark.parametrize("width", [24, 30, 40, 80, 200])
 def test_it_fits_its_width(width: int) -> None:
-    for line in lines(node_map(LUMI, compose(job(), LUMI).layout), width)[3:11]:
+    for line in node_map_lines(node_map(LUMI, compose(job(), LUMI).layout), width)[3:11]:
         assert len(line) <= width

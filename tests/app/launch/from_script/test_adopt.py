@@ -7,8 +7,8 @@ import pytest
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.from_script.from_script import adopt
-from lumitui.app.launch.from_script.import_report import ImportReport, report_of
-from lumitui.app.launch.from_script.job_file_text import text_of
+from lumitui.app.launch.from_script.import_report import ImportReport, import_report
+from lumitui.app.launch.from_script.job_file_text import job_file_text
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.jobs.sites.official_jobs import sites
@@ -41,8 +41,8 @@ srun --cpu-bind=mask_cpu:fe000000000000 singularity run -B /scratch/x:/data "$SI
 
 
 def imported(text: str, site: Site, name: str = "job") -> ImportReport:
-    report = report_of(read_script(text, site=site), site, name)
-    written = parse_job(text_of(report, "x.sh"), "job")
+    report = import_report(read_script(text, site=site), site, name)
+    written = parse_job(job_file_text(report, "x.sh"), "job")
     assert written == report.made.spec, "what is written is what was meant"
     return report
 
@@ -84,8 +84,8 @@ def test_no_value_of_a_secret_is_repeated() -> None:
     script = LUMI.replace("SIF=", "\n".join([*more, "SIF="]), 1)
     found = imported(script, sites()["lumi"])
     assert "a-value-that-is-secret" not in repr(found)
-    assert "a-value-that-is-secret" not in text_of(found, "x.sh")
-    assert "wandb login --relogin …" in text_of(found, "x.sh")
+    assert "a-value-that-is-secret" not in job_file_text(found, "x.sh")
+    assert "wandb login --relogin …" in job_file_text(found, "x.sh")
 
 
 def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:

@@ -10,8 +10,8 @@ from lumitui.app.job.fields.env_variables import is_taken
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.compose import compose, plain_script
-from lumitui.app.launch.from_script.import_report import ImportReport, lines_of, report_of
-from lumitui.app.launch.from_script.job_file_text import text_of
+from lumitui.app.launch.from_script.import_report import ImportReport, import_lines, import_report
+from lumitui.app.launch.from_script.job_file_text import job_file_text
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.jobs.adopted.corpus import corpus, own, site_of
@@ -21,8 +21,8 @@ from tests.support.jobs.sites.official_jobs import sites
 
 
 def made(text: str, site: Site) -> Written:
-    report = report_of(read_script(text, site=site), site, "job")
-    job = text_of(report, "x.sh")
+    report = import_report(read_script(text, site=site), site, "job")
+    job = job_file_text(report, "x.sh")
     assert parse_job(job, "job") == report.made.spec
     return Written(report, job, script_of(report, site))
 
@@ -141,7 +141,7 @@ def _names(text: str, word: str) -> bool:
 
 def test_the_report_of_a_plain_script_fits_a_terminal() -> None:
     for name, text in own().items():
-        lines = list(lines_of(made(text, site_of(text)).report))
+        lines = list(import_lines(made(text, site_of(text)).report))
         assert len(lines) <= 22, f"{name}: two more lines name the site and the file"
         assert all(len(line) <= 100 for line in lines), name
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lumitui.app.cli.output import as_data
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.scale.scaling import rungs, scaling_words
-from lumitui.app.scale.scaling.drawing import drawing
+from lumitui.app.scale.scaling.drawing import scaling_drawing
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training, training_of
 from lumitui.app.scale.scaling.model import Estimate
-from lumitui.app.scale.scaling.size_advice import Goal, advise, seconds_in
+from lumitui.app.scale.scaling.size_advice import SizeGoal, advise_size, seconds_in
 from lumitui.app.scale.scaling.study import Offer, Scaling, ScalingSize, scaling_of
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
@@ -43,7 +43,7 @@ def test_where_the_work_is_not_known_no_time_is_told_and_no_limit_passed() -> No
     assert not found.knows_work and size_of(found, 1).over_limit  # of a million samples
     assert [rung.cells[2] for rung in rungs.rungs_of(found)] == ["-", "-"]
     assert "limit" not in str(rungs.rungs_of(found)) and "not known" in rungs.basis(found)
-    assert "limit" not in scaling_words.recommendation(found, advise(found, Goal()))
+    assert "limit" not in scaling_words.recommendation(found, advise_size(found, SizeGoal()))
     assert study(SPEEDS, 8).knows_work
 
 
@@ -91,7 +91,7 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert scaling_words.heading(found).startswith(
         "Time and price in GPU-hours are for the 60,000 samples that r2 trained; "
     )
-    said = scaling_words.recommendation(found, advise(found, Goal()))
+    said = scaling_words.recommendation(found, advise_size(found, SizeGoal()))
     assert "60,000" not in said and said.startswith(
         "Take 1 node. 2 nodes would save 30 s of 2 min 10 s for 1.5 times the price: "
     )
@@ -190,21 +190,23 @@ def test_what_is_predicted_says_how_sure_it_is() -> None:
 @pytest.mark.parametrize(
     ("goal", "nodes", "certainty"),
     [
-        (Goal(), 4, "measured"),
-        (Goal(deadline=200), 1, "measured"),
-        (Goal(deadline=60.3), 2, "measured"),  # a surer size before a cheaper one
-        (Goal(deadline=35), 2, "measured"),
-        (Goal(deadline=14), 8, "sure"),
-        (Goal(deadline=12), 8, "likely"),
-        (Goal(deadline=1), None, "none"),
-        (Goal(budget=0.0001), None, "none"),
-        (Goal(deadline=35, budget=0.02), None, "none"),
+        (SizeGoal(), 4, "measured"),
+        (SizeGoal(deadline=200), 1, "measured"),
+        (SizeGoal(deadline=60.3), 2, "measured"),  # a surer size before a cheaper one
+        (SizeGoal(deadline=35), 2, "measured"),
+        (SizeGoal(deadline=14), 8, "sure"),
+        (SizeGoal(deadline=12), 8, "likely"),
+        (SizeGoal(deadline=1), None, "none"),
+        (SizeGoal(budget=0.0001), None, "none"),
+        (SizeGoal(deadline=35, budget=0.02), None, "none"),
     ],
 )
-def test_a_size_is_recommended_for_a_goal(goal: Goal, nodes: int | None, certainty: str) -> None:
+def test_a_size_is_recommended_for_a_goal(
+    goal: SizeGoal, nodes: int | None, certainty: str
+) -> None:
     found = study({1: 1000.0, 2: 1900.0, 4: 3200.0}, 8)
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
-    advice = advise(found, goal)
+    advice = advise_size(found, goal)
     assert (advice.nodes, advice.certainty) == (nodes, certainty)
     assert scaling_words.recommendation(found, advice)
 
@@ -216,7 +218,7 @@ def _without_start(size: ScalingSize) -> ScalingSize:
 def test_nothing_is_recommended_that_nobody_knows() -> None:
     found = study({1: 1000.0, 2: 1980.0}, 4, 8)
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
-    advice = advise(found, Goal())
+    advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (2, "measured")
     assert "Whether larger sizes reach that is not known: it may be 25 to 100 %" in advice.sentence
     assert scaling_words.table(found).rows[3][5] == "25-100 %"
@@ -227,24 +229,24 @@ def test_a_size_of_another_partition_is_named_and_not_recommended_by_itself() ->
     family = [MeasuredRun(trained(f"r{n}", n), training(1000.0 * n)) for n in (1, 2, 4)]
     found = scaling_of(family[0].run, family, [moved])
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
-    assert advise(found, Goal()).nodes == 2
+    assert advise_size(found, SizeGoal()).nodes == 2
     said = "On 4 nodes the job moves to whole-nodes, where 6 GPUs of each node stay idle"
     assert any(note.startswith(said) for note in scaling_words.notes(found))
-    chosen = scaling_words.recommendation(found, advise(found, Goal(deadline=16)))
+    chosen = scaling_words.recommendation(found, advise_size(found, SizeGoal(deadline=16)))
     assert chosen.startswith("Take 4 nodes.") and "The job moves to whole-nodes, where" in chosen
 
 
 def test_one_size_keeps_to_a_deadline_at_best() -> None:
     found = study({1: 1000.0}, 2)
     found = replace(found, sizes=tuple(_without_start(size) for size in found.sizes))
-    assert advise(found, Goal(deadline=40)).certainty == "at best"
+    assert advise_size(found, SizeGoal(deadline=40)).certainty == "at best"
 
 
 def test_a_budget_alone_buys_the_fastest() -> None:
     found = study({1: 1000.0, 2: 1900.0, 4: 3200.0}, 8)
     most = size_of(found, 2).whole
     assert most is not None
-    assert advise(found, Goal(budget=most.price.high)).nodes == 2
+    assert advise_size(found, SizeGoal(budget=most.price.high)).nodes == 2
 
 
 def test_times_and_shares_are_written_as_people_read_them() -> None:
@@ -282,12 +284,12 @@ def test_any_lineage_gives_finite_numbers_words_and_a_drawing(
     family = [MeasuredRun(trained(f"r{n}<&", n), item) for n, item in trainings.items()]
     run = family[0].run if family else trained("none", 1)
     found = scaling_of(run, family, [Offer(n, 8 * n, 4.0, 60.0, 1.0) for n in (1, 16, 1024)])
-    advice = advise(found, Goal(deadline=limit))
+    advice = advise_size(found, SizeGoal(deadline=limit))
     assert _finite(as_data(found)) and scaling_words.recommendation(found, advice)
     shown = scaling_words.table(found)
     assert {len(row) for row in shown.rows} <= {len(shown.titles)}
     if found.measured:
-        ElementTree.fromstring(drawing(found))
+        ElementTree.fromstring(scaling_drawing(found))
 
 
 def _finite(value: object) -> bool:
@@ -300,7 +302,7 @@ def _finite(value: object) -> bool:
 
 def test_a_drawing_has_title_axes_ideal_line_and_error_bars() -> None:
     found = study(SPEEDS, 8)
-    text = drawing(found)
+    text = scaling_drawing(found)
     root = ElementTree.fromstring(text)
     kinds = [item.get("class") for item in root.iter()]
     assert (kinds.count("measured"), kinds.count("predicted")) == (4, 2)  # with the legend's

@@ -7,7 +7,7 @@ from lumitui.app.history.metric_points import parse_line
 from lumitui.app.runs import Runs
 from lumitui.app.scale.scaling import scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, training_of
-from lumitui.app.scale.scaling.size_advice import Goal, advise
+from lumitui.app.scale.scaling.size_advice import SizeGoal, advise_size
 from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.scale.scaling.study import Offer, scaling_of
 from lumitui.remote.site.errors import InputError
@@ -57,7 +57,7 @@ def test_one_size_predicts_others_where_the_links_of_the_site_are_known(runs: Ru
     assert said.startswith("A step of 1 node takes 256 ms, of which by the profile's links")
     assert "each rank sends 693 MB a step" in said and "87.6 GB/s between nodes" in said
     assert scaling_words.table(found).rows[2][2].startswith("~")
-    advice = advise(found, Goal())
+    advice = advise_size(found, SizeGoal())
     assert (advice.nodes, advice.certainty) == (1, "measured")
     assert "the only size that was measured: run one more" in advice.sentence
 

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.cli.views.environment_tables import image_notes, image_table
 from lumitui.app.history.run import Run
 from lumitui.app.runs import Runs
-from lumitui.app.survey.environments.image_contents import version_of, with_package
+from lumitui.app.survey.environments.image_contents import image_version, images_with_package
 from lumitui.app.survey.environments.known_images import (
     KnownImages,
     SiteImages,
@@ -37,19 +37,19 @@ UNKNOWN = image("unknown.sif")
 
 
 def test_an_answer_counts_more_than_a_name() -> None:
-    assert version_of(FULL, "Torch") == "2.10.0"
-    assert version_of(FULL, "rocm") == "7.0"
-    assert version_of(FULL, "cuda") == version_of(FULL, "einops") == ""
-    assert version_of(FULL, "lightning") == "2.6.1"
-    assert version_of(NAMED, "torch") == "2.9"
-    assert version_of(NAMED, "lightning") is version_of(UNKNOWN, "torch") is None
+    assert image_version(FULL, "Torch") == "2.10.0"
+    assert image_version(FULL, "rocm") == "7.0"
+    assert image_version(FULL, "cuda") == image_version(FULL, "einops") == ""
+    assert image_version(FULL, "lightning") == "2.6.1"
+    assert image_version(NAMED, "torch") == "2.9"
+    assert image_version(NAMED, "lightning") is image_version(UNKNOWN, "torch") is None
 
 
 def test_those_with_a_package_are_told_from_those_that_nobody_knows() -> None:
     every = (FULL, NAMED, UNKNOWN)
-    assert with_package(every, "lightning") == ([FULL], [NAMED, UNKNOWN])
-    assert with_package(every, "einops") == ([], [NAMED, UNKNOWN])
-    assert with_package(every, "") == (list(every), [])
+    assert images_with_package(every, "lightning") == ([FULL], [NAMED, UNKNOWN])
+    assert images_with_package(every, "einops") == ([], [NAMED, UNKNOWN])
+    assert images_with_package(every, "") == (list(every), [])
 
 
 def test_a_narrow_table_of_images_has_whole_names_and_the_mark_of_the_own() -> None:

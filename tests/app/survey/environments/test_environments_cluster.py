@@ -1,7 +1,7 @@
 """The mini cluster's images, asked through the real connection what they hold."""
 
 from lumitui.app.runs import Runs
-from lumitui.app.survey.environments.image_contents import version_of
+from lumitui.app.survey.environments.image_contents import image_version
 
 
 def test_every_image_answers_and_is_asked_once(cluster_runs: Runs) -> None:
@@ -11,7 +11,7 @@ def test_every_image_answers_and_is_asked_once(cluster_runs: Runs) -> None:
     assert "lumi-multitorch-latest.sif" in named
     assert {one.generation for one in listing.images} == {"laif", "legacy"}
     for image in listing.images:
-        assert version_of(image, "torch") and version_of(image, "python"), image
+        assert image_version(image, "torch") and image_version(image, "python"), image
     (requests,) = cluster_runs.requests().values()
     asked = sum(one.kind == "images" for one in requests)
     assert asked == 1

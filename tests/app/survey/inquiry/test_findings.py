@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import Finding
+from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath, Role
@@ -38,7 +38,7 @@ ANSWERS = Answers(
 )
 
 
-def said(answers: Answers, wanted: InquiryNeeds = WANTED) -> list[Finding]:
+def said(answers: Answers, wanted: InquiryNeeds = WANTED) -> list[LintFinding]:
     """Return the findings but for the start's estimate."""
     return [one for one in findings(wanted, answers, NOW) if one.rule != "cluster-start"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from lumitui.app.follow.sites.poll_schedule import Ending
+from lumitui.app.follow.sites.poll_schedule import RefreshEnding
 from lumitui.app.job.settings import Settings
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.tui.app import LumiApp
@@ -30,7 +30,7 @@ async def test_every_screen_says_whether_the_site_answers(
         for failed, word in ((True, "connecting"), (False, "live")):
             app.schedule.began("somewhere", 0.0)
             now = app.schedule.last_input
-            ending = Ending(1, ("down",) if failed else (), answered=not failed)
+            ending = RefreshEnding(1, ("down",) if failed else (), answered=not failed)
             app.schedule.site("somewhere").busy_since = now
             app.schedule.ended("somewhere", now, ending, pause=500)
             app.schedule.due = lambda names, now: []  # type: ignore[method-assign]

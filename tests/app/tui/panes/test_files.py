@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, pattern_of
+from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, fetch_pattern
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
@@ -75,6 +75,6 @@ def test_the_beginning_of_a_file_is_read_and_a_name_becomes_a_pattern(
     assert files.preview(run.id, "binary").binary
     with pytest.raises(RefusedError, match="cannot be read"):
         files.preview(run.id, "gone")
-    app.runs.fetch(run.id, tmp_path / "here", [pattern_of(HOSTILE)])
+    app.runs.fetch(run.id, tmp_path / "here", [fetch_pattern(HOSTILE)])
     assert (tmp_path / "here" / HOSTILE).read_text() == "fetched"
     app.runs.close()

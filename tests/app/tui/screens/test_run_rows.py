@@ -5,7 +5,7 @@ import time
 
 from rich.cells import cell_len
 
-from lumitui.app.follow.sites.poll_schedule import Ending
+from lumitui.app.follow.sites.poll_schedule import RefreshEnding
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run_screen import RunScreen
@@ -66,7 +66,7 @@ async def test_a_long_name_and_the_scroll_bar_leave_the_rest_readable(settings: 
         assert "9h59/1h00" in lines[3][:79]
         app.schedule.began("somewhere")
         words = "somewhere: 127.0.0.1 did not answer on port 22 within fifteen seconds"
-        app.schedule.ended("somewhere", 0.0, Ending(1, (words,), answered=False), pause=1)
+        app.schedule.ended("somewhere", 0.0, RefreshEnding(1, (words,), answered=False), pause=1)
         app.schedule.drop_warnings = lambda names: None  # type: ignore[method-assign]
         for width in (80, 120):
             await pilot.resize_terminal(width, 24)

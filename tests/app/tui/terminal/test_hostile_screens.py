@@ -24,7 +24,7 @@ from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.site.safe_text import CONTROL
+from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
 from lumitui.remote.ssh.prompts import LoginQuestion
 from tests.support.attacks.hostile_text import UNPASSABLE, one_line, passable, written
 from tests.support.jobs.made_runs import a_run
@@ -37,18 +37,19 @@ async def harmless(pilot: Pilot[int]) -> None:
     """Look at every character that the terminal would get once the screen is drawn whole."""
     screen = pilot.app.screen
     await until(pilot, lambda: len(screen_lines(pilot.app)) == screen.size.height, "drawn whole")
-    controls = CONTROL & set("".join(screen_lines(pilot.app)))
+    controls = CONTROL_CHARACTERS & set("".join(screen_lines(pilot.app)))
     assert not controls, f"{sorted(map(repr, controls))} on {screen}"
 
 
 def fill(app: LumiApp, texts: Iterable[str]) -> list[str]:
     """Put a run a text into the history, with the text wherever a site or a person puts some."""
     ids = []
+    harmful = CONTROL_CHARACTERS - set("\n\t")
     for number, text in enumerate(texts):
         line = text.replace("\n", " ").replace("\0", "")
         spec = JobSpec(
             name="hostile", site="laptop", partition="local", time="01:00:00", script="x.py",
-            args=tuple(words for words in (text,) if not CONTROL & set(words) - set("\n\t")),
+            args=tuple(words for words in (text,) if not harmful & set(words)),
         )  # fmt: skip
         run = a_run(
             f"hostile-{number:06d}", name=line, site="laptop", spec=spec, script=f"#!{text}\n",

@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.doctor.profile_checks import Remark, lint
+from lumitui.remote.survey.doctor.profile_checks import Remark, profile_remarks
 from tests.support.program.command_line import envelope, lt
 from tests.support.program.home import Home
 from tests.support.replies.surveyed import SURVEY, text_from
@@ -28,7 +28,7 @@ def said(tmp_path: Path, *changes: tuple[str, str]) -> list[Remark]:
         assert old in text, old
         text = text.replace(old, new)
     (tmp_path / "new.yaml").write_text(text)
-    return list(lint(tmp_path / "new.yaml", (BUILT_IN,)))
+    return list(profile_remarks(tmp_path / "new.yaml", (BUILT_IN,)))
 
 
 def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_mistakes_have_their_lines_and_no_source_is_said_once(tmp_path: Path) ->
     assert row.startswith("cores_per_gpuu")
     bare = "\n".join(row for row in SOUND.splitlines() if not row.strip().startswith("#"))
     (tmp_path / "new.yaml").write_text(bare)
-    messages = [one.message for one in lint(tmp_path / "new.yaml", (BUILT_IN,))]
+    messages = [one.message for one in profile_remarks(tmp_path / "new.yaml", (BUILT_IN,))]
     assert sum("# source:" in words for words in messages) == 1
 
 
@@ -97,7 +97,7 @@ def test_a_wrong_name_hides_no_other_finding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", Sites([BUILT_IN]).names())
 def test_the_programs_own_profiles_have_no_mistake(name: str) -> None:
-    for one in lint(BUILT_IN / f"{name}.yaml", (BUILT_IN,)):
+    for one in profile_remarks(BUILT_IN / f"{name}.yaml", (BUILT_IN,)):
         assert one.severity == "warning"
         assert "source" not in one.message and "is no key" not in one.message
 
@@ -113,4 +113,4 @@ def test_the_exit_codes_are_those_of_linters(home: Home, tmp_path: Path) -> None
     broken = lt(home, "site", "check", "--file", str(path), "--json")
     assert (broken.returncode, envelope(broken)["data"][0]["severity"]) == (2, "error")
     with pytest.raises(InputError, match="There is no file"):
-        lint(tmp_path / "no.yaml", ())
+        profile_remarks(tmp_path / "no.yaml", ())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.fetch_report import check
+from lumitui.app.follow.results.fetch_report import check_fetch
 from lumitui.remote.site.errors import AnswerUnusable, LumiError, RefusedError
 from lumitui.remote.transfer.results import digests, file_queries, listing, transfer
 from lumitui.remote.transfer.results.fetch_files import fetch
@@ -65,7 +65,7 @@ def test_a_command_that_hangs_or_prints_without_end(
     program(programs, name, body)
     try:
         brought = fetch(Local(), str(run), ["*"], tmp_path / "here")
-        check(brought, named=True)
+        check_fetch(brought, named=True)
         assert len(brought.files) == 3, "it was ended, and nothing is missing"
     except LumiError as error:
         assert "No file matches" not in str(error) and len(str(error)) < 3000
@@ -92,7 +92,7 @@ def test_a_find_that_fails_without_a_word_has_its_status(
 ) -> None:
     program(programs, "find", "exit 1")
     with pytest.raises(RefusedError, match="`find` there ended with status 1") as told:
-        check(fetch(Local(), str(run), ["*"], tmp_path / "here"), named=True)
+        check_fetch(fetch(Local(), str(run), ["*"], tmp_path / "here"), named=True)
     assert "No file matches" not in str(told.value)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.fetch_report import check
+from lumitui.app.follow.results.fetch_report import check_fetch
 from lumitui.remote.site.errors import AnswerUnusable, InputError, LinkError, RefusedError
 from lumitui.remote.transfer.results import listing, transfer
 from lumitui.remote.transfer.results.fetch_files import FetchOutcome, fetch
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> Path:
 def left(brought: FetchOutcome) -> dict[str, str]:
     """What did not come, and why; the command line names it and ends with 4."""
     with pytest.raises(RefusedError) as told:
-        check(brought, named=True)
+        check_fetch(brought, named=True)
     assert told.value.exit_code == 4 and brought.left[0].name in told.value.message
     return {item.name: item.why for item in brought.left}
 

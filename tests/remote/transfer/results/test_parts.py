@@ -1,4 +1,4 @@
-"""Parts of killed fetches are continued or swept, and never those of a fetch that runs."""
+"""PartialFiles of killed fetches are continued or swept, and never those of a fetch that runs."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.transfer.results.fetch_files import fetch
-from lumitui.remote.transfer.results.partial_files import Parts
+from lumitui.remote.transfer.results.partial_files import PartialFiles
 from lumitui.remote.transport.local import Local
 from tests.support.program.child import child
 from tests.support.servers.lying_site import LyingTransport
@@ -90,7 +90,7 @@ def test_two_fetches_of_one_file_at_once(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_part_belongs_to_one_process(tmp_path: Path) -> None:
-    first, second = Parts(tmp_path), Parts(tmp_path)
+    first, second = PartialFiles(tmp_path), PartialFiles(tmp_path)
     part = first.open("a")
     part.write(b"begun")
     other = second.open("a")
@@ -108,7 +108,7 @@ def test_a_part_belongs_to_one_process(tmp_path: Path) -> None:
 
 
 def test_leftovers_are_swept(tmp_path: Path) -> None:
-    parts = Parts(tmp_path)
+    parts = PartialFiles(tmp_path)
     for number in range(100):
         part = parts.open(f"file {number}")
         part.write(b"x" * 1000)

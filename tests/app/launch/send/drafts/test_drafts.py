@@ -10,7 +10,7 @@ from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.problems import apply_fix
 from lumitui.app.launch.send.drafts import draft as drafts
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft, total
+from lumitui.app.launch.send.drafts.drafts import CheckedDraft, total_price
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
@@ -159,7 +159,7 @@ def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> 
     checked = check(runs, folder, JOB + "grid: {lr: [1e-3, 3e-4], nodes: [1, 2, 9]}\n")
     assert len(checked.previews) == 6
     assert len({id(item.files) for item in checked.previews}) == 1
-    (price,) = total(checked.previews)
+    (price,) = total_price(checked.previews)
     assert price.amount == sum(item.launch.price.amount for item in checked.previews) > 0
     assert [item.words for item in checked.errors] != [], "one of the runs is too large"
     (error,) = checked.errors
@@ -188,25 +188,25 @@ def test_a_draft_is_saved_whole_and_never_over_what_others_wrote(folder: Path) -
     path = folder / "job.yaml"
     path.write_text(JOB)
     path.chmod(0o640)
-    draft = drafts.open_file(path)
+    draft = drafts.open_draft(path)
     assert not draft.unsaved
     edited = draft.edited(JOB.replace("nodes: 2", "nodes: 3"))
     assert edited.unsaved
-    saved = drafts.save(edited)
+    saved = drafts.save_draft(edited)
     assert path.read_text() == edited.text and not saved.unsaved
     assert path.stat().st_mode & 0o777 == 0o640
     assert [item.name for item in folder.iterdir() if item.name.startswith(".")] == []
     path.write_text("name: other\n")
     with pytest.raises(InputError, match="changed by another program"):
-        drafts.save(saved.edited(JOB))
+        drafts.save_draft(saved.edited(JOB))
     with pytest.raises(InputError, match="already there"):
-        drafts.save(replace(saved, path=None), path)
+        drafts.save_draft(replace(saved, path=None), path)
     with pytest.raises(InputError, match="no name yet"):
-        drafts.save(Draft(JOB, folder, "an example"))
-    new = drafts.save(Draft(JOB, folder, "an example"), folder / "new.yaml")
+        drafts.save_draft(Draft(JOB, folder, "an example"))
+    new = drafts.save_draft(Draft(JOB, folder, "an example"), folder / "new.yaml")
     assert new.path and new.path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(InputError, match="no folder"):
-        drafts.save(Draft(JOB, folder, "an example"), folder / "nowhere" / "new.yaml")
+        drafts.save_draft(Draft(JOB, folder, "an example"), folder / "nowhere" / "new.yaml")
 
 
 def test_a_run_is_opened_with_its_comments_while_its_file_is_the_same(
@@ -238,9 +238,9 @@ def test_an_example_is_saved_with_its_files_and_says_so(runs: Runs, folder: Path
     (problem,) = runs.drafts.check(draft).errors
     assert "simple_ddp.py is not among the files" in problem.message
     assert "Save the job file" in problem.do
-    saved = drafts.save(draft, folder / "simple.yaml")
+    saved = drafts.save_draft(draft, folder / "simple.yaml")
     assert (folder / "simple_ddp.py").exists() and not saved.files
     assert not runs.drafts.check(saved).errors
     with pytest.raises(InputError, match=r"simple_ddp\.py is already there"):
-        drafts.save(draft, folder / "other.yaml")
+        drafts.save_draft(draft, folder / "other.yaml")
     assert not (folder / "other.yaml").exists()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job.edit import place_of, set_value
+from lumitui.app.job.edit import place_of_key, set_key
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.runs import Runs
@@ -29,12 +29,12 @@ def fields(runs: Runs, folder: Path, text: str) -> dict[str, job_form.Field]:
 def test_packages_are_typed_as_words(runs: Runs, tmp_path: Path) -> None:
     row = fields(runs, tmp_path, JOB)["venv"]
     assert (row.value, row.shown) == ("", "none")
-    text = set_value(JOB, place_of("venv"), job_form.read(row, "einops==0.8 'x[y]>1'"))
+    text = set_key(JOB, place_of_key("venv"), job_form.read(row, "einops==0.8 'x[y]>1'"))
     row = fields(runs, tmp_path, text)["venv"]
     assert row.value == "einops==0.8 'x[y]>1'"
     assert not row.problems
     # One word that is a file is the requirements file, which is not there.
-    text = set_value(JOB, place_of("venv"), job_form.read(row, "requirements.txt"))
+    text = set_key(JOB, place_of_key("venv"), job_form.read(row, "requirements.txt"))
     (problem,) = fields(runs, tmp_path, text)["venv"].problems
     assert "cannot be read" in problem.words
     # Its other keys are edited in the text.

@@ -6,7 +6,7 @@ from lumitui.app.launch.draft.problems import Problem, apply_fixes
 from lumitui.app.launch.rules.finding import Fix
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.drafts.drafts import CheckedDraft
-from lumitui.app.launch.send.drafts.fixes import fixed
+from lumitui.app.launch.send.drafts.fixes import fixed_draft
 from lumitui.app.runs import Runs
 from tests.support.jobs.small_jobs import hello_project
 from tests.support.program.command_line import Here, envelope, told
@@ -42,7 +42,7 @@ def spaces_apart(text: str) -> list[list[str]]:
 
 def test_fixes_that_show_more_problems_are_followed_to_the_end(runs: Runs, tmp_path: Path) -> None:
     hello_project(tmp_path)
-    found = fixed(Draft(BAD, tmp_path, "a test"), runs.drafts.check)
+    found = fixed_draft(Draft(BAD, tmp_path, "a test"), runs.drafts.check)
     assert spaces_apart(found.draft.text) == spaces_apart(GOOD)
     assert {item.field for item in found.done} >= {"tiem", "launcher", "nodes", "hang"}
     assert not [item for item in found.left if item.fix]
@@ -54,7 +54,7 @@ def test_two_fixes_that_undo_each_other_come_to_an_end() -> None:
         problem = Problem("error", "not so", fix=Fix("another", "nodes", other))
         return CheckedDraft(draft, (), (problem,), ())
 
-    found = fixed(Draft("nodes: 1\n", Path("."), "a test"), check)
+    found = fixed_draft(Draft("nodes: 1\n", Path("."), "a test"), check)
     assert len(found.done) < 10
 
 
