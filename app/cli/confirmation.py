@@ -91,7 +91,7 @@ def named_errors(
     for one in found:
         if any(error.final for error in one.errors):
             refuse_errors(one)
-    errors = list(dict.fromkeys(error.id for one in found for error in one.errors))
+    errors = list(dict.fromkeys(error.rule for one in found for error in one.errors))
     named = f"{words.count(len(errors), 'error')} ({', '.join(errors)})" if errors else ""
     if errors and not force and (yes or not has_person()):
         raise InputError(
@@ -105,14 +105,14 @@ def without_later(found: "Preview") -> "Preview":
     """Return the preview of a job file to begin with: its script may be written later."""
     later = {"script", "project"}
     findings = (
-        replace(item, severity="warning") if item.id in later else item for item in found.findings
+        replace(item, severity="warning") if item.rule in later else item for item in found.findings
     )
     return replace(found, findings=tuple(findings))
 
 
 def without_secrets(found: "Preview") -> "Preview":
     """Return the preview of a job that is not sent from here: its secrets may be set elsewhere."""
-    findings = tuple(item for item in found.findings if item.id != "secrets")
+    findings = tuple(item for item in found.findings if item.rule != "secrets")
     return replace(found, findings=findings)
 
 

@@ -32,7 +32,7 @@ def with_cluster(runs: "Runs", found: Sequence["Preview"]) -> "tuple[Preview, ..
     age = time.time() - asked.at
     if age > 1:
         say(f"{first.site.name} was asked {length(age)} ago.")
-    return (replace(first, findings=(*first.findings, *asked.advice)), *others)
+    return (replace(first, findings=(*first.findings, *asked.findings)), *others)
 
 
 def price_line(runs: "Runs", found: "Preview") -> str:

@@ -21,12 +21,9 @@ from lumitui.app.runs import (
     Finding,
     Image,
     ImportNote,
-    LintFinding,
     PassedOver,
-    Problem,
     Pruned,
     RankBinding,
-    Remark,
     RemovedItems,
     RemovedVenvs,
     Scaling,
@@ -207,8 +204,8 @@ class FixReply:
 
     written: bool
     diff: str
-    fixed: list[Problem]
-    left: list[Problem]
+    fixed: list[Finding]
+    left: list[Finding]
 
 
 @dataclass(frozen=True)
@@ -286,7 +283,7 @@ class ScriptReply:
 
     script: str
     site: str | None
-    findings: list[LintFinding]
+    findings: list[Finding]
 
 
 @dataclass(frozen=True)
@@ -344,7 +341,7 @@ def _replies() -> dict[str, Any]:
         "bind": list[RankBinding] | Explained,
         "site show": list[Site] | Site,
         "site add": ProfileReply,
-        "site check": list[Check] | Probed | list[Remark],
+        "site check": list[Check] | Probed | list[Finding],
         "site live": Answered,
         "site images": Images,
         "site venvs": dict[str, list[Venv]] | dict[str, RemovedVenvs],

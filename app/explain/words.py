@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
@@ -12,36 +12,7 @@ if TYPE_CHECKING:
     # Pydantic, which these bring, takes longer than a short verb of the command line.
     from lumitui.app.history.run import Run
     from lumitui.app.job.launch import Price, RankLayout
-
-
-class AdviceWords(Protocol):
-    """What the adviser found in a launch, as far as its words need it."""
-
-    @property
-    def severity(self) -> str:
-        """`error`, `warning` or `note`."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What was found."""
-        ...
-
-    @property
-    def do(self) -> str:
-        """What to do about it."""
-        ...
-
-    @property
-    def id(self) -> str:
-        """The rule's name."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Where the rule is documented."""
-        ...
-
+    from lumitui.remote.site.finding import Finding
 
 # -- counts and sizes
 
@@ -306,6 +277,6 @@ def no_cause(run: "Run") -> str:
     return f"It is {run.state}, and the end of its log shows no failure."
 
 
-def finding(found: AdviceWords) -> str:
+def finding(found: "Finding") -> str:
     """Return a finding in one line."""
-    return f"{found.severity}: {found.message} {found.do} [{found.id}; {found.source}]"
+    return f"{found.severity}: {found.message} {found.do} [{found.rule}; {found.source}]"

@@ -2,36 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from lumitui.app.knowledge.any_site import SiteNotKnownError
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.remote.site.finding import RANK, Cure, Finding, Fix, Severity
 from lumitui.remote.site.profile import Site
-
-Severity = Literal["error", "warning", "note"]
-"""`error`: Slurm refuses it, or the job fails or hangs. `warning`: slow, wasteful or fragile.
-`note`: worth knowing."""
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A mechanical change that ends a finding: these characters become those."""
-
-    words: str
-    """What it does, like `remove --gpu-bind`."""
-    at: Position
-    text: str
-
-
-@dataclass(frozen=True)
-class Cure:
-    """What of the request ends a finding, whatever the request is written in."""
-
-    option: str
-    """sbatch's name for it, like `time`; or a variable of the environment."""
-    value: str | None
-    """What is right; None: to leave it out."""
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 @dataclass(frozen=True)
@@ -43,7 +19,7 @@ class Hit:
     do: str
     """What to do about it, in one sentence that begins with a verb."""
     at: Position = NOWHERE
-    edit: Edit | None = None
+    fix: Fix | None = None
     severity: Severity | None = None
     """Another severity than the rule's, where the case is milder or worse."""
     cure: Cure | None = None
@@ -72,19 +48,6 @@ class Rule:
     check: Check
 
 
-@dataclass(frozen=True)
-class LintFinding:
-    """A hit with its rule: what a person reads."""
-
-    rule: str
-    severity: Severity
-    message: str
-    do: str
-    source: str
-    at: Position
-    edit: Edit | None = None
-
-
 def rule(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Check], Rule]:
@@ -95,51 +58,37 @@ def rule(
     return lambda check: Rule(name, severity, title, why, source, check)
 
 
-def run(
-    rules: tuple[Rule, ...],
-    job: ScriptJob,
-    site: Site,
-    cures: dict[LintFinding, Cure] | None = None,
-) -> list[LintFinding]:
-    """Return what `rules` find in `job`, in the order of the text, errors first on a line.
-
-    `cures` gets what ends a finding, for those of which it is known.
-    """
-    known = {} if cures is None else cures
-    return ordered([finding for item in rules for finding in _asked(item, job, site, known)])
+def run(rules: tuple[Rule, ...], job: ScriptJob, site: Site) -> list[Finding]:
+    """Return what `rules` find in `job`, in the order of the text, errors first on a line."""
+    return ordered([finding for item in rules for finding in _of_rule(item, job, site)])
 
 
-def _asked(
-    item: Rule, job: ScriptJob, site: Site, cures: dict[LintFinding, Cure]
-) -> list[LintFinding]:
+def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
     """Return what one rule finds; that it failed, where it did."""
-    found: list[LintFinding] = []
+    found: list[Finding] = []
     try:
         for hit in item.check(job, site):
+            severity = hit.severity or item.severity
             found.append(
-                LintFinding(item.id, hit.severity or item.severity, hit.message, hit.do,
-                            item.source, hit.at, hit.edit)
+                Finding(item.id, severity, hit.message, hit.do, item.source, hit.at, hit.fix,
+                        hit.cure)
             )  # fmt: skip
-            if hit.cure:
-                cures[found[-1]] = hit.cure
     except SiteNotKnownError:
         return found
     except Exception as error:
         # Advice is not worth a job: 38 tests of sends failed once, as a rule counted wrongly.
         return [
-            LintFinding(
+            Finding(
                 RULE_FAILED,
                 "note",
                 f"The rule {item.id} could not judge this job ({type(error).__name__}: {error}).",
                 "Report it with the script; the other rules have judged it.",
                 item.source,
-                NOWHERE,
             )
         ]
     return found
 
 
-def ordered(found: list[LintFinding]) -> list[LintFinding]:
+def ordered(found: list[Finding]) -> list[Finding]:
     """Return findings in the order of the text, errors first on a line, each once."""
-    rank = {"error": 0, "warning": 1, "note": 2}
-    return sorted(dict.fromkeys(found), key=lambda item: (item.at, rank[item.severity], item.rule))
+    return sorted(dict.fromkeys(found), key=lambda item: (item.at, RANK[item.severity], item.rule))

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.knowledge.rule import Rule, Severity
+from lumitui.app.knowledge.rule import Rule
+from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.profile import Site
 
 Subject = Literal["script", "job file", "cluster", "site"]

@@ -2,7 +2,7 @@
 
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.causes import in_the_script, without_consequences
-from lumitui.app.knowledge.rule import Cure, LintFinding, Rule, ordered, run
+from lumitui.app.knowledge.rule import Rule, ordered, run
 from lumitui.app.knowledge.rules import (
     binding,
     environment,
@@ -15,6 +15,7 @@ from lumitui.app.knowledge.rules import (
     storage,
     training,
 )
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 SCRIPT_RULES: tuple[Rule, ...] = (
@@ -31,14 +32,9 @@ SCRIPT_RULES: tuple[Rule, ...] = (
 """Every rule, by subject."""
 
 
-def findings(
-    job: ScriptJob, site: Site, cures: dict[LintFinding, Cure] | None = None
-) -> list[LintFinding]:
-    """Return all that these rules and the site's own find in `job`, in the order of its text.
-
-    `cures` gets what ends a finding of these rules, for those of which it is known.
-    """
-    found = run(SCRIPT_RULES, job, site, cures)
+def findings(job: ScriptJob, site: Site) -> list[Finding]:
+    """Return all that these rules and the site's own find in `job`, in the order of its text."""
+    found = run(SCRIPT_RULES, job, site)
     if encoding := [one for one in found if one.rule == "not-text"]:
         return encoding[:1]  # what stands between the NUL characters was not read
     alone = without_consequences([*found, *site_rules.findings(job, site)])

@@ -10,8 +10,8 @@ from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.report.silence import heard
-from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.knowledge.rule_table import findings
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 _MOST_FILES = 60
@@ -19,7 +19,7 @@ _DEPTH = 3
 """Files that name files are followed as often."""
 _ROUNDS = 10
 """Times that a fixed script is looked at again, as one change can make way for another."""
-Ask = Callable[[ScriptJob, Site], Sequence[LintFinding]]
+Ask = Callable[[ScriptJob, Site], Sequence[Finding]]
 """Returns what the cluster says of a job."""
 ReadFile = Callable[[str], str | None]
 """Returns the text of a file that a script names; None: it is not there, or is not to be read."""
@@ -72,5 +72,5 @@ class Checking:
                 texts[name] = text
         return texts
 
-    def _is_chosen(self, item: LintFinding) -> bool:
+    def _is_chosen(self, item: Finding) -> bool:
         return (not self.select or item.rule in self.select) and item.rule not in self.ignore

@@ -109,7 +109,6 @@ from lumitui.app.knowledge.report.finding_text import findings_summary as findin
 from lumitui.app.knowledge.report.finding_text import findings_text as findings_text
 from lumitui.app.knowledge.report.formats import github_lines as github_lines
 from lumitui.app.knowledge.report.formats import sarif as sarif
-from lumitui.app.knowledge.rule import LintFinding as LintFinding
 from lumitui.app.knowledge.rule_catalogue import Subject as Subject
 from lumitui.app.knowledge.rule_catalogue import Topic as Topic
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES as SCRIPT_RULES
@@ -124,7 +123,6 @@ from lumitui.app.launch.draft.node_map import bind_text as bind_text
 from lumitui.app.launch.draft.node_map import gpu_word as gpu_word
 from lumitui.app.launch.draft.node_map import node_map as node_map
 from lumitui.app.launch.draft.node_map import node_map_lines as node_map_lines
-from lumitui.app.launch.draft.problems import Problem as Problem
 from lumitui.app.launch.draft.problems import apply_fix as apply_fix
 from lumitui.app.launch.draft.problems import apply_fixes as apply_fixes
 from lumitui.app.launch.draft.problems import problem_of as problem_of
@@ -135,7 +133,6 @@ from lumitui.app.launch.from_script.import_report import import_lines as import_
 from lumitui.app.launch.from_script.import_report import import_report as import_report
 from lumitui.app.launch.from_script.job_file_text import job_file_text as job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote as ImportNote
-from lumitui.app.launch.rules.finding import Finding as Finding
 from lumitui.app.launch.rules.venv_rules import reaches_index as reaches_index
 from lumitui.app.launch.send.drafts.draft import Draft as Draft
 from lumitui.app.launch.send.drafts.draft import open_draft as open_draft
@@ -201,6 +198,7 @@ from lumitui.remote.site.errors import OutcomeUnknown as OutcomeUnknown
 from lumitui.remote.site.errors import RefusedError as RefusedError
 from lumitui.remote.site.errors import RunFailed as RunFailed
 from lumitui.remote.site.errors import WaitTimedOut as WaitTimedOut
+from lumitui.remote.site.finding import Finding as Finding
 from lumitui.remote.site.profile import Site as Site
 from lumitui.remote.site.reading.plain_file import read_plain as read_plain
 from lumitui.remote.site.reading.yaml_document import Document as Document
@@ -219,7 +217,6 @@ from lumitui.remote.source.guard import Suspect as Suspect
 from lumitui.remote.ssh.prompts import LoginQuestion as LoginQuestion
 from lumitui.remote.ssh.prompts import attendance as attendance
 from lumitui.remote.survey.doctor.check_result import Check as Check
-from lumitui.remote.survey.doctor.profile_checks import Remark as Remark
 from lumitui.remote.survey.doctor.profile_checks import profile_remarks as profile_remarks
 from lumitui.remote.survey.profile.proposal import HostAddress as HostAddress
 from lumitui.remote.transfer.environments.image_listing import Image as Image

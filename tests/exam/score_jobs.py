@@ -60,7 +60,7 @@ def said_of_job_file(text: str, site: str) -> list[Said]:
     except InputError as refused:
         return [Said("refused", "error", str(refused), "")]
     return [
-        Said(item.id, item.severity, f"{item.message} {item.do}", item.field)
+        Said(item.rule, item.severity, f"{item.message} {item.do}", item.at.field)
         for item in found
         if item.severity != "note"
     ]

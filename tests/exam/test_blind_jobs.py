@@ -78,8 +78,8 @@ def said(case: Case, runs: Runs, folder: Path) -> dict[str, str]:
         previews = runs.drafts.previews(parse_job(text, "job.yaml"), folder)
     except InputError as refused:
         return {REFUSED: str(refused).lower()}
-    return {one.id: one.message for preview in previews for one in preview.findings
-            if one.severity != "note" and one.id != OF_THE_PROJECT}  # fmt: skip
+    return {one.rule: one.message for preview in previews for one in preview.findings
+            if one.severity != "note" and one.rule != OF_THE_PROJECT}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", cases("bad"), ids=lambda case: case.id)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
         ClusterOverview,
         Fetched,
         FileFacts,
+        Finding,
         Loose,
         PlanChange,
         Pruned,
-        Remark,
         RemovedItems,
         Run,
         Site,
@@ -216,10 +216,10 @@ def check_text(checks: Sequence["Check"]) -> str:
     return "\n".join(lines)
 
 
-def remark_text(path: Path, remarks: Sequence["Remark"]) -> str:
+def remark_text(path: Path, remarks: Sequence["Finding"]) -> str:
     """Return what is wrong or unwise in a profile, a line each as compilers print it."""
     return "\n".join(
-        spell_out(f"{path}:{one.line}: {one.severity}: {one.message}") for one in remarks
+        spell_out(f"{path}:{one.at.line}: {one.severity}: {one.message}") for one in remarks
     )
 
 

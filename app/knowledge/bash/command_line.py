@@ -22,8 +22,8 @@ from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import Pieces
 from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Shell
 from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import ContainerCall, JobStep, Launcher
+from lumitui.remote.site.source_position import Position
 
 _MODULES: dict[str, Launcher] = {
     "torch.distributed.run": "torchrun",
@@ -124,9 +124,9 @@ def _srun(line: CommandLine) -> bool:
     line.step = replace(line.step, srun=parsed.options, container=container or line.step.container)
     for strange in parsed.strange:
         words = "has no value" if strange.missing_value else "is no option of srun"
-        line.troubles.append(
-            Trouble("unknown-srun-option", f"`{strange.text}` {words}.", strange.at)
-        )
+        fact = "cut" if strange.missing_value else ""
+        message = f"`{strange.text}` {words}."
+        line.troubles.append(Trouble("unknown-srun-option", message, strange.at, fact))
     line.rest = line.rest[parsed.rest :]
     group = parsed.options.value("het-group", "pack-group")
     if group is not None and group != "0":  # its component's request is not read

@@ -16,9 +16,9 @@ from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Scope
 from lumitui.app.knowledge.bash.words.slips import early_end
 from lumitui.app.knowledge.model.job import ScriptJob, Trouble
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LARGEST = 262_144
 """Characters of a script that is read; Slurm itself takes 4 MiB (`max_script_size`)."""
@@ -104,7 +104,7 @@ def _of_bytes(text: str) -> Iterator[Trouble]:
     if text.startswith(BYTE_ORDER_MARK):
         message = "A byte order mark stands before its first line, so sbatch finds no `#!` and "
         message += "refuses the job."
-        yield Trouble("bad-shebang", message, File(text).position(0, 1))
+        yield Trouble("bad-shebang", message, File(text).position(0, 1), "byte order mark")
     for what, sign, message in (
         (
             "windows-line-ends",

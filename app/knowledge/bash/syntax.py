@@ -76,7 +76,7 @@ def _missing(what: str, opener: Node, tree: Tree) -> Trouble:
     word = tree.text(opener)
     message = f"The `{word}` of line {at.line} has no `{what}`: bash refuses the script."
     nested = _else_if(tree) if what == "fi" else ""
-    return Trouble("syntax-error", f"{message}{nested}", at)
+    return Trouble("syntax-error", f"{message}{nested}", at, "elif" if nested else what)
 
 
 def _else_if(tree: Tree) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.knowledge.masks.bind_options import Bind
-from lumitui.app.knowledge.rule import Severity
 from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.node import NodeShape
 
 Starter = Literal["srun", "torchrun"]

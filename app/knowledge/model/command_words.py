@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _MOST_DIGITS = 12
 """Of a number that somebody means; Python itself reads no more than 4,300."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Shell, Variable
 from lumitui.app.knowledge.model.resources import UNKNOWN, Resources
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.model.steps import Command, JobStep
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Trouble:
     id: str
     message: str
     at: Position = NOWHERE
+    fact: str = ""
+    """What its rule needs to know besides, so that nobody reads it out of the message."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, CommandWord, Shell
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 Launcher = Literal["srun", "torchrun", "deepspeed", "accelerate", "mpirun", "plain"]
 """What makes the ranks: Slurm's tasks, a launcher of that name, or nothing (one process)."""

@@ -10,8 +10,8 @@ from typing import Literal
 
 import hjson
 
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.program_facts import Fault
+from lumitui.remote.site.source_position import Position
 
 Number = int | Literal["auto"] | None
 """A whole number, `auto` (transformers fills it in), or None: not given."""

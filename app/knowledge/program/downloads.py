@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.program_facts import Call, PythonFile
+from lumitui.remote.site.source_position import Position
 
 STAGE_IT = (
     "Download it on your machine, name it in `stage:` (`MODEL: ~/models/gpt2`), and give the "

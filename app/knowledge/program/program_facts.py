@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 Role = Literal["rank", "local", "world", ""]
 """What a value is: the rank in the whole job, that on its node, the number of ranks; "": other."""

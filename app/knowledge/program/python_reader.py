@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.constants import constants_of
 from lumitui.app.knowledge.program.guards import Sides, flags_of, guard_of
 from lumitui.app.knowledge.program.program_facts import (
@@ -30,6 +29,7 @@ from lumitui.app.knowledge.program.roles import (
     role_of,
     variable_read,
 )
+from lumitui.remote.site.source_position import Position
 
 _LONGEST = 300  # characters of an expression's text that rules and messages look at
 _NEWER = re.compile(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.program.deepspeed_config import Config, is_config, read_config
 from lumitui.app.knowledge.program.program_facts import (
@@ -20,6 +19,7 @@ from lumitui.app.knowledge.program.program_facts import (
     Value,
 )
 from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.remote.site.source_position import Position
 
 _NAMES = (
     "accelerate apex bitsandbytes bs4 cv2 datasets deepspeed diffusers einops evaluate fire "

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import LintFinding
+from lumitui.remote.site.finding import Finding
 
 _FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}
 """A rule, and the one that names its cause: with its cure the first has nothing to say."""
@@ -12,7 +12,7 @@ _UNREAD = ("directive-after-command", "nearly-a-directive")
 _ON_NODE = "first-node-only"
 
 
-def without_consequences(found: Iterable[LintFinding]) -> list[LintFinding]:
+def without_consequences(found: Iterable[Finding]) -> list[Finding]:
     """Return findings without those that the cure of another one ends."""
     held = list(found)
     rules = {each.rule for each in held}
@@ -27,7 +27,7 @@ def without_consequences(found: Iterable[LintFinding]) -> list[LintFinding]:
     ]
 
 
-def in_the_script(finding: LintFinding, job: ScriptJob) -> LintFinding:
+def in_the_script(finding: Finding, job: ScriptJob) -> Finding:
     """Return a finding about a file that the script writes, at the script's own lines."""
     at, lines = finding.at, job.written.get(finding.at.file, ())
     if not at.file or not 0 < at.line <= len(lines) or not lines[at.line - 1].line:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import LintFinding
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import Position
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class CheckedScript:
     site: str | None
     """None: nobody named one, and only the rules that hold everywhere were applied."""
     text: str
-    findings: tuple[LintFinding, ...]
+    findings: tuple[Finding, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """Texts of the files that it names, by the path that it uses."""
     folder: str = ""

@@ -3,20 +3,19 @@
 import difflib
 from collections.abc import Iterable
 
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import LintFinding
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import Position
 
 
-def fixed(text: str, findings: Iterable[LintFinding]) -> tuple[str, int]:
+def fixed(text: str, findings: Iterable[Finding]) -> tuple[str, int]:
     """Return `text` with the edits of these findings, and how many were made.
 
     An edit that overlaps one before it waits for the next round.
     """
-    edits = [
-        item.edit for item in findings if item.edit and item.edit.at.line and not item.edit.at.file
-    ]
+    fixes = [item.fix for item in findings if item.fix]
+    edits = [fix for fix in fixes if fix.at.line and not fix.at.file]
     starts = _starts(text)
-    spans = sorted({(*_span(edit.at, starts, len(text)), edit.text) for edit in edits})
+    spans = sorted({(*_span(edit.at, starts, len(text)), str(edit.value)) for edit in edits})
     chosen: list[tuple[int, int, str]] = []
     for start, end, new in spans:
         if not chosen or (start >= chosen[-1][1] and (start, end) != chosen[-1][:2]):

@@ -1,9 +1,9 @@
 """Findings as linters print them: place, rule, sentence, the line with carets, what to do."""
 
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.report.checked import CheckedScript, count
-from lumitui.app.knowledge.rule import LintFinding
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.safe_text import spell_out
+from lumitui.remote.site.source_position import Position
 
 _WIDEST = 100
 """Characters of a line that are shown around the place."""
@@ -24,13 +24,13 @@ def findings_summary(checked: tuple[CheckedScript, ...]) -> str:
     if not named:
         return f"Nothing found in {scripts}."
     fixable = sum(
-        item.edit is not None and not item.at.file for one in checked for item in one.findings
+        item.fix is not None and not item.at.file for one in checked for item in one.findings
     )
     end = f" --fix changes {fixable} of them." if fixable else ""
     return f"Found {', '.join(named)} in {scripts}.{end}"
 
 
-def _finding(checked: CheckedScript, item: LintFinding) -> str:
+def _finding(checked: CheckedScript, item: Finding) -> str:
     at = item.at
     place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
     rows = [f"{place}: {item.severity} {item.rule} {item.message}"]

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from lumitui.app.knowledge.report.checked import CheckedScript
-from lumitui.app.knowledge.rule import LintFinding, Rule
+from lumitui.app.knowledge.rule import Rule
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.safe_text import spell_out
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -81,7 +82,7 @@ def _rule(item: Rule) -> dict[str, Any]:
     return _descriptor(item.id, item.title, item.why, item.source, item.severity)
 
 
-def _rule_of(item: LintFinding) -> dict[str, Any]:
+def _rule_of(item: Finding) -> dict[str, Any]:
     """Describe a rule of a site's own profile, which no table has."""
     return _descriptor(item.rule, item.rule, item.message, item.source, item.severity)
 
@@ -104,7 +105,7 @@ def _address(source: str) -> str:
     return next(named, _ELSEWHERE)
 
 
-def _result(checked: CheckedScript, item: LintFinding, index: int) -> dict[str, Any]:
+def _result(checked: CheckedScript, item: Finding, index: int) -> dict[str, Any]:
     at = item.at
     region: dict[str, int] = {"startLine": max(at.line, 1), "startColumn": max(at.column, 1)}
     if (at.end_line, at.end_column) > (at.line, at.column) and at.end_line:

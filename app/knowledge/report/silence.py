@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import LintFinding, ordered
+from lumitui.app.knowledge.rule import ordered
 from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
 from lumitui.app.knowledge.rules.phrases import nearest
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import Position
 
 _COMMENT = re.compile(r"#\s*lumitui:\s*ignore=(?P<rules>[\w*-]+(?:\s*,\s*[\w*-]+)*)\s*$")
 _MEANT = re.compile(r"#\s*lumitui\s*:?\s*(?:ignore|disable|noqa)\b.*$")
@@ -25,8 +26,8 @@ class _Ignore:
 
 
 def heard(
-    findings: Sequence[LintFinding], text: str, known: Callable[[], Iterable[str]] = tuple
-) -> list[LintFinding]:
+    findings: Sequence[Finding], text: str, known: Callable[[], Iterable[str]] = tuple
+) -> list[Finding]:
     """Return the findings that no comment silences, and a note for each comment without one.
 
     `known` returns the names of all rules; without it no name is called unknown.
@@ -44,7 +45,7 @@ def heard(
     return ordered([*kept, *(_note(each, names) for each in unused), *_unread(text)])
 
 
-def _silences(ignore: _Ignore, item: LintFinding) -> bool:
+def _silences(ignore: _Ignore, item: Finding) -> bool:
     if ignore.rule != item.rule or item.at.file:
         return False
     if item.at.line == 0:
@@ -79,7 +80,7 @@ def _following(lines: Sequence[str], number: int) -> range:
     return range(start, end + 1)
 
 
-def _note(ignore: _Ignore, known: Sequence[str]) -> LintFinding:
+def _note(ignore: _Ignore, known: Sequence[str]) -> Finding:
     message, do = f"The rule {ignore.rule} finds nothing here.", "Remove the comment."
     if known and ignore.rule not in known:
         meant = nearest(ignore.rule, known)
@@ -88,7 +89,7 @@ def _note(ignore: _Ignore, known: Sequence[str]) -> LintFinding:
     return _unused(message, do, ignore.at)
 
 
-def _unread(text: str) -> Iterable[LintFinding]:
+def _unread(text: str) -> Iterable[Finding]:
     """Yield a note for each comment that was meant to silence a rule and names none."""
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         match = _MEANT.search(line)
@@ -98,6 +99,6 @@ def _unread(text: str) -> Iterable[LintFinding]:
             yield _unused(message, "Write # lumitui: ignore=RULE, with the rule's name.", at)
 
 
-def _unused(message: str, do: str, at: Position) -> LintFinding:
+def _unused(message: str, do: str, at: Position) -> Finding:
     topic = UNUSED_IGNORE
-    return LintFinding(topic.id, topic.severity, message, do, topic.source, at)
+    return Finding(topic.id, topic.severity, message, do, topic.source, at)

@@ -5,8 +5,8 @@ from difflib import get_close_matches
 
 from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import Edit
+from lumitui.remote.site.finding import Fix
+from lumitui.remote.site.source_position import Position
 
 
 def some(number: float, noun: str) -> str:
@@ -26,14 +26,12 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def rewrite(option: Option, text: str) -> Edit | None:
+def rewrite(option: Option, text: str) -> Fix | None:
     """Return the change of an option into `text`; None: it stands in no script."""
-    return (
-        Edit(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
-    )
+    return Fix(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
 
 
-def removal(job: ScriptJob, option: Option) -> Edit | None:
+def removal(job: ScriptJob, option: Option) -> Fix | None:
     """Return the removal of an option, with its line where nothing else is on it."""
     at = option.at
     if not at.line or at.field or at.file or not job.text:
@@ -41,9 +39,9 @@ def removal(job: ScriptJob, option: Option) -> Edit | None:
     line = job.text.split("\n")[at.line - 1 : at.line]
     words = f"remove {option.raw or '--' + option.name}"
     if line and line[0].removeprefix("#SBATCH").strip() == option.raw.strip():
-        return Edit(words, Position(at.line, 1, at.line + 1, 1), "")
+        return Fix(words, Position(at.line, 1, at.line + 1, 1), "")
     if line and at.end_line in (None, 0, at.line) and at.column > 1 and at.end_column:
         before, after = line[0][: at.column - 1], line[0][at.end_column - 1 :]
         if before.endswith(" ") and (not after or after.startswith(" ")):
             at = Position(at.line, at.column - 1, at.line, at.end_column)
-    return Edit(words, at, "")
+    return Fix(words, at, "")

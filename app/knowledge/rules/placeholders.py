@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _ANGLES = re.compile(r"<[A-Za-z]\w*(?:[ :.-]\w+)*>")
 _GLUED = re.compile(r"[=/\"'_:,.@-]$")

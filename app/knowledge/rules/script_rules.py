@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 
 from lumitui.app.knowledge.bash.options.slurm_options import SBATCH, SRUN
 from lumitui.app.knowledge.model.job import ScriptJob, Trouble
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import nearest
+from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wckey")
 """Options that take any text: the job runs, with a `$` in it."""
@@ -35,11 +36,11 @@ def _written(job: ScriptJob, at: Position) -> str:
 def bad_shebang(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find a script without `#!/bin/bash`."""
     for trouble in _troubles(job, "bad-shebang"):
-        if "byte order mark" in trouble.message:
-            edit = Edit("remove the byte order mark", trouble.at, "")
+        if trouble.fact == "byte order mark":
+            edit = Fix("remove the byte order mark", trouble.at, "")
             do = "Save it as UTF-8 without BOM, or run sed -i '1s/^\\xef\\xbb\\xbf//' SCRIPT."
         else:
-            edit = Edit("add #!/bin/bash -l", Position(1, 1, 1, 1), "#!/bin/bash -l\n")
+            edit = Fix("add #!/bin/bash -l", Position(1, 1, 1, 1), "#!/bin/bash -l\n")
             do = "Write #!/bin/bash -l as the first line."
         yield Hit(trouble.message, do, trouble.at, None if job.text.startswith("#!") else edit)
 
@@ -57,7 +58,7 @@ def windows_line_ends(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for trouble in _troubles(job, "windows-line-ends"):
         lines = job.text.split("\n")
         whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
-        edit = Edit("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
+        edit = Fix("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
         yield Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
 
 
@@ -101,14 +102,13 @@ def heredoc_open(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
     for trouble in _troubles(job, "heredoc-open"):
         word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
-        found = re.search(r"of line (\d+)", trouble.message)
-        if found is None:
+        if not trouble.fact:
             yield Hit(trouble.message, f"Write {word} on a line of its own.", trouble.at)
             continue
-        line = int(found[1])
+        line = int(trouble.fact)
         old = job.text.split("\n")[line - 1].removesuffix("\r")
         at, right = Position(line, 1, line, len(old) + 1), old.strip()
-        edit = Edit(f"write {right} alone", at, right)
+        edit = Fix(f"write {right} alone", at, right)
         yield Hit(trouble.message, f"Write {right} alone on its line.", trouble.at, edit)
 
 
@@ -124,9 +124,9 @@ def bracket_without_blank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `if [$RANK -eq 0 ]`."""
     for trouble in _troubles(job, "bracket-without-blank"):
         sign = _written(job, trouble.at)
-        before = sign.startswith("]") or " for the name of a program." in trouble.message
+        before = trouble.fact == "before"
         where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
-        edit = Edit(f"write a blank {where} {sign}", trouble.at, right)
+        edit = Fix(f"write a blank {where} {sign}", trouble.at, right)
         yield Hit(trouble.message, f"Write a blank {where} {sign}.", trouble.at, edit)
 
 
@@ -141,10 +141,10 @@ def bracket_without_blank(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def syntax_error(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `if …; then` without `fi`."""
     for trouble in _troubles(job, "syntax-error"):
-        match = re.search(r"has no `(\S+)`", trouble.message)
-        word = match[1] if match else "its end"
-        do = "Write elif in place of else if." if "else if" in trouble.message else ""
-        yield Hit(trouble.message, do or f"Write the `{word}` that is missing.", trouble.at)
+        do = f"Write the `{trouble.fact}` that is missing."
+        if trouble.fact == "elif":
+            do = "Write elif in place of else if."
+        yield Hit(trouble.message, do, trouble.at)
 
 
 @rule(
@@ -174,7 +174,7 @@ def nearly_a_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for trouble in _troubles(job, "nearly-a-directive"):
         text = _written(job, trouble.at)
         right = re.sub(r"^\s*#+\s*\w+:?", "#SBATCH", text)
-        edit = Edit(f"write {right}", trouble.at, right)
+        edit = Fix(f"write {right}", trouble.at, right)
         yield Hit(trouble.message, f"Write {right.strip()}.", trouble.at, edit)
 
 
@@ -223,7 +223,7 @@ def stray_word(job: ScriptJob, site: Site) -> Iterator[Hit]:
             right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
             do, edit = (
                 f"Write {right}, with plain minus signs.",
-                Edit(f"write {right}", trouble.at, right),
+                Fix(f"write {right}", trouble.at, right),
             )
         if re.match(r"<.*|.*>$", word):
             do = "Write your own value in place of what stands in `<` and `>`."
@@ -263,10 +263,10 @@ def _unknown(
     """Return what is said of an option that is not in `names`."""
     written = _written(job, trouble.at)
     name, equals, value = written.lstrip("-").partition("=")
-    if "no value" in trouble.message or "several" in trouble.message:
+    if trouble.fact == "cut":
         return Hit(trouble.message, "Write the option in full, with its value.", trouble.at)
     if name in only_on:
-        other = "srun" if "sbatch" in trouble.message else "sbatch"
+        other = "srun" if trouble.id == "unknown-directive" else "sbatch"
         if job.origin == "job file":  # which has no place for options of srun
             key = "; `binding:` says how ranks are bound to cores" if name == "cpu-bind" else ""
             return Hit(trouble.message, f"Leave it out{key}.", trouble.at)
@@ -276,7 +276,7 @@ def _unknown(
         do = "Remove it, unless the site has added it by a plugin of its own."
         return Hit(trouble.message, do, trouble.at, severity="note")
     right = f"--{meant}{equals}{value}"
-    edit = Edit(f"write {right}", trouble.at, right)
+    edit = Fix(f"write {right}", trouble.at, right)
     return Hit(trouble.message, f"Write {right}.", trouble.at, edit)
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 
 from lumitui.app.knowledge.model.command_words import CommandOptions
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Edit, LintFinding
 from lumitui.app.knowledge.site_facts.allocation import whole_nodes
 from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
+from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.profile import Site, SiteRule
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 ABSENT = "absent"
 """Under `when:` of a rule: the field must not be set."""
@@ -17,13 +17,13 @@ _INTO_CONTAINERS = ("", "SINGULARITYENV_", "APPTAINERENV_")
 _Texts = list[tuple[str, Position]]
 
 
-def findings(job: ScriptJob, site: Site) -> Iterator[LintFinding]:
+def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
     """Yield what the site's own rules find in a job: each at most once, at its first place."""
     for rule in site.rules:
         place = _place(rule, job, site)
         if place is not None:
             text, at = place
-            yield LintFinding(
+            yield Finding(
                 rule.id,
                 rule.severity,
                 rule.message.format(value=text, nodes=job.nodes),
@@ -71,11 +71,11 @@ def _first(pattern: str, found: _Texts) -> tuple[str, Position] | None:
     return next(fitting, None)
 
 
-def _edit(rule: SiteRule, at: Position) -> Edit | None:
+def _edit(rule: SiteRule, at: Position) -> Fix | None:
     name = rule.field.removeprefix("env.")
     if rule.cure is None or not at.line:
         return None
-    return Edit(f"set {name} to {rule.cure}", at, f"{name}={rule.cure}")
+    return Fix(f"set {name} to {rule.cure}", at, f"{name}={rule.cure}")
 
 
 def texts(field: str, job: ScriptJob) -> _Texts:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Severity
+from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 

@@ -3,7 +3,7 @@
 import re
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 _NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")
 _DEEPEST = 4

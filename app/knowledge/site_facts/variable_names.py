@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 _USE = re.compile(r"(?<!\\)\$(?:([A-Za-z_]\w*)|\{([#!]?)([A-Za-z_]\w*)(?:\[[^]]*\])?(:?[-=?+])?)")
 _BARE = re.compile(r"(?<![\w$])(?<!\$\{)(?<!\$\{[#!])[A-Za-z_]\w*")

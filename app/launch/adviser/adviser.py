@@ -24,9 +24,11 @@ from lumitui.app.launch.rules import (
     slurm_rules,
     venv_rules,
 )
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import RANK, Finding, Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES
 
 
@@ -38,8 +40,8 @@ def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The launcher {launch.spec.launcher} does not work at {place.site.name}.",
             f"Use {' or '.join(place.site.launchers)}.",
             "the site's profile",
-            field="launcher",
-            fix=Fix(f"use {place.site.launchers[0]}", "launcher", place.site.launchers[0]),
+            at=at_key("launcher"),
+            fix=Fix(f"use {place.site.launchers[0]}", at_key("launcher"), place.site.launchers[0]),
         )
 
 
@@ -58,8 +60,8 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
             "whose modules, call and torchrun options do not fit it.",
             f"Set `container: {{generation: {homes[0]}}}`.",
             "the site's profile, containers",
-            field="container.image",
-            fix=Fix(f"use the generation {homes[0]}", "container.generation", homes[0]),
+            at=at_key("container.image"),
+            fix=Fix(f"use the generation {homes[0]}", at_key("container.generation"), homes[0]),
         )
     elif not homes and choice.generation is None:
         yield Finding(
@@ -70,7 +72,7 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"Name the generation it was built on: "
             f"`container: {{generation: {' or '.join(patterns)}}}`.",
             "the site's profile, containers",
-            field="container.image",
+            at=at_key("container.image"),
         )
 
 
@@ -82,7 +84,7 @@ def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The name {launch.spec.name!r} switches Lightning's Slurm detection off.",
             "Choose another `name:`.",
             "Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
-            field="name",
+            at=at_key("name"),
         )
 
 
@@ -101,7 +103,7 @@ def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
                 "the job's environment or command line.",
                 "Name the variable under `secrets:`, and let the program read it from there.",
                 shape.source,
-                field=key,
+                at=at_key(key),
             )
 
 
@@ -118,7 +120,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
         "before the launch, and what the program writes beside its code is lost when the job ends.",
         "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
         "the site's profile, node_folder",
-        field="ship",
+        at=at_key("ship"),
     )
     lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
     if lost:
@@ -128,7 +130,7 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
             "Let the program write it to $RUN_DIR, and name it from there.",
             "templates/job/job.sh.j2",
-            field="fetch",
+            at=at_key("fetch"),
         )
 
 
@@ -144,7 +146,7 @@ def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{configured}.",
             "Give both the same stage.",
             "DeepSpeed configuration, zero_optimization.stage",
-            field="strategy",
+            at=at_key("strategy"),
         )
 
 
@@ -160,11 +162,11 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"train on the global batch of {launch.global_batch} shown here.",
             f"Set {name} to {micro}, or `{MICRO}` to {text}.",
             f"DeepSpeed configuration, {MICRO}",
-            field="args",
+            at=at_key("args"),
         )
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[LaunchRule, ...] = (
     *slurm_rules.RULES,
     *chain_rules.RULES,
     *relaunch_rules.RULES,
@@ -182,7 +184,6 @@ RULES: tuple[Rule, ...] = (
     _archive,
     _keys_in_words,
 )
-_ORDER = {"error": 0, "warning": 1, "note": 2}
 _ALSO = {
     "architecture": "image-of-other-processor",
     "image-generation": "modules-of-other-generation",
@@ -200,6 +201,8 @@ def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None)
     """
     place = placement_of(launch.spec, site)
     found = [finding for rule in RULES for finding in rule(launch, place)]
-    said = {_ALSO.get(finding.id, finding.id) for finding in found} | {one.id for one in found}
-    found += [one for one in lint_findings.findings(launch, place, files) if one.id not in said]
-    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+    said = {_ALSO.get(finding.rule, finding.rule) for finding in found} | {
+        one.rule for one in found
+    }
+    found += [one for one in lint_findings.findings(launch, place, files) if one.rule not in said]
+    return sorted(found, key=lambda finding: RANK[finding.severity])

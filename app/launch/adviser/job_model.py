@@ -14,12 +14,12 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Option, Variable
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Command, ContainerCall, JobStep
 from lumitui.app.launch.compose import plain_script
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.script.program_call import BUNDLED
 from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
+from lumitui.remote.site.source_position import Position
 
 _FIELDS = {
     "account": "account", "partition": "partition", "qos": "partition", "nodes": "nodes",

@@ -3,17 +3,17 @@
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import MOST_LIMITS, JobSpec
 from lumitui.app.knowledge import rule_table
-from lumitui.app.knowledge.rule import Cure, Edit
-from lumitui.app.knowledge.rule import LintFinding as Found
 from lumitui.app.launch.adviser import nested_launcher
 from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix
 from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Cure, Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
 _KEYS = {
     "account": "account", "partition": "partition", "nodes": "nodes", "time": "time",
@@ -37,32 +37,30 @@ def findings(
     """Return what the rules find; `files` has texts of the project by their paths in it."""
     job = job_of(launch, place, files)
     absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
-    cures: dict[Found, Cure] = {}
     said = [
         _of_job_file(found, place.spec, _FIELDS.get(found.rule) or found.at.field
-                     or absent.get(found.rule, ""), cures.get(found))
-        for found in rule_table.findings(job, place.site, cures)
+                     or absent.get(found.rule, ""))
+        for found in rule_table.findings(job, place.site)
     ]  # fmt: skip
     return [*said, *nested_launcher.findings(job, place.site)]
 
 
-def _of_job_file(found: Found, spec: JobSpec, field: str, cure: Cure | None) -> Finding:
-    fix = _cured(cure, field, spec) if cure else None
-    fix = fix or (_fix(found.edit, field) if found.edit else None)
+def _of_job_file(found: Finding, spec: JobSpec, field: str) -> Finding:
+    fix = _cured(found.cure, field, spec) if found.cure else None
+    fix = fix or (_fix(found.fix, field) if found.fix else None)
     do = _named(found.do, field)
-    if fix and fix.field == "partition":
+    if fix and fix.at.field == "partition":
         do = f"Use {fix.value}."
-    elif fix and fix.field not in ("gpus_per_node", "sbatch") and "." not in fix.field:
+    elif fix and fix.at.field not in ("gpus_per_node", "sbatch") and "." not in fix.at.field:
         do = f"{_set(fix)}.{_in_parts(fix, spec)}"
     where = f"{found.at.file}, line {found.at.line}: " if found.at.file else ""
-    return Finding(
-        found.rule, found.severity, f"{where}{found.message}", do, found.source, field, fix
-    )
+    return replace(found, message=f"{where}{found.message}", do=do,
+                   at=replace(found.at, field=field), fix=fix)  # fmt: skip
 
 
 def _in_parts(fix: Fix, spec: JobSpec) -> str:
     """Return how a training gets its time in several limits."""
-    if fix.field != "time" or not fix.value:
+    if fix.at.field != "time" or not fix.value:
         return ""
     limits = math.ceil(walltime.seconds_of(spec.time) / walltime.seconds_of(str(fix.value)))
     if not 1 < limits <= MOST_LIMITS:
@@ -74,14 +72,14 @@ def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
     """Return the change of the job file that a rule names; None: it has no key of its own."""
     if field == "sbatch":
         name = re.compile(rf"--{re.escape(cure.option)}(?:[=\s]|$)")
-        return Fix(f"remove --{cure.option}", field,
+        return Fix(f"remove --{cure.option}", at_key(field),
                    tuple(text for text in spec.sbatch if not name.match(text)) or None)  # fmt: skip
     if field == f"env.{cure.option}":
-        return Fix(f"remove {cure.option}", field, cure.value)
+        return Fix(f"remove {cure.option}", at_key(field), cure.value)
     key = _KEYS.get(cure.option, "")
     if key in _SHARES:
-        return Fix("leave it to the site", key, None)
-    return Fix(f"use {cure.value}", key, cure.value) if key else None
+        return Fix("leave it to the site", at_key(key), None)
+    return Fix(f"use {cure.value}", at_key(key), cure.value) if key else None
 
 
 def _named(do: str, field: str) -> str:
@@ -101,16 +99,18 @@ def _named(do: str, field: str) -> str:
 
 def _set(fix: Fix) -> str:
     if fix.value is None:
-        return f"Leave out `{fix.field}:`"
-    return f"Set `{fix.field}: {fix.value}`"
+        return f"Leave out `{fix.at.field}:`"
+    return f"Set `{fix.at.field}: {fix.value}`"
 
 
-def _fix(edit: Edit, field: str) -> Fix | None:
+def _fix(edit: Fix, field: str) -> Fix | None:
     """Return the change of the job file that an edit of its script stands for; None: none does."""
     if not field.startswith("env."):
         return None
-    text = edit.text.strip()
+    text = str(edit.value).strip()
     if not text:
-        return Fix(edit.words, field, None)
+        return Fix(edit.words, at_key(field), None)
     name, equals, value = text.removeprefix("export ").partition("=")
-    return Fix(edit.words, field, value.strip("'\"")) if equals and field == f"env.{name}" else None
+    if not equals or field != f"env.{name}":
+        return None
+    return Fix(edit.words, at_key(field), value.strip("'\""))

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.bash.script_reader import read_script
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.steps import JobStep
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import at_key
 
 _ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|flock|mkdir .*lock")
 """A script that asks which task it is may start its ranks in one of them alone."""
@@ -37,7 +38,7 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
             "ranks of a node: each starts all of them again.",
             f"Let the job file start {program}: `launcher: {known}` and `script: {program}`.",
             "pytorch, torch/distributed/run.py: one agent a node; srun(1)",
-            field="script",
+            at=at_key("script"),
         )
 
 

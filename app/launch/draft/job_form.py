@@ -8,9 +8,10 @@ from typing import Literal
 from lumitui.app.job import edit
 from lumitui.app.job.edit import Value
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.launch.draft.problems import Problem, with_nearest
+from lumitui.app.launch.draft.problems import with_nearest
 from lumitui.app.launch.launcher_templates import launchers
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.yaml_document import Document
@@ -39,7 +40,7 @@ class Field:
     """What holds where the file does not have it."""
     help: str
     choices: tuple[FieldChoice, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -104,7 +105,7 @@ _ON_CPU = {
 
 def fields(
     data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
-    problems: Iterable[Problem], images: Sequence[FieldChoice] = (),
+    problems: Iterable[Finding], images: Sequence[FieldChoice] = (),
 ) -> tuple[Field, ...]:  # fmt: skip
     """Return the form of a job file with `data`; a problem of no field is in none of them.
 
@@ -120,7 +121,7 @@ def fields(
     for key, kind, default, text in _FIELDS:
         if key == "venv" and isinstance(data.get(key), Mapping):
             continue  # its further keys are typed as text
-        own = tuple(item for item in left if _is_at(item.field, key))
+        own = tuple(item for item in left if _is_at(item.at.field, key))
         left = [item for item in left if item not in own]
         value = written(data, key)
         options = _choices(key, site, sites)
@@ -135,10 +136,10 @@ def fields(
     return tuple(found)
 
 
-def loose(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def loose(problems: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the problems that stand at no field of the form."""
     keys = [row[0] for row in _FIELDS]
-    return tuple(item for item in problems if not any(_is_at(item.field, key) for key in keys))
+    return tuple(item for item in problems if not any(_is_at(item.at.field, key) for key in keys))
 
 
 def _is_at(field: str, key: str) -> bool:

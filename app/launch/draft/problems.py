@@ -5,88 +5,70 @@ Pure.
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lumitui.app.job import edit
-from lumitui.app.launch.rules.finding import Finding, Fix, Severity
 from lumitui.remote.site.errors import InputError, LumiError
-from lumitui.remote.site.reading.validation import Mistakes
+from lumitui.remote.site.finding import RANK, Finding, Fix
+from lumitui.remote.site.reading.validation import DocumentMistake, Mistakes
 from lumitui.remote.site.reading.yaml_document import Document, NotYaml
-
-_RANK: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing to change in a job file, or to know about it."""
-
-    severity: Severity
-    message: str
-    do: str = ""
-    """What to do about it."""
-    field: str = ""
-    """The key that it is about, like `nodes` or `env.X`; "": no single one."""
-    line: int | None = None
-    """The 1-based line of the text; None: it is about no line."""
-    fix: Fix | None = None
-
-    @property
-    def words(self) -> str:
-        """What is wrong and what to do, in one line."""
-        if self.fix:
-            return f"{self.message} → {self.fix.words}"
-        return f"{self.message} {self.do}".strip()
+from lumitui.remote.site.source_position import Position, at_key
 
 
-def problem_of(error: LumiError, document: Document | None) -> tuple[Problem, ...]:
+def problem_of(error: LumiError, document: Document | None) -> tuple[Finding, ...]:
     """Return the problems that keep a job file from being read or composed."""
     if isinstance(error, Mistakes):
-        return tuple(
-            Problem("error", f"{item.keys}: {item.message}.", "", item.keys, item.line,
-                    Fix(f"rename it {item.near}", item.keys, item.near, renames=True)
-                    if item.near else None)
-            for item in error.mistakes
-        )  # fmt: skip
+        return tuple(_of_mistake(item) for item in error.mistakes)
     if isinstance(error, NotYaml):
-        return (Problem("error", error.message, error.hint, "", error.line),)
+        return (Finding("", "error", error.message, error.hint, at=Position(error.line)),)
     field = error.field if isinstance(error, InputError) else ""
-    return (Problem("error", error.message, error.hint, field, line_of(document, field)),)
+    return (at_line(Finding("", "error", error.message, error.hint, at=at_key(field)), document),)
 
 
-def of_finding(found: Finding, document: Document) -> Problem:
-    """Return what the adviser says as a problem of the text."""
-    line = line_of(document, found.field)
-    return Problem(found.severity, found.message, found.do, found.field, line, found.fix)
+def _of_mistake(mistake: DocumentMistake) -> Finding:
+    fix = None
+    if mistake.near:
+        at = at_key(mistake.keys)
+        fix = Fix(f"rename it {mistake.near}", at, mistake.near, renames=True)
+    message = f"{mistake.keys}: {mistake.message}."
+    at = Position(mistake.line, field=mistake.keys)
+    return Finding("", "error", message, at=at, fix=fix)
 
 
-def in_grid(problem: Problem, grid: Collection[str], document: Document) -> Problem:
+def at_line(found: Finding, document: Document | None) -> Finding:
+    """Return a finding with the line of its key in the text."""
+    field = found.at.field
+    return replace(found, at=Position(line_of(document, field), field=field))
+
+
+def in_grid(problem: Finding, grid: Collection[str], document: Document) -> Finding:
     """Return `problem` at the grid, where that sets its field or what its fix would change."""
-    fix = None if problem.fix and problem.fix.field in grid else problem.fix
-    if problem.field in grid:
-        return replace(problem, field="grid", line=line_of(document, "grid"), fix=fix)
+    fix = None if problem.fix and problem.fix.at.field in grid else problem.fix
+    if problem.at.field in grid:
+        return at_line(replace(problem, at=at_key("grid"), fix=fix), document)
     return replace(problem, fix=fix)
 
 
-def line_of(document: Document | None, field: str) -> int | None:
-    """Return the line of a field; None where the text does not have it."""
+def line_of(document: Document | None, field: str) -> int:
+    """Return the line of a field; 0 where the text does not have it."""
     if document is None or not field or field.split(".")[0] not in document.data:
-        return None
+        return 0
     return document.line(edit.place_of_key(field))
 
 
-def worst_problems_first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def worst_problems_first(problems: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return each problem once, errors first."""
-    return tuple(sorted(dict.fromkeys(problems), key=lambda item: _RANK[item.severity]))
+    return tuple(sorted(dict.fromkeys(problems), key=lambda item: RANK[item.severity]))
 
 
-def with_nearest(problem: Problem, value: str, choices: Sequence[str]) -> Problem:
+def with_nearest(problem: Finding, value: str, choices: Sequence[str]) -> Finding:
     """Return `problem` with the choice as its fix that was probably meant by `value`."""
     if problem.fix or problem.severity != "error" or value in choices:
         return problem
     near = difflib.get_close_matches(value, choices, n=1) or choices[:1]
     if not near:
         return problem
-    return replace(problem, fix=Fix(f"use {near[0]}", problem.field, near[0]))
+    return replace(problem, fix=Fix(f"use {near[0]}", at_key(problem.at.field), near[0]))
 
 
 def apply_fix(text: str, fix: Fix) -> str:
@@ -95,22 +77,22 @@ def apply_fix(text: str, fix: Fix) -> str:
     Raises:
         InputError: the text cannot be edited there.
     """
-    place = edit.place_of_key(fix.field)
+    place = edit.place_of_key(fix.at.field)
     if fix.renames:
         assert isinstance(fix.value, str)
         return edit.rename(text, place, fix.value)
     return edit.set_key(text, place, fix.value)
 
 
-def apply_fixes(text: str, problems: Iterable[Problem]) -> tuple[str, tuple[Problem, ...]]:
+def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:
     """Return the job file's `text` with the problems' fixes applied, and the problems they were of.
 
     Each key changes once: a second fix of one was made for the value that is gone. A fix of what
     only a person can edit is left out.
     """
-    done: dict[str, Problem] = {}
+    done: dict[str, Finding] = {}
     for problem in problems:
-        key = problem.fix.field.split(".")[0] if problem.fix else ""
+        key = problem.fix.at.field.split(".")[0] if problem.fix else ""
         if problem.fix is None or key in done:
             continue
         try:
@@ -121,9 +103,9 @@ def apply_fixes(text: str, problems: Iterable[Problem]) -> tuple[str, tuple[Prob
     return text, tuple(done.values())
 
 
-def at_field(problems: Iterable[Problem]) -> Mapping[str, tuple[Problem, ...]]:
+def at_field(problems: Iterable[Finding]) -> Mapping[str, tuple[Finding, ...]]:
     """Return the problems by the field of the form that they stand at; "" for no field."""
-    found: dict[str, tuple[Problem, ...]] = {}
+    found: dict[str, tuple[Finding, ...]] = {}
     for problem in problems:
-        found[problem.field] = (*found.get(problem.field, ()), problem)
+        found[problem.at.field] = (*found.get(problem.at.field, ()), problem)
     return found

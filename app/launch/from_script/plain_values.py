@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from lumitui.app.job.launch import RankLayout
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 _NAMED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"])*\"|\$\{[^}]*\}", re.DOTALL)

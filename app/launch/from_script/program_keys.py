@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from lumitui.app.knowledge.bash.words.other_statements import OtherStatement
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.app.launch.from_script.notes import Notes
@@ -14,6 +13,7 @@ from lumitui.app.launch.from_script.plain_values import Values, spreads, written
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 

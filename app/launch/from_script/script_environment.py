@@ -8,10 +8,10 @@ from lumitui.app.job.fields.env_variables import check_environment_name, check_s
 from lumitui.app.knowledge.bash.words.other_statements import OtherStatement
 from lumitui.app.knowledge.model.command_words import Variable
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, is_literal, written_at
+from lumitui.remote.site.source_position import Position
 
 _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
 _BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")

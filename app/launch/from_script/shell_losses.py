@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from lumitui.app.knowledge.bash.words.other_statements import OtherStatement, around
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LOST = {
     "function": ("{}", "a job file has no functions"),

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from lumitui.app.knowledge.model.command_words import CommandWord
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Command, JobStep
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import written_at
+from lumitui.remote.site.source_position import Position
 
 _NOTHING = {
     "srun", "torchrun", "deepspeed", "accelerate", "launch", "mpirun", "mpiexec", "python",

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import at_key
 
 _NAMES = {
     kind: re.compile(rf"(?<![A-Za-z0-9])({words})(?![A-Za-z0-9])", re.IGNORECASE)
@@ -26,8 +28,8 @@ def _architecture(launch: Launch, place: Placement) -> Iterator[Finding]:
                 f"{place.site.name} are {own}: it would not start.",
                 f"Use one that is built for {own}.",
                 "the site's profile, node.architecture",
-                field=f"container.{key}",
+                at=at_key(f"container.{key}"),
             )
 
 
-RULES: tuple[Rule, ...] = (_architecture,)
+RULES: tuple[LaunchRule, ...] = (_architecture,)

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
 
 def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -18,8 +20,8 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
             "With `binding: none` nothing binds the ranks to the cores nearest to their GPUs.",
             "Leave out `binding:` unless the program binds them itself.",
             "srun(1), --cpu-bind",
-            field="binding",
-            fix=Fix("bind them", "binding", None),
+            at=at_key("binding"),
+            fix=Fix("bind them", at_key("binding"), None),
         )
 
 
@@ -32,8 +34,10 @@ def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
             "torchrun here does not bind its ranks to cores.",
             "Use `launcher: srun`, which binds each rank with a mask.",
             "pytorch, torch/numa/binding.py: --numa-binding",
-            field="launcher",
-            fix=Fix("use srun", "launcher", "srun") if "srun" in place.site.launchers else None,
+            at=at_key("launcher"),
+            fix=Fix("use srun", at_key("launcher"), "srun")
+            if "srun" in place.site.launchers
+            else None,
         )
 
 
@@ -53,9 +57,9 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
             if unbound
             else "Use `launcher: srun` on whole nodes.",
             "templates/job/job.sh.j2",
-            field="binding" if unbound else "proof",
-            fix=Fix("bind the ranks", "binding", None) if unbound else None,
+            at=at_key("binding" if unbound else "proof"),
+            fix=Fix("bind the ranks", at_key("binding"), None) if unbound else None,
         )
 
 
-RULES: tuple[Rule, ...] = (_binding, _binding_of_torchrun, _strict_proof)
+RULES: tuple[LaunchRule, ...] = (_binding, _binding_of_torchrun, _strict_proof)

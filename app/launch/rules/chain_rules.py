@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
-_ONE = Fix("take one time limit", "chain", None)
+_ONE = Fix("take one time limit", at_key("chain"), None)
 
 
 def _site(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -20,7 +22,7 @@ def _site(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{who} keeps a job from going back into the queue, which `chain:` needs.",
             "Leave out `chain:`, and resubmit from the checkpoint after each time limit.",
             "scontrol(1) requeue; sbatch(1) --requeue; the site's profile",
-            field="chain",
+            at=at_key("chain"),
             fix=_ONE,
         )
 
@@ -36,7 +38,7 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Each attempt of the chain would begin anew: nothing says how the script continues.",
             "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`.",
             "templates/job/job.sh.j2",
-            field="resume",
+            at=at_key("resume"),
         )
     if place.trainer is None:
         yield from _own_script(launch, place)
@@ -51,7 +53,7 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Name the one on which it saves and ends with 85, like `signal: USR1@300`; the "
             "launcher srun passes it on.",
             "sbatch(1) --signal; templates/job/chain.sh",
-            field="signal",
+            at=at_key("signal"),
         )
     elif place.launcher.signals == "torchrun":
         yield Finding(
@@ -61,8 +63,8 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
             "would end after one attempt.",
             "Use the launcher srun.",
             "torch/distributed/run.py; templates/job/chain.sh",
-            field="launcher",
-            fix=Fix("use srun", "launcher", "srun"),
+            at=at_key("launcher"),
+            fix=Fix("use srun", at_key("launcher"), "srun"),
         )
     else:
         yield Finding(
@@ -72,8 +74,8 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Let it save to $RUN_DIR/checkpoints on the signal and end with 85, and with 0 when "
             "the training is done.",
             "templates/job/chain.sh",
-            field="chain",
+            at=at_key("chain"),
         )
 
 
-RULES: tuple[Rule, ...] = (_site, _program)
+RULES: tuple[LaunchRule, ...] = (_site, _program)

@@ -4,8 +4,8 @@ The rules themselves are functions of this folder, of `adviser` and of `app/laun
 about any script are in `app/knowledge`. A test finds an id that has no row here.
 """
 
-from lumitui.app.knowledge.rule import Severity
 from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.remote.site.finding import Severity
 
 _PROFILE = "the site's profile"
 _SCRIPT = "templates/job/job.sh.j2"

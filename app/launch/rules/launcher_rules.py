@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
 
 def _signal(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -19,9 +21,11 @@ def _signal(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"Use `launcher: srun`; or `signal: B:{spec.signal}`, at which the file `stop` appears "
             "in RUN_DIR.",
             "sbatch(1) --signal; deepspeed/launcher/launch.py",
-            field="signal",
-            fix=Fix("use srun", "launcher", "srun") if "srun" in place.site.launchers else None,
+            at=at_key("signal"),
+            fix=Fix("use srun", at_key("launcher"), "srun")
+            if "srun" in place.site.launchers
+            else None,
         )
 
 
-RULES: tuple[Rule, ...] = (_signal,)
+RULES: tuple[LaunchRule, ...] = (_signal,)

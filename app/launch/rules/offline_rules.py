@@ -7,8 +7,10 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.program.downloads import STAGE_IT
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
 from lumitui.app.launch.script.staged import named_in
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import at_key
 
 _URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
 # Arguments of the Hugging Face examples and of their likes, whose value may be a name of the hub.
@@ -27,7 +29,7 @@ def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"The nodes of {place.site.name} reach no internet, and `{key}:` names {text}.",
             STAGE_IT,
             _SOURCE,
-            field=key,
+            at=at_key(key),
         )
 
 
@@ -79,7 +81,7 @@ def _names(launch: Launch, place: Placement) -> Iterator[Finding]:
                     f"`{key}:` names $STAGE_{name}, and `stage:` has no {name}.",
                     f"Add `stage: {{{name}: PATH}}`, or correct the name.",
                     "the job file",
-                    field=key,
+                    at=at_key(key),
                 )
 
 
@@ -97,7 +99,7 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
                     f"calls {staged}.",
                     f"Remove it from `{key}:`, or give one of the two another name.",
                     "the job file",
-                    field=f"env.{name}" if key == "env" else key,
+                    at=at_key(f"env.{name}" if key == "env" else key),
                     final=True,
                 )
 
@@ -123,8 +125,8 @@ def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"No shell expands {found[0]} in `{key}:`: the program gets it as it is written.",
             "Write the value, or let the program read the variable from its environment.",
             "docs/offline.md: only $STAGE_NAME is expanded",
-            field=key,
+            at=at_key(key),
         )
 
 
-RULES: tuple[Rule, ...] = (_downloads, _names, _replaced, _literal)
+RULES: tuple[LaunchRule, ...] = (_downloads, _names, _replaced, _literal)

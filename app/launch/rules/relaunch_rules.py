@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
 
 def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -16,9 +18,9 @@ def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`; or "
             "leave out `relaunch:`.",
             "templates/job/relaunch.sh",
-            field="relaunch",
-            fix=Fix("launch it once", "relaunch", None),
+            at=at_key("relaunch"),
+            fix=Fix("launch it once", at_key("relaunch"), None),
         )
 
 
-RULES: tuple[Rule, ...] = (_resume,)
+RULES: tuple[LaunchRule, ...] = (_resume,)

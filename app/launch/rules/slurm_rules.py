@@ -7,8 +7,10 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.layout import needed_cores
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
 from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
 
 def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -25,8 +27,8 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             + (": its first ones, not those near their GPUs." if bound else "."),
             f"Leave out `cpus_per_task`: the job then asks for {needed}.",
             "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
-            field="cpus_per_task",
-            fix=Fix("leave it to the site", "cpus_per_task", None),
+            at=at_key("cpus_per_task"),
+            fix=Fix("leave it to the site", at_key("cpus_per_task"), None),
         )
 
 
@@ -38,8 +40,8 @@ def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"A job at {place.site.name} must not ask for memory: it comes with the cores.",
             "Remove `memory:`.",
             "the site's profile, memory_option",
-            field="memory",
-            fix=Fix("leave it to the site", "memory", None),
+            at=at_key("memory"),
+            fix=Fix("leave it to the site", at_key("memory"), None),
         )
 
 
@@ -53,8 +55,8 @@ def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{known}",
             "Remove `local_disk:`.",
             "the site's profile, local_disk",
-            field="local_disk",
-            fix=Fix("remove it", "local_disk", None),
+            at=at_key("local_disk"),
+            fix=Fix("remove it", at_key("local_disk"), None),
         )
 
 
@@ -72,8 +74,12 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {place.site.node.gpus}, or a shared partition.",
             "the site's profile, allocation",
-            field="gpus_per_node",
-            fix=Fix(f"use all {place.site.node.gpus}", "gpus_per_node", str(place.site.node.gpus)),
+            at=at_key("gpus_per_node"),
+            fix=Fix(
+                f"use all {place.site.node.gpus}",
+                at_key("gpus_per_node"),
+                str(place.site.node.gpus),
+            ),
         )
 
 
@@ -95,8 +101,8 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
         f"whole nodes: {gpus - 1} GPUs stay idle.",
         f"Set {written} for a rank on each GPU{others}.",
         "the site's profile, allocation",
-        field=keys[0][0],
-        fix=Fix(f"use {keys[0][1]}", *keys[0]) if len(keys) == 1 else None,
+        at=at_key(keys[0][0]),
+        fix=Fix(f"use {keys[0][1]}", at_key(keys[0][0]), keys[0][1]) if len(keys) == 1 else None,
     )
 
 
@@ -115,8 +121,8 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
                 _own(option),
                 _key(option),
                 "DESIGN, job script",
-                field="sbatch",
-                fix=Fix(f"remove {option}", "sbatch", _others(launch.spec.sbatch, option)),
+                at=at_key("sbatch"),
+                fix=Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option)),
                 final=True,  # another name or array would keep lumitui from finding its job
             )
 
@@ -176,7 +182,7 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"No signal warns the script before its time limit of {spec.time}.",
             "If it saves on a signal, name it: `signal: USR1@300`.",
             "sbatch(1) --signal",
-            field="signal",
+            at=at_key("signal"),
         )
 
 
@@ -188,12 +194,12 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
             "`hang:` does nothing here: only the bundled trainers say whether their ranks move.",
             "Remove `hang:`; PyTorch ends a collective that hangs after its own time limit.",
             "trainers/engine/heartbeat",
-            field="hang",
-            fix=Fix("remove it", "hang", None),
+            at=at_key("hang"),
+            fix=Fix("remove it", at_key("hang"), None),
         )
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[LaunchRule, ...] = (
     _too_few_cores,
     _no_memory,
     _disk,

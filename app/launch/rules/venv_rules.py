@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from lumitui.app.job.fields.venv_field import package_of
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.transfer.environments.image_names import versions_in
 
 _HOME = re.compile(r"^(~|\$\{?HOME\b|(/gpfs)?/(home|users)/)")
@@ -36,7 +38,7 @@ def _reach(launch: Launch, place: Placement) -> Iterator[Finding]:
         f"--platform manylinux2014_{site.node.architecture} --only-binary=:all: …`, "
         "`venv: {packages: […], wheels: wheels}`.",
         "the site's profile, venv",
-        field="venv",
+        at=at_key("venv"),
     )
 
 
@@ -65,7 +67,7 @@ def _fit(launch: Launch, place: Placement) -> Iterator[Finding]:
                 f"{f'--python-version {python} ' if python else ''}--platform "
                 f"manylinux2014_{machine} --only-binary=:all: {package}`.",
                 "the site's profile; packaging.python.org, platform compatibility tags",
-                field="venv",
+                at=at_key("venv"),
             )
 
 
@@ -107,7 +109,7 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
             f"Leave {', '.join(map(package_of, lines))} out, or choose another image: "
             f"`lumitui site images {place.site.name}`.",
             "the site's profile, venv.keeps",
-            field="venv",
+            at=at_key("venv"),
         )
 
 
@@ -122,7 +124,7 @@ def _cost(launch: Launch, place: Placement) -> Iterator[Finding]:
         f"{price.per_hour / 60:.2g} {price.unit} a minute. Later ones find it there.",
         "Run it on one node first.",
         "the site's profile, venv",
-        field="venv",
+        at=at_key("venv"),
     )
 
 
@@ -136,8 +138,8 @@ def _home(launch: Launch, place: Placement) -> Iterator[Finding]:
             "slow on compute nodes.",
             "Let `venv:` build one beside the runs, or move it to the project's scratch.",
             "LUMI user guide, storage; CSC user guide, disk",
-            field="container.venv",
+            at=at_key("container.venv"),
         )
 
 
-RULES: tuple[Rule, ...] = (_reach, _fit, _replaced, _cost, _home)
+RULES: tuple[LaunchRule, ...] = (_reach, _fit, _replaced, _cost, _home)

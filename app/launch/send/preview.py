@@ -5,12 +5,12 @@ from pathlib import Path
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.adviser.adviser import findings
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.launch.send.code import script_downloads
 from lumitui.app.launch.send.code.installs import installs_finding
 from lumitui.app.launch.send.code.project_files import Files
 from lumitui.app.launch.send.staging.staging_plan import findings_of as staged_findings
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 
@@ -67,11 +67,9 @@ def preview_of(
     staged = staged_findings(launch.spec, files.project, site) if files.ships_code else ()
     loads = tuple(script_downloads.findings_of(launch.spec, files.project, site))
     # The adviser reads the script too, and says the same of each line.
-    told = {(one.id, f"{launch.spec.script}, line") for one in loads}
+    told = {(one.rule, launch.spec.script) for one in loads}
     advice = (
-        one
-        for one in findings(launch, site, files.programs)
-        if not any(one.id == name and one.message.startswith(where) for name, where in told)
+        one for one in findings(launch, site, files.programs) if (one.rule, one.at.file) not in told
     )
     said = (*advice, *installs, *files.findings, *staged, *loads)
     return Preview(launch, site, command, said, files, job_file, cell)

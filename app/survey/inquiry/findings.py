@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from lumitui.app.explain.words import clock, count
-from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.survey.inquiry.answers import PathState
 from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 from lumitui.remote.survey.slurm_records import Association
@@ -21,7 +21,7 @@ _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "communication")
 
 
-def findings(wanted: InquiryNeeds, found: Answers, now: float) -> tuple[LintFinding, ...]:
+def findings(wanted: InquiryNeeds, found: Answers, now: float) -> tuple[Finding, ...]:
     """Return what is wrong with a job by what the site answered at `now`, in epoch seconds."""
     said = [
         *_of_paths(wanted, found),
@@ -35,7 +35,7 @@ def findings(wanted: InquiryNeeds, found: Answers, now: float) -> tuple[LintFind
     return (*said, *_trial(found, now, explained=explained), *_silent(found))
 
 
-def _trial(found: Answers, now: float, *, explained: bool) -> Iterator[LintFinding]:
+def _trial(found: Answers, now: float, *, explained: bool) -> Iterator[Finding]:
     tried = found.trial
     if tried is None:
         return
@@ -51,7 +51,7 @@ def _trial(found: Answers, now: float, *, explained: bool) -> Iterator[LintFindi
         )  # fmt: skip
 
 
-def _refused(words: str) -> Iterator[LintFinding]:
+def _refused(words: str) -> Iterator[Finding]:
     if any(word in words.lower() for word in _BUSY):
         yield finding("cluster-silent", f"Slurm could not try the script: {words}.",
                        "Ask again in a minute.")  # fmt: skip
@@ -69,7 +69,7 @@ def _about(seconds: float) -> str:
     return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} days"
 
 
-def _silent(found: Answers) -> Iterator[LintFinding]:
+def _silent(found: Answers) -> Iterator[Finding]:
     said = list(dict.fromkeys(found.faults.values()))
     if said:
         more = f" And {len(said) - 3} more." if said[3:] else ""
@@ -82,14 +82,14 @@ def _silent(found: Answers) -> Iterator[LintFinding]:
 # -- paths, quotas and disks
 
 
-def _of_paths(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
+def _of_paths(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
     states = {state.path: state for state in found.paths}
     for place in wanted.places:
         if state := states.get(place.path):
             yield from _path(place, state)
 
 
-def _path(place: JobPath, state: PathState) -> Iterator[LintFinding]:
+def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
     there = state.kind not in ("none", "link")
     if place.role == "image":
         if not there:
@@ -124,7 +124,7 @@ def _link(state: PathState) -> str:
     return ": it is a link that leads nowhere" if state.kind == "link" else ""
 
 
-def _of_quotas(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
+def _of_quotas(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
     covered: set[str] = set()
     for row in found.quotas:
         inside = [place for place in wanted.places if _beneath(place.path, row.folder)]
@@ -145,7 +145,7 @@ def _of_quotas(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
     yield from _disks(wanted, found, covered)
 
 
-def _disks(wanted: InquiryNeeds, found: Answers, covered: set[str]) -> Iterator[LintFinding]:
+def _disks(wanted: InquiryNeeds, found: Answers, covered: set[str]) -> Iterator[Finding]:
     writing = {place.path: place for place in wanted.places if place.role in ("work", "output")}
     told: set[str] = set()
     for state in found.paths:
@@ -179,7 +179,7 @@ def _own(wanted: InquiryNeeds, found: Answers) -> list[Association]:
     ]
 
 
-def _of_account(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
+def _of_account(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
     if not wanted.account or wanted.account == "none" or not found.associations:
         return
     known = list(dict.fromkeys(one.account for one in found.associations))
@@ -209,7 +209,7 @@ def _of_account(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
             )
 
 
-def _of_partition(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
+def _of_partition(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
     now, name = found.partition, wanted.partition
     if now is None:
         return
@@ -240,7 +240,7 @@ def _of_partition(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]
         )
 
 
-def _of_jobs(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
+def _of_jobs(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
     if "jobs" in found.faults:
         return
     limits: list[tuple[str, int | None, int | None, int, int]] = []
@@ -275,7 +275,7 @@ def _of_jobs(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
             )
 
 
-def _of_budget(wanted: InquiryNeeds, found: Answers) -> Iterator[LintFinding]:
+def _of_budget(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
     row = next((b for b in found.budgets if b.account.lower() == wanted.account.lower()), None)
     if row is None:
         return

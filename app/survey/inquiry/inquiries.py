@@ -7,9 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import LintFinding
-from lumitui.app.launch.rules import finding as advice
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds
@@ -17,6 +14,8 @@ from lumitui.app.survey.inquiry.kept_budgets import KeptBudgets
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import LumiError
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import Position
 from lumitui.remote.ssh.prompts import attendance
 from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, Asked, inquire
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
@@ -36,21 +35,13 @@ _QOS = re.compile(r"^#SBATCH\s+(?:--qos[= ]|-q\s*)(\S+)", re.MULTILINE)
 class Inquired:
     """What a site says of a job, and when it said so."""
 
-    findings: tuple[LintFinding, ...]
+    findings: tuple[Finding, ...]
     at: float
     """Epoch seconds."""
     budget: BudgetRow | None = None
     """What the job's account has left; None: the site does not tell, or not so that it is read."""
     start: float | None = None
     """When the job would start by Slurm's estimate, in epoch seconds."""
-
-    @property
-    def advice(self) -> tuple[advice.Finding, ...]:
-        """The findings as the adviser of job files has them."""
-        return tuple(
-            advice.Finding(one.rule, one.severity, one.message, one.do, one.source, one.at.field)
-            for one in self.findings
-        )
 
 
 class Inquiries:
@@ -78,7 +69,7 @@ class Inquiries:
         script = preview.launch.script
         return self._answered(preview.site, wanted, script, fresh=fresh, attended=attended)
 
-    def known(self, preview: "Preview") -> tuple[advice.Finding, ...]:
+    def known(self, preview: "Preview") -> tuple[Finding, ...]:
         """Return what the site said of the very same job a while ago; no site is asked."""
         site = preview.site
         with self._lock:
@@ -90,7 +81,7 @@ class Inquiries:
         except LumiError:
             return ()
         kept = self._fresh(site, _asked_of(site, wanted, preview.launch.script))
-        return _inquired(wanted, *kept).advice if kept else ()
+        return _inquired(wanted, *kept).findings if kept else ()
 
     def _wanted(self, preview: "Preview") -> InquiryNeeds:
         """Return what a launch wants of its cluster.

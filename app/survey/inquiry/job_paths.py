@@ -7,9 +7,9 @@ from typing import Literal
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.model.command_words import CommandWord
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 Role = Literal["image", "bind", "config", "data", "output", "work"]
 """What a job does with a path: runs it, binds it, reads it, writes its log or its results there."""

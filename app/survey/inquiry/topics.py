@@ -1,8 +1,8 @@
 """What an inquiry can find, for `lumitui rules`: the id, how bad it is, why, and who says so."""
 
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import LintFinding, Severity
 from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.remote.site.finding import Finding, Severity
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _SINGULARITY = "Singularity user guide, bind paths: a source that is missing ends the container"
 
@@ -84,7 +84,7 @@ _KNOWN = {topic.id: topic for topic in TOPICS}
 
 def finding(
     name: str, message: str, do: str, at: Position = NOWHERE, severity: Severity | None = None
-) -> LintFinding:
+) -> Finding:
     """Return a finding of the rule `name`, with its own severity unless another is given."""
     topic = _KNOWN[name]
-    return LintFinding(name, severity or topic.severity, message, do, topic.source, at)
+    return Finding(name, severity or topic.severity, message, do, topic.source, at)

@@ -154,7 +154,7 @@ class Surveys:
         spec = node_job(site, partition, account)
         (found,) = self._core.drafts.previews(spec, folder)
         # The job is lumitui's own, and measures where no masks are set: nobody can change that.
-        kept = tuple(one for one in found.findings if one.field != "binding")
+        kept = tuple(one for one in found.findings if one.at.field != "binding")
         return replace(found, findings=kept)
 
     def under_way(self, site_name: str) -> Run | None:

@@ -285,7 +285,7 @@ class NewScreen(DraftPage):
         ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
 
     def _answered(self, found: Inquired) -> None:
-        said = "\n".join(one.message for one in found.advice)
+        said = "\n".join(one.message for one in found.findings)
         self.notify(said or "The cluster has nothing against the job.", timeout=15, markup=False)
         self._check()  # what was found stands beside its fields then
 

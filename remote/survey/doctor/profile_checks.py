@@ -4,16 +4,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.finding import Finding, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import Mistakes
 from lumitui.remote.site.reading.yaml_document import Document, NotYaml, Place, read_document
 from lumitui.remote.site.sites import Sites
+from lumitui.remote.site.source_position import Position
 
 _GIB = {"": 1 / 1024, "K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0}
 _SOURCE = re.compile(r"#.*\b(source|guess|choice)\b", re.IGNORECASE)
@@ -22,20 +22,11 @@ _POLITE = 15
 _ENDLESS = 100 * 86_400
 
 
-@dataclass(frozen=True)
-class Remark:
-    """Something that is wrong or unwise, and where."""
-
-    line: int
-    severity: Literal["error", "warning"]
-    message: str
-
-
 Found = tuple[Place, str]
 """A place of the profile and what is unwise there."""
 
 
-def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
+def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
     """Return what is wrong with the profile in a file, by line; (): nothing.
 
     `folders` hold the profiles that it may extend. It is read under the name of its file.
@@ -43,7 +34,7 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
     Raises:
         InputError: the file cannot be read.
     """
-    misnamed: tuple[Remark, ...] = ()
+    misnamed: tuple[Finding, ...] = ()
     try:
         document = read_document(path)
         misnamed = tuple(_of_name(path, document))
@@ -52,25 +43,29 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Remark, ...]:
         own = [one for one in error.mistakes if one.where.startswith(f"{path}:")]
         other = "" if own else "in a profile that it extends: "
         mistakes = [
-            Remark(one.line if own else 1, "error", f"{other}{one.keys}: {one.message}")
+            _finding(one.line if own else 1, "error", f"{other}{one.keys}: {one.message}")
             for one in own or error.mistakes
         ]
-        return tuple(sorted((*misnamed, *mistakes), key=lambda one: one.line))
+        return tuple(sorted((*misnamed, *mistakes), key=lambda one: one.at.line))
     except NotYaml as error:
-        return (Remark(error.line, "error", error.message),)
+        return (_finding(error.line, "error", error.message),)
     found = [one for rule in RULES for one in rule(site, document)]
     remarks = [
-        Remark(document.line(place), "warning", _said(place, words)) for place, words in found
+        _finding(document.line(place), "warning", _said(place, words)) for place, words in found
     ]
-    return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.line, one.message)))
+    return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.at.line, one.message)))
 
 
-def _of_name(path: Path, document: Document) -> Iterator[Remark]:
+def _of_name(path: Path, document: Document) -> Iterator[Finding]:
     """Yield that `name:` is not the name of the file, which is how runs find their site."""
     name = document.data.get("name", path.stem)
     if name != path.stem:
         words = f"name: {name!r} is not {path.stem!r}, the name of the file; correct it, or leave"
-        yield Remark(document.line(("name",)), "error", f"{words} `name:` out")
+        yield _finding(document.line(("name",)), "error", f"{words} `name:` out")
+
+
+def _finding(line: int, severity: Severity, message: str) -> Finding:
+    return Finding("profile", severity, message, at=Position(line))
 
 
 def _said(place: Place, words: str) -> str:

@@ -74,7 +74,7 @@ def test_a_job_of_a_few_gpus_gets_a_partition_that_bills_no_others() -> None:
     for name, gpus, partition in wanted:
         launch = composed(lumi, name, gpus)
         assert launch.spec.partition == partition, (name, gpus)
-        assert not [item for item in findings(launch, lumi) if item.id == "idle-gpus"]
+        assert not [item for item in findings(launch, lumi) if item.rule == "idle-gpus"]
 
 
 def test_every_example_says_in_one_line_what_it_is() -> None:

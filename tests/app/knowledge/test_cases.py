@@ -12,8 +12,9 @@ import pytest
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.edits import fixed
-from lumitui.app.knowledge.rule import RULE_FAILED, Hit, LintFinding, run
+from lumitui.app.knowledge.rule import RULE_FAILED, Hit, run
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES, findings
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.rules.rule_cases import Case, read_cases
@@ -31,12 +32,12 @@ KEY = "hf_" + "qWmTnXzRbKpLsVdYcJgHfAeUiOtNxMwQ"
 """What `YOUR_TOKEN` in a case stands for: no file of the project may have the shape of a key."""
 
 
-def found(case: Case, text: str, files: dict[str, str]) -> list[LintFinding]:
+def found(case: Case, text: str, files: dict[str, str]) -> list[Finding]:
     at, text = site(case.site), text.replace("YOUR_TOKEN", KEY)
     return findings(read_script(text, site=at, files={**case.files, **files}), at)
 
 
-def others(case: Case, all_found: list[LintFinding]) -> list[str]:
+def others(case: Case, all_found: list[Finding]) -> list[str]:
     """Return what else is said, besides notes and what the case allows."""
     return [
         f"{item.at.line}: {item.rule}: {item.message}"
@@ -81,7 +82,7 @@ def test_a_mechanical_change_ends_its_finding_and_brings_no_error() -> None:
     wrong = []
     for case in ALL:
         before = found(case, case.bad, case.bad_files)
-        own = [item for item in before if item.rule == case.rule and item.edit]
+        own = [item for item in before if item.rule == case.rule and item.fix]
         if not own:
             continue
         after = found(case, fixed(case.bad, own)[0], case.bad_files)

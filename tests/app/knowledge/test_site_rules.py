@@ -6,10 +6,10 @@ from pydantic import ValidationError
 from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Option, Variable
 from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.model.resources import Resources
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Command, ContainerCall, JobStep
 from lumitui.app.knowledge.rules.site_rules import findings
 from lumitui.remote.site.profile import Site, SiteRule
+from lumitui.remote.site.source_position import Position
 from tests.support.jobs.sites.site_jobs import BUILT_IN_SITES, site
 from tests.support.rules.lint_cases import tried_rules
 
@@ -96,8 +96,8 @@ def test_absent_is_not_said_of_a_job_that_reads_what_nobody_knows() -> None:
 
 def test_a_cure_is_an_edit_of_the_value() -> None:
     (found,) = findings(_job(), _lumi(_rule(cure="0")))
-    assert found.edit is not None
-    assert (found.edit.text, found.edit.at) == ("X=0", Position(7, 8, 7, 11))
+    assert found.fix is not None
+    assert (found.fix.value, found.fix.at) == ("X=0", Position(7, 8, 7, 11))
 
 
 @pytest.mark.parametrize(

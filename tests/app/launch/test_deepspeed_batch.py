@@ -71,7 +71,7 @@ def test_two_sizes_for_one_batch_are_found_before_the_first_launch(
     scale: str, args: tuple[str, ...], reported: bool
 ) -> None:
     # 64 samples over 8 ranks.
-    found = {item.id: item for item in findings(launched(scale, *args), LUMI)}
+    found = {item.rule: item for item in findings(launched(scale, *args), LUMI)}
     assert ("two-micro-batches" in found) == reported
     if reported:
         assert "micro batch is 8" in found["two-micro-batches"].message
@@ -83,7 +83,7 @@ def test_another_zero_stage_than_the_strategys_is_found(zero: int | None, differ
     text = config(**({"zero_optimization": {"stage": zero}} if zero else {}))
     spec = changed(job(""), {"strategy": "zero2"}, "t")
     launch = compose(spec, LUMI, deepspeed_config=text)
-    found = {item.id: item.severity for item in findings(launch, LUMI)}
+    found = {item.rule: item.severity for item in findings(launch, LUMI)}
     assert found.get("zero-stage") == ("warning" if differs else None)
 
 

@@ -26,7 +26,7 @@ def ids_in(folder: str) -> Iterator[str]:
             is_finding = isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"
             if is_finding and isinstance(node, ast.Call) and node.args:
                 first = node.args[0]
-                if isinstance(first, ast.Constant):
+                if isinstance(first, ast.Constant) and first.value:
                     yield str(first.value)
 
 

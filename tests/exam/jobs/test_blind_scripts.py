@@ -17,8 +17,8 @@ import yaml
 from lumitui.app.knowledge.any_site import any_site
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.guess import guess_site
-from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.knowledge.rule_table import findings
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 _FOLDER = Path(__file__).parent / "blind_scripts"
@@ -52,7 +52,7 @@ def _sites() -> Sites:
     return Sites([BUILT_IN])
 
 
-def spoken(script: Script) -> list[LintFinding]:
+def spoken(script: Script) -> list[Finding]:
     """Return the errors and warnings about a script."""
     site = _sites().load(script.site) if script.site else None
     if site is None:

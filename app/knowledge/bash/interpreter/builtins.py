@@ -12,7 +12,7 @@ from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import ParsedSource, Piece, Pieces, plain
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Value
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 DEEPEST = 60
 """Statements within statements; what stands deeper is not read."""

@@ -15,8 +15,8 @@ from lumitui.app.knowledge.bash.words.origins import ParsedSource, Pieces, span
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import UNKNOWN, Scope
 from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.remote.site.source_position import Position
 
 _MOST = 5_000
 """Commands of one job, with those of functions each time they are called."""

@@ -9,8 +9,8 @@ from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
 from lumitui.app.knowledge.model.command_words import Variable
 from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.model.steps import Command, JobStep
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _NO_SHELL = (".py", ".json", ".yaml", ".txt")
 """Ends of names of files that are not for a shell, also where the script writes them."""

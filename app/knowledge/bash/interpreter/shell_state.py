@@ -13,8 +13,8 @@ from lumitui.app.knowledge.bash.words.origins import Pieces, plain, unsplit
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import UNKNOWN, Scope, Value
 from lumitui.app.knowledge.model.command_words import Shell, Variable
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Command, JobStep
+from lumitui.remote.site.source_position import Position
 
 _NO_WORDS = {"comment", "file_redirect", "herestring_redirect", "heredoc_redirect"}
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")

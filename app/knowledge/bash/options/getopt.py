@@ -6,7 +6,7 @@ from typing import Literal
 
 from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.model.command_words import CommandOptions, Option
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 Takes = Literal["nothing", "value", "maybe", "pair"]
 """`maybe`: a value only behind `=` (long) or in the same word (short). `pair`: two values."""

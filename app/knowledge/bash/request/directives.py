@@ -137,9 +137,9 @@ def _unquoted(text: str) -> str:
 
 def _strange(item: Strange) -> Trouble:
     if item.missing_value:
-        return Trouble("unknown-directive", f"`{item.text}` has no value.", item.at)
+        return Trouble("unknown-directive", f"`{item.text}` has no value.", item.at, "cut")
     if item.candidates:
         names = ", ".join(f"--{name}" for name in item.candidates)
         message = f"sbatch refuses `{item.text}`, because several options begin so: {names}."
-        return Trouble("unknown-directive", message, item.at)
+        return Trouble("unknown-directive", message, item.at, "cut")
     return Trouble("unknown-directive", f"sbatch has no option `{item.text}`.", item.at)

@@ -13,7 +13,7 @@ from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Scope, Value
 from lumitui.app.knowledge.bash.words.splitting import MOST, divided, listed, splitting
 from lumitui.app.knowledge.model.command_words import CommandWord, Shell
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 _DEEPEST = 40
 """Expansions within expansions; what stands deeper is not known."""

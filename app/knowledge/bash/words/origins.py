@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.knowledge.model.command_words import Shell
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 class File:

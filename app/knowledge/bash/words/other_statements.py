@@ -9,7 +9,7 @@ from tree_sitter import Node
 from lumitui.app.knowledge.bash.syntax_tree import flat
 from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 Kind = Literal[
     "function", "condition", "loop", "piped in", "piped out", "redirection", "background",

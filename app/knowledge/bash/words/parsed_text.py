@@ -7,7 +7,7 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from lumitui.app.knowledge.bash.words.origins import ParsedSource
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 _LANGUAGE = Language(tree_sitter_bash.language())
 _NO_ASCII = re.compile(r"[^\x00-\x7f]")

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.source_position import Position
+from lumitui.remote.site.source_position import Position
 
 _MOST_NODES = 100_000
 _MOST_BRACKETS = 300
@@ -112,7 +112,7 @@ def _open(heredoc: _Heredoc, lines: list[str], start: int, tree: Tree) -> Troubl
     if nearly is not None:
         message = f"Blanks stand beside the `{word}` of line {nearly + 1}, so it ends no text: "
         message += "bash runs none of the lines below."
-    return Trouble("heredoc-open", message, at)
+    return Trouble("heredoc-open", message, at, "" if nearly is None else str(nearly + 1))
 
 
 # Brackets.
@@ -133,14 +133,16 @@ def _brackets(tree: Tree) -> Iterator[Trouble]:
         start, end = match.span(2)
         if not _is_text(tree, match.start(1), _TEXTS - {"subscript"}):
             message = f"bash takes `{match[1]}{match[2]}` for the name of a program."
-            yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
+            at = tree.source.position(start, end)
+            yield Trouble("bracket-without-blank", message, at, "before")
     for node in _nodes(tree, "test_command"):
         if len(node.children) < 3 or node.children[-1].type not in ("]", "]]"):
             continue
         start, end = tree.span(node.children[-1])
         if text[start - 1] not in " \t\n\\" and not node.has_error:
             message = f"`{text[start:end]}` is part of the word before it: the test has no end."
-            yield Trouble("bracket-without-blank", message, tree.source.position(start, end))
+            at = tree.source.position(start, end)
+            yield Trouble("bracket-without-blank", message, at, "before")
 
 
 def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE
 
 
 def _named(command: Command) -> tuple[str, list[str]]:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Cure, Edit, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.site_places import generation_of, site_says
+from lumitui.remote.site.finding import Cure, Fix
 from lumitui.remote.site.profile import Site
 
 _NCCL = "NCCL documentation, environment variables"
@@ -68,7 +69,7 @@ def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"other by {known}.",
                 f"Write NCCL_SOCKET_IFNAME={known}.",
                 variable.at,
-                Edit(f"use {known}", variable.at, f"NCCL_SOCKET_IFNAME={known}")
+                Fix(f"use {known}", variable.at, f"NCCL_SOCKET_IFNAME={known}")
                 if variable.at.line
                 else None,
                 severity=None if job.nodes > 1 else "warning",
@@ -177,7 +178,7 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     f"{name} is {variable.value}, and the nodes of {site.name} reach no internet.",
                     f"Write {name}={right}.",
                     variable.at,
-                    Edit(f"set {name} to {right}", variable.at, f"{name}={right}")
+                    Fix(f"set {name} to {right}", variable.at, f"{name}={right}")
                     if variable.at.line
                     else None,
                 )

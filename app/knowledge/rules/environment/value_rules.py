@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import CommandWord, Variable
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import is_named, names_in, source_at
+from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
 
 _WHOLE = "Write the whole path, as it is on the site."
@@ -37,7 +38,7 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 "dollar sign.",
                 "Write double quotes.",
                 variable.at,
-                Edit("write double quotes", variable.at, f'{variable.name}="{variable.value}"')
+                Fix("write double quotes", variable.at, f'{variable.name}="{variable.value}"')
                 if variable.at.line
                 else None,
             )
@@ -119,7 +120,7 @@ def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"{variable.name} becomes only {variable.value}, without what was in it.",
                 f"Write {variable.name}={variable.value}:${variable.name}.",
                 variable.at,
-                Edit(
+                Fix(
                     "keep the old value",
                     variable.at,
                     f"{variable.name}={variable.value}:${variable.name}",

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import Variable
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Edit, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import is_named
 from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS
+from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _READ_BY_PROGRAMS = re.compile(
     r"(?:NCCL|RCCL|MPICH|HSA|UCX|GLOO|TORCH_NCCL)_[A-Z0-9_]+|FI_(?:CXI|MR|PROVIDER|OFI)[A-Z0-9_]*"
@@ -58,10 +59,10 @@ def _before(lines: list[str], variable: Variable) -> str:
     return lines[number - 1][: variable.at.column - 1] if 0 < number <= len(lines) else "?"
 
 
-def _export(variable: Variable) -> Edit:
+def _export(variable: Variable) -> Fix:
     at = variable.at
     start = Position(at.line, at.column, at.line, at.column, at.file, at.field)
-    return Edit(f"export {variable.name}", start, "export ")
+    return Fix(f"export {variable.name}", start, "export ")
 
 
 @rule(

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import names_in
 from lumitui.app.knowledge.site_facts.process_counts import loses_ranks, nodes_of
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(['\"\\]?)([A-Za-z_]\w*)")
 _RANK = re.compile(r"(?<!\\)\$\{?(SLURM_PROCID|SLURM_LOCALID|SLURM_NODEID)\b")

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import (
@@ -14,6 +13,7 @@ from lumitui.app.knowledge.site_facts.expansions import (
 )
 from lumitui.app.knowledge.site_facts.process_counts import RANK_VARIABLES, loses_ranks
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
 _NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")

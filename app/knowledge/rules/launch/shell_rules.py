@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _BASH = "bash(1)"
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.site_facts.allocation import (
     cores_of_node,
@@ -15,7 +14,9 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
+from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 def _where(job: ScriptJob) -> Position:

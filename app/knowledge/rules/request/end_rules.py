@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite
 from lumitui.app.knowledge.site_facts.allocation import queue_of
 from lumitui.remote.site import walltime
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE
 
 _SIGNAL = re.compile(r"(?:[BR]{1,2}:)?[A-Za-z0-9]+@(?P<lead>\d{1,7})")
 _SHORT = 60

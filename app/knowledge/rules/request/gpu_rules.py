@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.bash.request.resource_options import count_of
 from lumitui.app.knowledge.model.command_words import Option
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
-from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import one_of, rewrite
 from lumitui.app.knowledge.site_facts.allocation import (
     asks_for_gpus,
@@ -16,7 +15,9 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     severity_since,
 )
+from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _GPU = re.compile(
     r"(?:gres/)?gpu(?:[:=](?P<type>[A-Za-z][\w.]*))?(?:[:=](?P<count>\d+))?(?:\(.*\))?"

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE
-from lumitui.app.knowledge.rule import Cure, Hit, Rule, Severity, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.site_facts.allocation import (
     NamedPartition,
@@ -15,7 +14,9 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
 )
 from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Cure, Severity
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE
 
 _PROFILE = "the site's profile, partitions"
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE
-from lumitui.app.knowledge.rule import Cure, Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.rules.request.memory_rules import asked_gib, memory_option
 from lumitui.app.knowledge.site_facts.allocation import (
@@ -17,7 +16,9 @@ from lumitui.app.knowledge.site_facts.allocation import (
     queue_of,
     whole_nodes,
 )
+from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE
 
 _ROUNDING = 1.07
 """How much more than its share a job may ask for without a word: documents of one site differ

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.site_places import generation_of, has_unknown_sources
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LOADS = re.compile(r"^module\s+load\s+(.+)$")
 _BIND_VARIABLES = ("SINGULARITY_BIND", "SINGULARITY_BINDPATH", "APPTAINER_BIND",

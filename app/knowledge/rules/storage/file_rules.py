@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.command_words import CommandWord
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.model.steps import Command
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import names_in, put_in
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.app.knowledge.site_facts.site_places import work_folder
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 _NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")
 _HOME = re.compile(

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.site_facts.expansions import source_at
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _RUNTIMES = ("singularity", "apptainer")
 _CALL = "singularity exec(1)"

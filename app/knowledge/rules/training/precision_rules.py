@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.source_position import Position
 from lumitui.app.knowledge.program.step_program import StepProgram, launched, runs
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.remote.site.node import Precision
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _PROFILE = "the site's profile, node.precisions"
 _TRUE = (None, "True", "true", "1", "yes")

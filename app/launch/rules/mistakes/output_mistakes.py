@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from lumitui.app.job.grid import Cell
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import at_key
 
 _OUTPUT = re.compile(
     r"(?:out|output|outdir|save|ckpts?|checkpoints?|results?|logs?|logdir|savedir|work|run|exp|"
@@ -28,7 +29,7 @@ def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
             "overwrites what the others wrote.",
             f"Leave {name} out, and let the program write to $RUN_DIR, which is each run's own.",
             "docs/scripts.md",
-            field="args",
+            at=at_key("args"),
         )
         for name, value in _outputs(first)
         if name not in own

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import at_key
 
 _LAPTOP = re.compile(
     r"(?:^|[=:,])(?P<path>/Users/[^/\s,:]+/?[^\s,:]*|[A-Za-z]:[\\/][^\s,]+|"
@@ -29,7 +31,7 @@ def _laptop(launch: Launch, place: Placement) -> Iterator[Finding]:
                 "Let `stage:` send it, like `stage: {DATA: "
                 f"{match['path']}}}` and $STAGE_DATA in `args:`; or write its path on the site.",
                 "docs/scripts.md; the site's profile, work_root",
-                field=key,
+                at=at_key(key),
             )
 
 
@@ -45,4 +47,4 @@ def _words(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield f"container.{key}", path
 
 
-RULES: tuple[Rule, ...] = (_laptop,)
+RULES: tuple[LaunchRule, ...] = (_laptop,)

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Fix, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 
 _SYSTEM = re.compile(r"(?:/usr/bin/)?python3?")
 _OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
@@ -27,9 +29,9 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
             "Leave out `container: {none: true}`, install with `venv:`, or let a shell script "
             "bring an environment of yours.",
             "the site's profile, containers, modules and python",
-            field="container",
-            fix=Fix("use the site's container", "container", None),
+            at=at_key("container"),
+            fix=Fix("use the site's container", at_key("container"), None),
         )
 
 
-RULES: tuple[Rule, ...] = (_bare,)
+RULES: tuple[LaunchRule, ...] = (_bare,)

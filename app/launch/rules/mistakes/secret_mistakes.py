@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.finding import Finding, Rule
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import at_key
 
 _ALL = re.compile(r"(?:\./)?(?:\*\*/)*(?:\*+|\.\*|\*\.\*|\.)?/?")
 
@@ -20,8 +22,8 @@ def _everything(launch: Launch, place: Placement) -> Iterator[Finding]:
                 "that the project gets later.",
                 "Name the one file that the job needs, like `ship_secrets: [config/dev.env]`.",
                 "docs/scripts.md; SECURITY.md",
-                field="ship_secrets",
+                at=at_key("ship_secrets"),
             )
 
 
-RULES: tuple[Rule, ...] = (_everything,)
+RULES: tuple[LaunchRule, ...] = (_everything,)

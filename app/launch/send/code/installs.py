@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.source_position import at_key
 
 _MOST_BYTES = 1_000_000
 _INSTALLS = re.compile(
@@ -44,6 +45,6 @@ def installs_finding(line: str, spec: JobSpec, site: Site) -> tuple[Finding, ...
             f"{spec.script} has `{line}`, and {why}.",
             "Name the packages under `venv:`: they are installed once, before the launch.",
             "the site's profile, internet_on_compute_nodes",
-            field="script",
+            at=at_key("script"),
         ),
     )

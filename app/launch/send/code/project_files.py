@@ -10,7 +10,6 @@ from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.launch.script.program_call import BUNDLED
 from lumitui.app.launch.send.code.code_links import taken_links
 from lumitui.app.launch.send.code.installs import install_line
@@ -20,7 +19,9 @@ from lumitui.app.launch.send.code.weight import code_size
 from lumitui.app.launch.send.code.weight import findings_of as weight_findings
 from lumitui.app.launch.send.staging.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
@@ -168,8 +169,8 @@ _FIELDS = {"secret-needed": "ship_secrets"} | {
 
 def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(key, "error", problem.message, problem.hint, "the files here", field=_FIELDS[key],
-                final=True)
+        Finding(key, "error", problem.message, problem.hint, "the files here",
+                at=at_key(_FIELDS[key]), final=True)
         for key, problem in problems
     )  # fmt: skip
 
@@ -189,7 +190,13 @@ def _absent(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[str, Inpu
 
 def _taken_finding(key: str, error: InputError) -> Finding:
     return Finding(
-        "link-taken", "error", error.message, error.hint, "the files here", field=key, final=True
+        "link-taken",
+        "error",
+        error.message,
+        error.hint,
+        "the files here",
+        at=at_key(key),
+        final=True,
     )
 
 

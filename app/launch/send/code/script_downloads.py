@@ -6,9 +6,10 @@ from pathlib import Path
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.program.downloads import STAGE_IT, downloads
 from lumitui.app.knowledge.program.python_reader import read_python
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.source_position import at_key
 
 _MOST_BYTES = 1_000_000
 _MOST = 5
@@ -33,5 +34,5 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             f"{calls}{more}.",
             STAGE_IT,
             "the site's profile, internet_on_compute_nodes",
-            field="script",
+            at=at_key("script"),
         )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.guard import ScanGuard, Suspect
 
 _MOST_NAMED = 200
@@ -33,7 +34,7 @@ def findings_of(
             f"{item.path} is not sent: line {item.line} has the shape of {item.what}.",
             _way_out(item.path),
             item.source,
-            field="ship_secrets",
+            at=at_key("ship_secrets"),
         )
     if more := contents[_MOST_SENTENCES:]:
         places = _listed([f"{item.path}:{item.line}" for item in more])
@@ -43,7 +44,7 @@ def findings_of(
             f"Also not sent, because of lines with the shape of a key: {places}.",
             "Name those that are no secrets under `ship_secrets:` in the job file.",
             more[0].source,
-            field="ship_secrets",
+            at=at_key("ship_secrets"),
         )
     if guard.shipped:
         names = _listed([f"{item.path} ({item.what})" for item in guard.shipped])
@@ -53,7 +54,7 @@ def findings_of(
             f"Sent, because `ship_secrets:` names them: {names}.",
             "Who can read the run's folder at the site can read them.",
             "the job file",
-            field="ship_secrets",
+            at=at_key("ship_secrets"),
         )
     for word in guard.unused:
         if word in elsewhere:
@@ -64,7 +65,7 @@ def findings_of(
             f"`ship_secrets:` names {word}, which is no file that would be kept back.",
             "Remove it, or correct the path from the project's root.",
             "the job file",
-            field="ship_secrets",
+            at=at_key("ship_secrets"),
         )
 
 
@@ -78,7 +79,7 @@ def _by_name(kept: Sequence[Suspect]) -> Iterator[Finding]:
             f"{_listed([item.path for item in kept])}.",
             "Pass values with `secrets:`; name files that the job needs under `ship_secrets:`.",
             "; ".join(list(sources)[:3]),
-            field="ship_secrets",
+            at=at_key("ship_secrets"),
         )
 
 

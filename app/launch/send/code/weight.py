@@ -5,8 +5,9 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from lumitui.app.explain.words import count, size
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.run_folder import BINDING, METRICS
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.manifest import ManifestEntry
 
 _RESULT = 1_000_000
@@ -44,7 +45,7 @@ def findings_of(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
             "Exclude them in .lumituiignore if the job does not need them; "
             "`stage:` sends data once.",
             "the files here",
-            field="project",
+            at=at_key("project"),
         )
 
 

@@ -14,8 +14,6 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.draft import job_form, problems
 from lumitui.app.launch.draft.job_form import Field, FieldChoice
-from lumitui.app.launch.draft.problems import Problem
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.launch.rules.mistakes.output_mistakes import shared_outputs
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
@@ -25,6 +23,7 @@ from lumitui.app.launch.send.export_folder import project_folder
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.remote.connect import Connections
 from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
@@ -49,13 +48,13 @@ class CheckedDraft:
     draft: Draft
     previews: tuple[Preview, ...]
     """What would be sent: a run, or those of the grid; empty: it cannot be composed."""
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
     """Errors first."""
     fields: tuple[Field, ...]
     """The form; empty: the text is no YAML."""
 
     @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[Finding, ...]:
         """The problems that keep it from being sent."""
         return tuple(item for item in self.problems if item.severity == "error")
 
@@ -67,7 +66,7 @@ class CheckedDraft:
         return f"{name or 'no name'}  {' '.join(filter(None, place))}".rstrip() if values else ""
 
     @property
-    def loose(self) -> tuple[Problem, ...]:
+    def loose(self) -> tuple[Finding, ...]:
         """The problems that stand at no field of the form."""
         return job_form.loose(self.problems)
 
@@ -149,7 +148,7 @@ class Drafts:
         except InputError as error:
             return CheckedDraft(draft, (), problems.problem_of(error, None), ())
         previews: tuple[Preview, ...] = ()
-        said: tuple[Problem, ...]
+        said: tuple[Finding, ...]
         try:
             spec = validate(document, JobSpec, document.data)
             previews = self._quick_previews(spec, draft)
@@ -161,8 +160,8 @@ class Drafts:
         images = self.images(site.name) if site else ()
         rows = job_form.fields(document.data, site, self._offered(), said, images)
         # The form may know a fix that the rule did not.
-        better = {(p.field, p.message): p for row in rows for p in row.problems}
-        said = tuple(better.get((item.field, item.message), item) for item in said)
+        better = {(p.at.field, p.message): p for row in rows for p in row.problems}
+        said = tuple(better.get((item.at.field, item.message), item) for item in said)
         return CheckedDraft(draft, previews, said, rows)
 
     def _offered(self) -> dict[str, str]:
@@ -176,8 +175,8 @@ class Drafts:
         return {name: self._summaries[name] for name in self.sites.names()}
 
     def _further(
-        self, found: tuple[Problem, ...], document: Document, draft: Draft
-    ) -> tuple[Problem, ...]:
+        self, found: tuple[Finding, ...], document: Document, draft: Draft
+    ) -> tuple[Finding, ...]:
         """Return `found`, which keeps a text from being composed, and the errors beside it.
 
         What is wrong is left out, and the rest is checked. What is found at a key that is left
@@ -185,7 +184,7 @@ class Drafts:
         """
         data, new, last = dict(document.data), found, False
         while not last:
-            wrong = {item.field.split(".")[0] for item in new}
+            wrong = {item.at.field.split(".")[0] for item in new}
             kept = {key: value for key, value in data.items() if key not in wrong}
             if len(kept) == len(data):
                 break
@@ -197,7 +196,7 @@ class Drafts:
             except LumiError as error:
                 new = problems.problem_of(error, document)
             new = tuple(item for item in new if item.severity == "error")
-            new = tuple(item for item in new if item.field.split(".")[0] in data)
+            new = tuple(item for item in new if item.at.field.split(".")[0] in data)
             found += new
         return found
 
@@ -267,13 +266,13 @@ class Drafts:
 def _to_save_first(preview: Preview) -> Preview:
     """Return a preview that says of an example's script that it is written with the job file."""
     do = "Save the job file: the example's files are written beside it then."
-    findings = (replace(one, do=do) if one.id == "script" else one for one in preview.findings)
+    findings = (replace(one, do=do) if one.rule == "script" else one for one in preview.findings)
     return replace(preview, findings=tuple(findings))
 
 
-def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> tuple[Problem, ...]:
+def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> tuple[Finding, ...]:
     return tuple(
-        problems.in_grid(problems.of_finding(finding, document), spec.grid, document)
+        problems.in_grid(problems.at_line(finding, document), spec.grid, document)
         for preview in previews
         for finding in preview.findings
     )

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lumitui.app.launch.draft.problems import Problem, apply_fixes
+from lumitui.app.launch.draft.problems import apply_fixes
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.drafts.drafts import CheckedDraft
+from lumitui.remote.site.finding import Finding
 
 _MOST_ROUNDS = 10
 """A fix may bring the next problem to light; one in two that undo each other would never end."""
@@ -16,15 +17,15 @@ class FixedDraft:
     """A draft after its fixes."""
 
     draft: Draft
-    done: tuple[Problem, ...]
+    done: tuple[Finding, ...]
     """The problems that were fixed, in order."""
-    left: tuple[Problem, ...]
+    left: tuple[Finding, ...]
     """What is left for a person; errors first."""
 
 
 def fixed_draft(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
     """Return `draft` with the fixes of its problems, as `check` names them."""
-    done: list[Problem] = []
+    done: list[Finding] = []
     seen = {draft.text}
     problems = check(draft).problems
     for _ in range(_MOST_ROUNDS):

@@ -15,13 +15,14 @@ from pathlib import Path
 from lumitui.app.explain.phrases.transfer_words import progress_line
 from lumitui.app.explain.words import count, size
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.staging.image_builds import DEFINITION, built, image_command
 from lumitui.remote.connect import Connection
 from lumitui.remote.site.errors import AnswerNeeded, AnswerUnusable, InputError, LinkError, LinkLost
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import STAGE
+from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Staged, stage
@@ -114,7 +115,7 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
                 "runs.",
                 "Read the definition first, or build the image elsewhere and name that.",
                 "apptainer.org, definition files, %setup",
-                field=key,
+                at=at_key(key),
             )
             continue
         if not place.exists():
@@ -143,7 +144,7 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
             f"In the job it is $STAGE_{name}, read-only"
             + ("; the code is sent without it." if apart else "."),
             "the files here",
-            field=key,
+            at=at_key(key),
         )
 
 
@@ -169,7 +170,7 @@ def _private(
         f"{what}{also}.",
         f"Correct `stage:` if it must stay here; `ship_secrets: [{word}]` says that it may go.",
         "the files here",
-        field=field,
+        at=at_key(field),
     )
 
 
@@ -186,7 +187,7 @@ def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
 
 
 def _error(message: str, do: str, source: str, field: str) -> Finding:
-    return Finding("stage", "error", message, do, source, field=field, final=True)
+    return Finding("stage", "error", message, do, source, at=at_key(field), final=True)
 
 
 _MOST_LINKS = 5

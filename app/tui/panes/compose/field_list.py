@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.runs import Field, Problem, worst_problems_first
+from lumitui.app.runs import Field, Finding, worst_problems_first
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
@@ -28,7 +28,7 @@ class _Row:
     """What the cursor can stand on: a field, or a problem."""
 
     field: Field | None
-    problem: Problem | None
+    problem: Finding | None
     lines: tuple[Text, ...]
 
 
@@ -78,26 +78,26 @@ class FieldList(ScrollView, can_focus=True):
     class FixWanted(Message):
         """The person applies a problem's fix."""
 
-        problem: Problem
+        problem: Finding
 
     @dataclass
     class FixesWanted(Message):
         """The person applies all fixes that are shown."""
 
-        problems: tuple[Problem, ...]
+        problems: tuple[Finding, ...]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         """Show nothing."""
         super().__init__(id=id)
         self._fields: Sequence[Field] = ()
-        self._loose: Sequence[Problem] = ()
+        self._loose: Sequence[Finding] = ()
         self._rows: list[_Row] = []
         self._at = 0
         self._first = True
 
     # -- what is shown
 
-    def show(self, fields: Sequence[Field], loose: Sequence[Problem]) -> None:
+    def show(self, fields: Sequence[Field], loose: Sequence[Finding]) -> None:
         """Show a form; the cursor stays at its field, and begins at the first error."""
         key = self._key()
         self._fields, self._loose = fields, loose
@@ -168,13 +168,13 @@ class FieldList(ScrollView, can_focus=True):
         style = "bold red" if sign == "✖" else "yellow" if sign == "!" else ""
         return Text.assemble((f"{sign} ", style), (f"{name:<{_LABEL}}", style), value)
 
-    def _problem_row(self, field: Field | None, problem: Problem, width: int) -> _Row:
+    def _problem_row(self, field: Field | None, problem: Finding, width: int) -> _Row:
         text = styled.plain(f"{problem.severity}: ", SEVERITY[problem.severity])
         text.append_text(styled.plain(problem.words))
         if problem.fix:
             text.append(" (f)", "bold")
-        if field is None and problem.line:
-            text = Text.assemble(f"line {problem.line}: ", text)
+        if field is None and problem.at.line:
+            text = Text.assemble(f"line {problem.at.line}: ", text)
         parts = text.wrap(self.app.console, max(8, width - 5))
         return _Row(field, problem, tuple(Text("    ") + part for part in parts))
 

@@ -78,12 +78,12 @@ class TextPane(Vertical):
     def show(self, checked: CheckedDraft) -> None:
         """Mark what is wrong in a draft that was checked."""
         wrong = [item for item in checked.problems if item.severity != "note"]
-        errors = frozenset(item.line for item in checked.errors if item.line)
+        errors = frozenset(item.at.line for item in checked.errors if item.at.line)
         self.query_one(TextEditor).mark(errors)
         lines = [
             Text.assemble(
                 (f"{item.severity}: ", SEVERITY[item.severity]),
-                f"line {item.line}: " if item.line else "",
+                f"line {item.at.line}: " if item.at.line else "",
                 plain(item.words),
             )
             for item in wrong[:_MOST]

@@ -83,7 +83,7 @@ def test_a_preview_names_what_is_large_or_looks_like_results(runs: Runs, project
     (project / "checkpoints/save.py").write_text("code")
     (project / "big.csv").write_bytes(bytes(20_000_000))
     (project / "net.pt").write_bytes(bytes(2_000_000))
-    (told,) = [one for one in runs.preview(spec, project).findings if one.id == "code-large"]
+    (told,) = [one for one in runs.preview(spec, project).findings if one.rule == "code-large"]
     assert told.severity == "warning" and ".lumituiignore" in told.do
     for words in ("big.csv (1 file, 20 MB)", "old/checkpoints/ (2 files, 10 B)", "wandb/ (1 ",
                   "net.pt (1 file, 2.0 MB)"):  # fmt: skip

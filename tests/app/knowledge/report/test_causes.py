@@ -3,8 +3,8 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.knowledge.rule_table import findings
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 _SITE = Sites([BUILT_IN]).load("mahti")
@@ -12,7 +12,7 @@ _HEAD = "#!/bin/bash\n#SBATCH -A project_2001234 -p gpumedium -N 2 --ntasks-per-
 _GPUS = "#SBATCH --gres=gpu:a100:4 -t 1:00:00\n"
 
 
-def found(body: str) -> list[LintFinding]:
+def found(body: str) -> list[Finding]:
     return [each for each in findings(read_script(_HEAD + body, site=_SITE), _SITE)
             if each.severity != "note"]  # fmt: skip
 

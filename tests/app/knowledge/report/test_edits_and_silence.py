@@ -1,18 +1,16 @@
 """Mechanical changes are put in without overlap, and comments silence a rule where they stand."""
 
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.report.edits import edits_diff, fixed
 from lumitui.app.knowledge.report.silence import heard
-from lumitui.app.knowledge.rule import Edit, LintFinding
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 TEXT = "one two\nthree\nfour"
 
 
-def change(
-    text: str, line: int, column: int, end_line: int, end: int, file: str = ""
-) -> LintFinding:
+def change(text: str, line: int, column: int, end_line: int, end: int, file: str = "") -> Finding:
     at = Position(line, column, end_line, end, file)
-    return LintFinding("r", "error", "", "", "", at, Edit("", at, text))
+    return Finding("r", "error", "", "", "", at, Fix("", at, text))
 
 
 def test_edits_are_made_from_the_end_and_do_not_overlap() -> None:
@@ -35,12 +33,12 @@ def test_the_difference_names_the_script() -> None:
     assert edits_diff("a", "a", "j.sh") == ""
 
 
-def said(rule: str, line: int, end: int = 0) -> LintFinding:
+def said(rule: str, line: int, end: int = 0) -> Finding:
     at = Position(line, 1, end or line, 9) if line else NOWHERE
-    return LintFinding(rule, "error", "m", "d", "", at)
+    return Finding(rule, "error", "m", "d", "", at)
 
 
-def rules(found: list[LintFinding], text: str) -> list[str]:
+def rules(found: list[Finding], text: str) -> list[str]:
     return [item.rule for item in heard(found, text)]
 
 

@@ -1,20 +1,20 @@
 """Findings are laid out as linters, GitHub and SARIF have them."""
 
-from lumitui.app.knowledge.model.source_position import NOWHERE, Position
 from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.report.finding_text import findings_summary, findings_text
 from lumitui.app.knowledge.report.formats import github_lines, sarif
-from lumitui.app.knowledge.rule import Edit, LintFinding
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import NOWHERE, Position
 
 TEXT = "#!/bin/bash\n#SBATCH --time=15\nsrun python é.py\n"
 AT = Position(2, 9, 2, 18)
-TIME = LintFinding("time-minutes", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
-               Edit("write hours", AT, "--time=15:00:00"))  # fmt: skip
-WHOLE = LintFinding(
+TIME = Finding("time-minutes", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
+               Fix("write hours", AT, "--time=15:00:00"))  # fmt: skip
+WHOLE = Finding(
     "account", "error", "No account:\n50%, none.", "Name one.", "https://x.org/a.", NOWHERE
 )
-OTHER = LintFinding("set-device", "note", "Late.", "Move it.", "", Position(1, 1, 1, 7, "é, a.py"))
+OTHER = Finding("set-device", "note", "Late.", "Move it.", "", Position(1, 1, 1, 7, "é, a.py"))
 CHECKED = CheckedScript(
     "jobs/a.sh", "lumi", TEXT, (WHOLE, TIME, OTHER), {"é, a.py": "import x\n"}, "jobs/"
 )

@@ -16,7 +16,7 @@ LUMI = Sites([BUILT_IN]).load("lumi")
 
 def said(_site: Site = LUMI, /, **changes: object) -> dict[str, str]:
     site, spec = _site, changed(JOB, changes, "t")
-    return {item.id: item.severity for item in findings(compose(spec, site), site)}
+    return {item.rule: item.severity for item in findings(compose(spec, site), site)}
 
 
 def test_a_good_job_has_no_error_and_no_warning() -> None:
@@ -151,7 +151,7 @@ def test_a_harmless_option_is_not_refused() -> None:
 def test_a_key_in_the_job_file_is_found(key: Key) -> None:
     text = key.text.partition("=")[2] if "=" in key.text[:30] else key.text
     spec = job(env={"MODEL": key.text}, args=["--hub", key.text, f"--x={key.text}"])
-    found = [item for item in findings(compose(spec, LUMI), LUMI) if item.id == "secret-in-words"]
+    found = [item for item in findings(compose(spec, LUMI), LUMI) if item.rule == "secret-in-words"]
     assert len(found) >= 3 and all(text not in item.message + item.do for item in found)
     assert key.what in found[0].message and "secrets:" in found[0].do
 
@@ -164,5 +164,5 @@ def test_arguments_that_are_expanded_or_the_programs_own_are_not_warned_about(te
 @pytest.mark.parametrize("account", ["OPEN-30-12", "open-30-12"])
 def test_an_account_of_karolina_may_be_written_in_capitals(account: str) -> None:
     launch = launched("karolina", "qgpu", account=account)
-    assert "account" not in {one.id for one in findings(launch, site("karolina"))}
+    assert "account" not in {one.rule for one in findings(launch, site("karolina"))}
     assert site("karolina").account.in_path(account) == "open-30-12"

@@ -4,7 +4,7 @@ import pytest
 
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.rules.finding import Finding
+from lumitui.remote.site.finding import Finding
 from tests.support.jobs.sites.lumi_job import LUMI, job
 from tests.support.jobs.sites.official_jobs import Official, official_jobs
 from tests.support.jobs.sites.site_jobs import launched, site
@@ -25,9 +25,9 @@ TRUE = {
 
 def false_ones(item: Official) -> list[str]:
     return [
-        f"{item.name}: {one.id}: {one.message}"
+        f"{item.name}: {one.rule}: {one.message}"
         for one in findings(item.launch, item.site, item.files)
-        if one.severity != "note" and one.id not in TRUE
+        if one.severity != "note" and one.rule not in TRUE
     ]
 
 
@@ -42,12 +42,12 @@ def test_not_one_job_that_we_propose_is_found_fault_with() -> None:
 
 def test_a_rule_of_a_site_stands_at_the_key_that_it_is_about() -> None:
     launch = compose(job(nodes=2, env={"NCCL_SOCKET_IFNAME": "eth0"}), LUMI)
-    found = [one for one in findings(launch, LUMI) if one.field == "env.NCCL_SOCKET_IFNAME"]
+    found = [one for one in findings(launch, LUMI) if one.at.field == "env.NCCL_SOCKET_IFNAME"]
     assert found, "the profile has a rule about it"
 
 
 def test_nothing_is_said_twice() -> None:
     long = launched("lumi", "small-g", time="5-00:00:00", nodes=9)
     said: list[Finding] = findings(long, site("lumi"))
-    names = [one.id for one in said]
+    names = [one.rule for one in said]
     assert names.count("time-limit") == 1 and names.count("nodes") == 1

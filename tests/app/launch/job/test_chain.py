@@ -48,10 +48,10 @@ def test_what_is_exported_takes_one_time_limit() -> None:
 )
 def test_what_a_chain_needs_of_the_program(changes: dict[str, object], rules: set[str]) -> None:
     found = findings(compose(changed(JOB, changes, "t"), LUMI), LUMI)
-    assert {item.id for item in found if item.id.startswith("chain-")} == rules
+    assert {item.rule for item in found if item.rule.startswith("chain-")} == rules
 
 
 def test_a_site_that_lets_no_job_go_back_into_the_queue_is_told_before_the_submit() -> None:
     site = LUMI.model_copy(update={"requeue": False})
     found = findings(compose(changed(JOB, {"chain": 2}, "t"), site), site)
-    assert [item.severity for item in found if item.id == "chain-requeue"] == ["error"]
+    assert [item.severity for item in found if item.rule == "chain-requeue"] == ["error"]

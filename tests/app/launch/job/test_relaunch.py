@@ -55,6 +55,6 @@ def test_a_script_that_cannot_continue_is_refused(
     changes: dict[str, object], fields: list[str]
 ) -> None:
     found = findings(compose(changed(JOB, changes, "t"), LUMI), LUMI)
-    mine = [item for item in found if item.id == "relaunch-resume"]
-    assert [item.field for item in mine] == fields
+    mine = [item for item in found if item.rule == "relaunch-resume"]
+    assert [item.at.field for item in mine] == fields
     assert all(item.severity == "error" for item in mine)

@@ -55,7 +55,7 @@ def test_a_launcher_that_takes_no_masks_has_each_rank_bind_itself(launcher: str)
     local = "RANK % LOCAL_WORLD_SIZE" if launcher in ("torchrun", "accelerate") else "LOCAL_RANK"
     assert f'set -- taskset "${{masks[{local}]}}" "$@"' in bound.script
     assert "--cpu-bind" not in bound.script and "--numa-binding" not in bound.script
-    assert not [each for each in findings(bound, site) if each.field == "binding"]
+    assert not [each for each in findings(bound, site) if each.at.field == "binding"]
     free = compose(job(launcher=launcher, binding="none"), site)
     assert free.layout.masks == () and "taskset" not in free.script
     shared = compose(job(launcher=launcher, partition="small-g"), site)
@@ -70,7 +70,7 @@ def test_masks_outside_the_cores_that_a_job_asks_for_are_an_error() -> None:
     site = LUMI.model_copy(update={"containers": containers})
     for binding, severity in (("auto", "error"), ("none", "warning")):
         launch = compose(job(launcher="accelerate", cpus_per_task=7, binding=binding), site)
-        [found] = [item for item in findings(launch, site) if item.id == "few-cores"]
+        [found] = [item for item in findings(launch, site) if item.rule == "few-cores"]
         assert found.severity == severity
 
 
@@ -116,11 +116,11 @@ def test_a_stop_signal_that_reaches_nobody_is_told(
     assert re.findall(r"#SBATCH --signal=(\S+)", launch.script) == sent
     handled = "PET_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 " in launch.script
     assert handled is (launcher == "accelerate")
-    assert ("signal-lost" in [item.id for item in findings(launch, site)]) is lost
+    assert ("signal-lost" in [item.rule for item in findings(launch, site)]) is lost
     # The job script itself gets this one, and makes the file `stop`.
     told = compose(job(launcher=launcher, nodes=nodes, signal="B:USR1@60"), site)
     assert "#SBATCH --signal=B:USR1@60" in told.script and "lumitui_stop_on USR1" in told.script
-    assert "signal-lost" not in [item.id for item in findings(told, site)]
+    assert "signal-lost" not in [item.rule for item in findings(told, site)]
     # A bundled trainer is told by a file, under each launcher.
     ours = compose(job(launcher=launcher, nodes=nodes, script=None, trainer="ddp"), site)
     assert "#SBATCH --signal=B:USR1@60" in ours.script

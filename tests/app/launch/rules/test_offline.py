@@ -30,8 +30,8 @@ def job(more: str) -> JobSpec:
 
 def said(more: str, site: Site = CLOSED) -> dict[str, tuple[str, str]]:
     found = findings(compose(job(more), site), site)
-    ours = [item for item in found if item.id in ("offline", "stage-name", "stage-variable")]
-    return {item.field: (item.severity, item.message) for item in ours}
+    ours = [item for item in found if item.rule in ("offline", "stage-name", "stage-variable")]
+    return {item.at.field: (item.severity, item.message) for item in ours}
 
 
 @pytest.mark.parametrize(

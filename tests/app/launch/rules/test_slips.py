@@ -26,7 +26,7 @@ script: train.py
 def said(files: dict[str, str] | None = None, /, **changes: object) -> dict[str, str]:
     spec = changed(parse_job(JOB, "job.yaml"), changes, "t")
     site = SITES.load(spec.site)
-    return {one.id: f"{one.severity} {one.message} {one.do}"
+    return {one.rule: f"{one.severity} {one.message} {one.do}"
             for one in findings(compose(spec, site), site, files)}  # fmt: skip
 
 
@@ -183,13 +183,13 @@ def test_a_fix_that_is_offered_is_taken_and_ends_its_finding(changes: dict[str, 
     spec = changed(parse_job(JOB, "job.yaml"), changes, "t")
     site = SITES.load(spec.site)
     (one,) = [one for one in findings(compose(spec, site), site)
-              if one.id in ("idle-gpus", "strict-unchecked", "share-memory")]  # fmt: skip
+              if one.rule in ("idle-gpus", "strict-unchecked", "share-memory")]  # fmt: skip
     assert one.fix is not None
     left = {
-        key: value for key, value in (changes | {one.fix.field: one.fix.value}).items() if value
+        key: value for key, value in (changes | {one.fix.at.field: one.fix.value}).items() if value
     }
     better = changed(parse_job(JOB, "job.yaml"), left, "t")
-    assert one.id not in {each.id for each in findings(compose(better, site), site)}
+    assert one.rule not in {each.rule for each in findings(compose(better, site), site)}
 
 
 GROUP = """import os, argparse, torch

@@ -8,8 +8,8 @@ import pytest
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.launch.send.code.installs import install_line, installs_finding
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.accounts import own_account
@@ -37,7 +37,7 @@ def job(site: Site, venv: str = "", more: str = "") -> JobSpec:
 
 def said(site: Site, spec: JobSpec) -> dict[str, Finding]:
     found = findings(compose(spec, site), site)
-    return {item.id: item for item in found if item.id.startswith("venv")}
+    return {item.rule: item for item in found if item.rule.startswith("venv")}
 
 
 def wheels(*names: str) -> str:
@@ -53,7 +53,7 @@ def test_packages_come_from_an_index_where_there_is_one(sites: type[Loaded], nam
 def test_without_an_index_wheels_are_asked_for(sites: type[Loaded]) -> None:
     site = sites.load("mn5")
     found = said(site, job(site, "[einops]"))["venv-offline"]
-    assert (found.severity, found.field) == ("error", "venv")
+    assert (found.severity, found.at.field) == ("error", "venv")
     assert "pip download" in found.do
     assert said(site, job(site, "{packages: [einops], wheels: /gpfs/scratch/w}")) == {}
     # Nodes that reach nothing cannot build either.
@@ -149,5 +149,5 @@ def test_where_nodes_reach_nothing_that_is_a_warning(sites: type[Loaded]) -> Non
     for name, severity in (("mn5", "warning"), ("lumi", "note")):
         site = sites.load(name)
         (found,) = installs_finding("pip install x", job(site), site)
-        assert (found.severity, found.field) == (severity, "script")
+        assert (found.severity, found.at.field) == (severity, "script")
     assert installs_finding("", job(site), site) == ()

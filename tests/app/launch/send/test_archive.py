@@ -208,7 +208,7 @@ def test_the_project_decides_the_ship_mode(runs: Runs, tmp_path: Path, small_lim
     grow(project, 30)
     many = runs.preview(spec, project)
     assert many.launch.spec.ship == "archive" and "lumitui_unpack" in many.launch.script
-    (note,) = [item for item in many.findings if item.id == "archive"]
+    (note,) = [item for item in many.findings if item.rule == "archive"]
     assert (note.severity, "/tmp" in note.message, "memory" in note.message) == ("note", True, True)
     assert [entry.path for entry in collect(many.launch.spec, project).manifest.entries][-1:] == [
         "hello.py"
@@ -227,7 +227,7 @@ def test_results_beside_the_code_and_taken_links_are_reported(
     project = hello_project(tmp_path)
     spec = hello_job(site="lumi", ship="archive", fetch=["code/out.txt"], links={"d": "/x"})
     launch = runs.preview(spec, project).launch
-    found = {item.id: item.severity for item in findings(launch, runs.sites.load("lumi"))}
+    found = {item.rule: item.severity for item in findings(launch, runs.sites.load("lumi"))}
     assert found["archive-fetch"] == "warning"
     (project / "d").mkdir()
     (project / "d" / "file").write_text("")

@@ -3,15 +3,15 @@
 import pytest
 
 from lumitui.app.launch.adviser.adviser import findings
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from tests.support.jobs.sites.site_jobs import asked, job, launched, site
 
 
 def found(name: str, partition: str, **changes: object) -> dict[str, Finding]:
     """Return what the adviser finds in a job, by its name."""
     launch = launched(name, partition, **changes)
-    return {finding.id: finding for finding in findings(launch, site(name))}
+    return {finding.rule: finding for finding in findings(launch, site(name))}
 
 
 # --- a whole node, as each site's documents ask for it

@@ -35,7 +35,7 @@ def test_two_nodes_in_place_of_one(
     assert given[option] == value
     assert launch.price.per_hour == pytest.approx(per_hour)
     assert launch.layout.world_size == 2 * site(name).node.gpus
-    errors = [one.id for one in findings(launch, site(name)) if one.severity == "error"]
+    errors = [one.rule for one in findings(launch, site(name)) if one.severity == "error"]
     assert [one for one in errors if one != "retired"] == []
     moved = [note for note in scaled.notes if "moves to" in note]
     assert len(moved) == (start != end)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.job.spec import parse_job
-from lumitui.app.knowledge.model.source_position import Position
-from lumitui.app.knowledge.rule import LintFinding
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath, Role
 from lumitui.app.survey.inquiry.topics import TOPICS
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.remote.site.source_position import Position
 from lumitui.remote.survey.inquiry.answers import OwnJob, PathState, Space, Trial
 from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
@@ -38,7 +38,7 @@ ANSWERS = Answers(
 )
 
 
-def said(answers: Answers, wanted: InquiryNeeds = WANTED) -> list[LintFinding]:
+def said(answers: Answers, wanted: InquiryNeeds = WANTED) -> list[Finding]:
     """Return the findings but for the start's estimate."""
     return [one for one in findings(wanted, answers, NOW) if one.rule != "cluster-start"]
 

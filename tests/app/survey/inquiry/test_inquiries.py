@@ -22,7 +22,7 @@ def previewed(runs: Runs, folder: Path, **changes: object) -> Preview:
 
 def rules(runs: Runs, preview: Preview) -> dict[str, str]:
     """Return the rules that speak, each with its message."""
-    return {one.id: one.message for one in runs.inquiries.of_preview(preview).advice}
+    return {one.rule: one.message for one in runs.inquiries.of_preview(preview).findings}
 
 
 def test_a_site_that_cannot_be_reached_is_a_note(runs: Runs, tmp_path: Path) -> None:
@@ -31,8 +31,8 @@ def test_a_site_that_cannot_be_reached_is_a_note(runs: Runs, tmp_path: Path) -> 
 
     preview = runs.preview(hello_job(site="lumi", partition="dev-g"), hello_project(tmp_path))
     found = Inquiries(unreachable).of_preview(preview)
-    (only,) = found.advice
-    assert (only.id, only.severity) == ("cluster-silent", "note")
+    (only,) = found.findings
+    assert (only.rule, only.severity) == ("cluster-silent", "note")
     assert only.message == "The cluster could not be asked: The host does not answer."
 
 
@@ -53,13 +53,13 @@ def test_what_was_answered_stands_beside_the_fields_of_the_draft(
     )
     draft = Draft(text, project, "typed")
     before = runs.drafts.check(draft)
-    assert before.previews and not [one for one in before.problems if one.field == "account"]
+    assert before.previews and not [one for one in before.problems if one.at.field == "account"]
     runs.inquiries.of_preview(before.previews[0])
     asked = runs.footprint("minilumi").requests
-    found = [one for one in runs.drafts.check(draft).problems if one.field == "account"]
+    found = [one for one in runs.drafts.check(draft).problems if one.at.field == "account"]
     assert any("You have no account" in one.message for one in found)
     changed = runs.drafts.check(Draft(text.replace("00:05", "00:06"), project, "typed"))
-    assert not [one for one in changed.problems if one.field == "account"]
+    assert not [one for one in changed.problems if one.at.field == "account"]
     assert runs.footprint("minilumi").requests == asked
 
 

@@ -18,7 +18,7 @@ def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Ho
         found = runs.surveys.preview("new")
     finally:
         runs.close()
-    assert not [one for one in found.findings if one.field == "binding"]
+    assert not [one for one in found.findings if one.at.field == "binding"]
     # Without a terminal the price comes before the refusal.
     asked = lt(home, "site", "check", "new", "--probe")
     assert asked.returncode == 2

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.doctor.profile_checks import Remark, profile_remarks
+from lumitui.remote.survey.doctor.profile_checks import profile_remarks
 from tests.support.program.command_line import envelope, lt
 from tests.support.program.home import Home
 from tests.support.replies.surveyed import SURVEY, text_from
@@ -22,7 +23,7 @@ MAP = (
 )
 
 
-def said(tmp_path: Path, *changes: tuple[str, str]) -> list[Remark]:
+def said(tmp_path: Path, *changes: tuple[str, str]) -> list[Finding]:
     text = SOUND.replace("  no_gpu_cores", MAP)
     for old, new in changes:
         assert old in text, old
@@ -69,14 +70,14 @@ def test_what_is_unwise_is_said_at_its_line(tmp_path: Path, old: str, new: str, 
     found = said(tmp_path, (old, new))
     assert any(words in one.message and one.severity == "warning" for one in found), found
     rows = (tmp_path / "new.yaml").read_text().splitlines()
-    assert all(0 < one.line <= len(rows) for one in found)
+    assert all(0 < one.at.line <= len(rows) for one in found)
 
 
 def test_mistakes_have_their_lines_and_no_source_is_said_once(tmp_path: Path) -> None:
     found = said(tmp_path, ("cores_per_gpu: 11", "cores_per_gpuu: 11"))
     assert {one.severity for one in found} == {"error"}
     (one,) = [one for one in found if "did you mean `cores_per_gpu`?" in one.message]
-    row = (tmp_path / "new.yaml").read_text().splitlines()[one.line - 1]
+    row = (tmp_path / "new.yaml").read_text().splitlines()[one.at.line - 1]
     assert row.startswith("cores_per_gpuu")
     bare = "\n".join(row for row in SOUND.splitlines() if not row.strip().startswith("#"))
     (tmp_path / "new.yaml").write_text(bare)

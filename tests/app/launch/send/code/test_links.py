@@ -32,7 +32,7 @@ def test_a_link_onto_the_code_is_an_error_of_the_preview(
 ) -> None:
     spec = parse_job(f"{JOB}ship: {ship}\nstage: {{D: {{path: /data, link: {link}}}}}", "job.yaml")
     (error,) = look(spec, project, None).findings
-    assert (error.id, error.severity, error.field) == ("link-taken", "error", "stage.D")
+    assert (error.rule, error.severity, error.at.field) == ("link-taken", "error", "stage.D")
     assert f"`link: {link}`" in error.message and error.final
     with pytest.raises(InputError, match="link"):
         collect(spec, project)
@@ -47,4 +47,4 @@ def test_a_link_beside_the_code_is_free(link: str, project: Path) -> None:
 def test_two_links_do_not_share_a_place(project: Path) -> None:
     text = f"{JOB}links: {{d: /x}}\nstage: {{D: {{path: /data, link: d/e}}}}"
     (error,) = look(parse_job(text, "job.yaml"), project, None).findings
-    assert error.field == "stage.D" and "links: d has that place" in error.message
+    assert error.at.field == "stage.D" and "links: d has that place" in error.message

@@ -76,7 +76,7 @@ def test_no_secret_reaches_the_site_and_all_are_named(ship: str, runs: Runs, pro
 def test_what_the_job_file_names_is_sent_and_said(runs: Runs, project: Path) -> None:
     names = [".env", "notes-8.txt", ".aws/"]
     preview = runs.preview(laptop_job(ship_secrets=names), project)
-    note = next(item for item in preview.findings if item.id == "secret-shipped")
+    note = next(item for item in preview.findings if item.rule == "secret-shipped")
     run = finish(runs, runs.send(preview))
     for name in (".env", "notes-8.txt", ".aws/credentials", ".aws/config"):
         assert (Path(run.folder) / "code" / name).is_file() and name in note.message
@@ -134,13 +134,13 @@ def test_a_file_that_the_job_needs_is_an_error_before_anything_is_sent(
     (root / guilty).write_text(f'{{"comment": "{KEY}", "train_micro_batch_size_per_gpu": 1}}')
     spec = laptop_job(**changes)
     preview = runs.preview(spec, root)
-    (error,) = [item for item in preview.errors if item.id == "secret-needed"]
+    (error,) = [item for item in preview.errors if item.rule == "secret-needed"]
     assert guilty in error.message and why in error.message
     assert f"ship_secrets: [{guilty}]" in error.do
     with pytest.raises(InputError, match=guilty):
         collect(spec, root)
     named = laptop_job(**changes, ship_secrets=[guilty])
-    assert not [item for item in runs.preview(named, root).errors if "secret" in item.id]
+    assert not [item for item in runs.preview(named, root).errors if "secret" in item.rule]
     collect(named, root)
 
 

@@ -44,7 +44,7 @@ def field(checked: CheckedDraft, key: str) -> job_form.Field:
 def test_too_many_nodes_stand_at_nodes_and_one_fix_ends_it(runs: Runs, folder: Path) -> None:
     checked = check(runs, folder, JOB.replace("nodes: 2", "nodes: 9"))
     (problem,) = field(checked, "nodes").problems
-    assert problem.line == 6 and problem.severity == "error" and problem.fix
+    assert problem.at.line == 6 and problem.severity == "error" and problem.fix
     assert problem.words.endswith("small-g gives a job (4). → use standard-g")
     fixed = apply_fix(checked.draft.text, problem.fix)
     assert fixed == JOB.replace("nodes: 2", "nodes: 9").replace("small-g", "standard-g")
@@ -72,7 +72,7 @@ def test_a_fix_ends_its_problem_and_changes_nothing_else(
     text = JOB.replace(old, new)
     checked = check(runs, folder, text)
     found = field(checked, key).problems if key else checked.loose
-    assert found and found[0].fix and found[0].line
+    assert found and found[0].fix and found[0].at.line
     after = apply_fix(text, found[0].fix)
     assert fixed in after and "# short" in after and "# found by hand" in after
     assert not check(runs, folder, after).errors
@@ -81,12 +81,12 @@ def test_a_fix_ends_its_problem_and_changes_nothing_else(
 def test_every_mistake_has_its_field_and_its_line(runs: Runs, folder: Path) -> None:
     text = JOB.replace("nodes: 2", "nodes: two").replace('"01:00:00"', "10")
     checked = check(runs, folder, text)
-    assert field(checked, "nodes").problems[0].line == 6
+    assert field(checked, "nodes").problems[0].at.line == 6
     assert "ambiguous" in field(checked, "time").problems[0].words
     assert field(checked, "nodes").value == "two", "what was typed stays to be seen"
     assert not checked.previews
     broken = check(runs, folder, JOB + "env: {\n")
-    assert broken.problems[0].line and not broken.fields and broken.draft.text.endswith("{\n")
+    assert broken.problems[0].at.line and not broken.fields and broken.draft.text.endswith("{\n")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_errors_that_show_only_after_others_are_named_too(
     runs: Runs, folder: Path, old: str, new: str, fields: list[str]
 ) -> None:
     checked = check(runs, folder, JOB.replace(old, new))
-    assert sorted(item.field for item in checked.errors) == sorted(fields)
+    assert sorted(item.at.field for item in checked.errors) == sorted(fields)
     assert checked.where == f"vit  lumi {'smal-g' if old == 'small-g' else 'small-g'}"
 
 
@@ -163,8 +163,8 @@ def test_a_grid_is_priced_whole_and_looked_at_once(runs: Runs, folder: Path) -> 
     assert price.amount == sum(item.launch.price.amount for item in checked.previews) > 0
     assert [item.words for item in checked.errors] != [], "one of the runs is too large"
     (error,) = checked.errors
-    assert error.field == "grid" and error.line == 10, "it is named once, where it is set"
-    assert error.fix and error.fix.field == "partition", "nodes: alone would change nothing"
+    assert error.at.field == "grid" and error.at.line == 10, "it is named once, where it is set"
+    assert error.fix and error.fix.at.field == "partition", "nodes: alone would change nothing"
 
 
 def test_a_key_does_not_look_at_all_files_again(

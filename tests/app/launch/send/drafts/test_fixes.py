@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from lumitui.app.launch.draft.problems import Problem, apply_fixes
-from lumitui.app.launch.rules.finding import Fix
+from lumitui.app.launch.draft.problems import apply_fixes
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.launch.send.drafts.fixes import fixed_draft
 from lumitui.app.runs import Runs
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
 from tests.support.jobs.small_jobs import hello_project
 from tests.support.program.command_line import Here, envelope, told
 
@@ -44,14 +45,14 @@ def test_fixes_that_show_more_problems_are_followed_to_the_end(runs: Runs, tmp_p
     hello_project(tmp_path)
     found = fixed_draft(Draft(BAD, tmp_path, "a test"), runs.drafts.check)
     assert spaces_apart(found.draft.text) == spaces_apart(GOOD)
-    assert {item.field for item in found.done} >= {"tiem", "launcher", "nodes", "hang"}
+    assert {item.at.field for item in found.done} >= {"tiem", "launcher", "nodes", "hang"}
     assert not [item for item in found.left if item.fix]
 
 
 def test_two_fixes_that_undo_each_other_come_to_an_end() -> None:
     def check(draft: Draft) -> CheckedDraft:
         other = "2" if "nodes: 1" in draft.text else "1"
-        problem = Problem("error", "not so", fix=Fix("another", "nodes", other))
+        problem = Finding("", "error", "not so", fix=Fix("another", at_key("nodes"), other))
         return CheckedDraft(draft, (), (problem,), ())
 
     found = fixed_draft(Draft("nodes: 1\n", Path("."), "a test"), check)
@@ -59,9 +60,9 @@ def test_two_fixes_that_undo_each_other_come_to_an_end() -> None:
 
 
 def test_a_key_is_fixed_once_and_the_worst_comes_first() -> None:
-    first = Problem("error", "", fix=Fix("", "nodes", "4"))
-    second = Problem("warning", "", fix=Fix("", "nodes", "8"))
-    other = Problem("note", "", fix=Fix("", "env.X", None))
+    first = Finding("", "error", "", fix=Fix("", at_key("nodes"), "4"))
+    second = Finding("", "warning", "", fix=Fix("", at_key("nodes"), "8"))
+    other = Finding("", "note", "", fix=Fix("", at_key("env.X"), None))
     text, done = apply_fixes("nodes: 9\nenv: {X: a, Y: b}\n", (first, second, other))
     assert text == "nodes: 4\nenv: {Y: b}\n"
     assert done == (first, other)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.spec import parse_job
-from lumitui.app.launch.rules.finding import Finding
 from lumitui.app.runs import Runs
+from lumitui.remote.site.finding import Finding
 
 JOB = """\
 name: staged
@@ -33,7 +33,7 @@ def said(runs: Runs, project: Path, path: Path | str, ship: str = "") -> dict[st
     """Return what a preview says of the staged things and of `ship_secrets`, by its ids."""
     spec = parse_job(JOB.format(path=path, ship=ship), "job.yaml")
     wanted = ("stage", "stage-private", "ship-secrets-unused")
-    return {one.id: one for one in runs.preview(spec, project).findings if one.id in wanted}
+    return {one.rule: one for one in runs.preview(spec, project).findings if one.rule in wanted}
 
 
 NAMES = [

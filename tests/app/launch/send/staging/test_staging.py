@@ -58,7 +58,7 @@ def test_a_job_finds_what_was_staged_and_a_resubmission_shares_it(
 ) -> None:
     told: list[str] = []
     preview = runs.preview(job(), project)
-    notes = [item.message for item in preview.findings if item.id == "stage-size"]
+    notes = [item.message for item in preview.findings if item.rule == "stage-size"]
     assert notes[0].startswith("DATA is staged: 1 file, 3 B, from ") and len(notes) == 2
     first = runs.send(preview, report=lambda step, words: told.append(words))
     assert "staged DATA: 1 file, 3 B" in told and "staged MODEL: 1 file, 7 B" in told
@@ -92,7 +92,10 @@ def test_what_is_not_there_is_an_error_before_anything_is_sent(runs: Runs, proje
     (project.parent / "model.bin").unlink()
     preview = runs.preview(job(), project)
     (error,) = preview.errors
-    assert (error.id, error.field) == ("stage", "stage.MODEL") and "is not there" in error.message
+    assert (error.rule, error.at.field) == (
+        "stage",
+        "stage.MODEL",
+    ) and "is not there" in error.message
 
 
 IMAGE = JOB.replace("MODEL: ../model.bin", "MODEL: image.def").replace('"x$', '"x$')
@@ -120,7 +123,7 @@ def test_an_image_is_built_here_or_the_error_says_what_to_run(
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (programs / "apptainer.broken").touch()
     preview = runs.preview(job(IMAGE), project)
-    (told,) = [one for one in preview.findings if one.id == "stage-build"]
+    (told,) = [one for one in preview.findings if one.rule == "stage-build"]
     assert "image.def on this machine" in told.message and "%setup" in told.message
     with pytest.raises(InputError, match="could not be built: no subuid"):
         runs.send(preview)
@@ -195,7 +198,7 @@ def test_what_is_staged_inside_the_project_is_no_part_of_the_code(
     os.truncate(project / "data" / "set" / "2", 2)
     (project / "train.py").write_text(SCRIPT.replace("in/side/data", "data/set"))
     preview = runs.preview(spec, project)
-    hints = [item.do for item in preview.findings if item.id == "stage-size"]
+    hints = [item.do for item in preview.findings if item.rule == "stage-size"]
     assert "the code is sent without it" in hints[0] and "the code" not in hints[1]
     run = runs.send(preview)
     assert runs.wait(run.id).state is State.DONE, runs.read_log(run.id)[1].decode()
@@ -220,7 +223,7 @@ def test_a_preview_says_what_the_send_refuses(
         (project.parent / name).mkdir()
     (project.parent / "gone" / "link").symlink_to("nowhere")
     (error,) = runs.preview(job(JOB.replace("../data", path)), project).errors
-    assert (error.field, words in error.message) == ("stage.DATA", True), error.message
+    assert (error.at.field, words in error.message) == ("stage.DATA", True), error.message
 
 
 def test_a_removal_counts_what_sends_left(home: Home, runs: Runs, project: Path) -> None:

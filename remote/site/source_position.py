@@ -22,3 +22,8 @@ class Position:
 
 NOWHERE = Position()
 """The job as a whole."""
+
+
+def at_key(field: str) -> Position:
+    """Return the place of a job file's key, like `nodes` or `env.NCCL_DEBUG`."""
+    return Position(field=field)
