@@ -24,7 +24,7 @@ CURE_OF_RUN = "Change it with --set or --nodes"
 def ask(question: "Question") -> str | None:
     """Ask the person what a login asks; without a terminal the question is declined."""
     if not has_person():
-        say(f"{question.text}\nThere is no terminal to ask on, so the question was declined.")
+        say(f"{question.text}\nThere is no terminal, so the question was declined.")
         return None
     text = lines_of(question.text)
     try:
@@ -51,9 +51,7 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         return
     if not has_person():
         say(question)
-        raise InputError(
-            "This needs a confirmation, and there is no terminal to ask on.", "Add --yes."
-        )
+        raise InputError("This needs a confirmation, but there is no terminal.", "Add --yes.")
     if not click.confirm(lines_of(question), default=False, err=True):
         raise LumiError(otherwise)
 

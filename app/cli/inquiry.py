@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 cluster_option = click.option(
     "--cluster",
     is_flag=True,
-    help="Ask the cluster, too: image, folders, quotas, limits, budget, and when it would start.",
+    help="Also ask the cluster about image, folders, quotas, limits, budget and start time.",
 )
 """Gives a verb `--cluster`."""
 

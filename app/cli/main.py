@@ -67,8 +67,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
 def lumitui(ctx: click.Context) -> int:
     """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
-    Without a verb, the terminal interface opens. RUN is the beginning of a run's id, or `last`
-    for the newest run.
+    Without a command, the TUI opens. RUN is a prefix of a run's id, or `last` for the newest run.
 
     \b
     Exit codes:

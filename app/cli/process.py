@@ -121,7 +121,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
         error = InputError(problem.format_message(), WAY_OUT)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        error = LumiError("Interrupted.", "A job that was submitted goes on.")
+        error = LumiError("Interrupted.", "A submitted job keeps running.")
         code = INTERRUPTED
     except StdoutLost as lost:
         reply.lost = lost
@@ -210,7 +210,7 @@ def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
     except OSError as trouble:
         return LumiError(
             f"{what} No report could be written: {trouble.strerror}.",
-            "Set LUMITUI_DEBUG=1 to see where it happened.",
+            "Set LUMITUI_DEBUG=1 to see the traceback.",
         )
     return LumiError(what, f"Please send the report {path}; set LUMITUI_DEBUG=1 to see it here.")
 

@@ -129,7 +129,7 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
         )
     if not run.state.is_final:
         raise WaitTimedOut(
-            f"{run.id} is still {run.state} after {timeout:g} s.", "The job goes on."
+            f"{run.id} is still {run.state} after {timeout:g} s.", "The job keeps running."
         )
     show_end(run)
 

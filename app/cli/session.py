@@ -144,17 +144,15 @@ port_option = click.option(
     metavar="N",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port on this machine; by default a free one.",
+    help="Local port. [default: a free one]",
 )
-_wait = click.option(
-    "--wait", is_flag=True, help="Wait for the end; the exit code is 5 when the job fails."
-)
+_wait = click.option("--wait", is_flag=True, help="Wait for the end; exit with 5 if the job fails.")
 _timeout = click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0, max=MOST),
     callback=no_nan,
-    help="Wait for the end, but no longer than this.",
+    help="Wait for the end, at most this long.",
 )
 
 
@@ -205,7 +203,7 @@ def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> N
     reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
     raise type(reasons[0])(
         f"There is no news from {', '.join(failed)}.",
-        "Fix what the warning names. The states shown are from the last poll; the jobs go on.",
+        "Fix what the warning names. The states are from the last poll; the jobs keep running.",
     )
 
 

@@ -36,9 +36,11 @@ CONTINUE_CANCELLED = (
     "If you still need it, send it again from its last checkpoint: what it trained is saved."
 )
 EXPLAINED = "Change what caused it, then send it again."
-UNPROVED = "Look at the proof: ranks have other cores or GPUs than planned, so it may be slow."
+UNPROVED = (
+    "Check the proof: some ranks have other cores or GPUs than planned, so the run may be slow."
+)
 
-HANGS = "Wait if it may go on by itself; or cancel it, and send it again without that node."
+HANGS = "Wait in case it recovers; or cancel it and send it again without that node."
 
 MOST_DEPTH = 8
 """Generations that are indented further; a chain of a hundred would leave the screen."""

@@ -82,7 +82,7 @@ def _head(site: Site, today: date) -> Iterator[str]:
     if site.readable_until:
         yield f"Its files can be read until {site.readable_until}."
     if site.unverified:
-        yield f"{_DOUBT}: nobody has checked this on the site."
+        yield f"{_DOUBT}: unverified on the site."
 
 
 def _where(site: Site) -> Iterator[tuple[str, str]]:
@@ -228,7 +228,7 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
     fixed = ", no other number" if site.cores_fixed else ""
     yield _row(site, "cores", "cores_per_gpu", f"{site.cores_per_gpu} for each rank{fixed}")
     if not site.memory_option:
-        yield _row(site, "memory", "memory_option", "is never asked for")
+        yield _row(site, "memory", "memory_option", "is never requested")
     elif site.memory_per_gpu:
         yield _row(site, "memory", "memory_per_gpu", f"{site.memory_per_gpu} for each GPU")
     if site.sbatch_arguments:
@@ -244,7 +244,7 @@ def _job(site: Site) -> Iterator[tuple[str, str]]:
 
 def _unverified(site: Site) -> Iterator[str]:
     if site.unverified:
-        yield f"Nobody has checked on the site: {', '.join(site.unverified)}"
+        yield f"Unverified on the site: {', '.join(site.unverified)}"
 
 
 def _row(site: Site, name: str, key: str, value: str) -> tuple[str, str]:

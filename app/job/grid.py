@@ -70,7 +70,7 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
 def setting_of(spec: JobSpec, key: str) -> str:
     """Return the setting that a key of the grid means: `nodes`, `env.X`, or `--lr` for `lr`.
 
-    What is no key of the job file is an argument of the script, by its name.
+    What is not a key of the job file is an argument of the script, by its name.
 
     Raises:
         InputError: it is a key that a grid cannot have, or nearly one of the job file.

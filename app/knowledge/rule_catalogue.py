@@ -29,7 +29,7 @@ class Topic:
 
 
 UNUSED_IGNORE = Topic(
-    "unused-ignore", "note", "a comment that silences nothing, or names a rule that is none",
+    "unused-ignore", "note", "a comment that silences nothing or names an unknown rule",
     "The comment would hide what the rule finds there later.", "docs/lint.md", "script",
 )  # fmt: skip
 """What is said of `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""

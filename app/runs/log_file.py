@@ -42,6 +42,6 @@ def why_of_log(
 def _end(path: Path) -> tuple[str, int | None]:
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        raise InputError(f"{path} is no file with a log.", "Name a job's log, or `-` for stdin.")
+        raise InputError(f"{path} is not a log file.", "Name a job's log, or `-` for stdin.")
     with path.open("rb") as file:
         return log_end(file)

@@ -105,7 +105,7 @@ class Scripts:
                 file.truncate()
         except OSError as error:
             raise InputError(
-                f"{script.path} cannot be written: {error.strerror}.", "Look at --diff instead."
+                f"{script.path} cannot be written: {error.strerror}.", "Use --diff instead."
             ) from error
 
 

@@ -109,7 +109,7 @@ class Process:
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:
         """See Scheduler.gpus."""
-        raise RefusedError("This machine's jobs run without GPUs.", "Look at them on a cluster.")
+        raise RefusedError("This machine's jobs run without GPUs.", "Check them on a cluster.")
 
     def overview(self, budget: str) -> ClusterOverview:
         """See Scheduler.overview; nothing is asked."""

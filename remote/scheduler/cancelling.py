@@ -80,7 +80,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
             case "done", None:
                 if refused:
                     raise RefusedError(
-                        refused, "Try again in a minute; the job goes on until then."
+                        refused, "Try again in a minute; the job keeps running until then."
                     )
                 if opened:
                     raise OutcomeUnknown(f"{opened}.", NEXT)
@@ -92,8 +92,8 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
 
 _NOT_LISTED = "The queue does not have its job any more, so nothing was cancelled."
 _OTHER = (
-    "Its job's id {job} belongs to another job by now ({name}), which goes on: "
-    "nothing was cancelled."
+    "Its job's id {job} belongs to another job by now ({name}), which keeps running: nothing was "
+    "cancelled."
 )
 
 # Not in it: COMPLETING, after which Slurm may run the job again, and REVOKED, which a federation

@@ -83,6 +83,6 @@ def _match(line: bytes, base: int) -> Match:
     if offset is None:
         raise AnswerUnusable(
             f"The site does not answer with places in a log, but with {last_words(line)}.",
-            "Try again; if it stays so, look at what your login files at the site do.",
+            "Try again; if it stays so, check what your login files on the site do.",
         )
     return Match(base + offset, text)

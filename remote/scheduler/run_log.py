@@ -86,7 +86,7 @@ def _read(
         wrong = f"more than the {most} bytes asked for" if number is not None else last_words(head)
         raise AnswerUnusable(
             f"The site does not answer with {what} of a log, but with {wrong}.",
-            "Try again; if it stays so, look at what your login files at the site do.",
+            "Try again; if it stays so, check what your login files on the site do.",
         )
     return number, data
 

@@ -32,7 +32,7 @@ def count(text: str) -> int | None:
 
 
 def moment(value: object) -> float | None:
-    """Return epoch seconds from digits or a number; None where `value` is no time."""
+    """Return epoch seconds from digits or a number; None where `value` is not a time."""
     if isinstance(value, str):
         value = count(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
@@ -82,7 +82,7 @@ def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
 
 
 def json_of(data: bytes | str, *, most: int = MOST_JSON) -> object:
-    """Return what a JSON text holds; None where it is no JSON, too long or nested too deeply.
+    """Return what a JSON text holds; None where it is not JSON, too long or nested too deeply.
 
     NaN, Infinity and numbers beyond a float's range (1e999) are no JSON; so is an integer of more
     than 4,300 digits, which Python does not read, and half a surrogate pair, which no file takes.
@@ -114,7 +114,7 @@ def last_words(*said: bytes | str, default: str = "no reason given") -> str:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:

@@ -96,7 +96,7 @@ def _is_placeholder(secret: bytes) -> bool:
 
 
 def marks_in(text: bytes) -> tuple[KeyMark, ...]:
-    """Return where a short text, which is no file of settings, has the shape of a key."""
+    """Return where a short text, which is not a file of settings, has the shape of a key."""
     search = ShapeSearch()
     search.feed(text)
     return tuple(mark for mark in search.marks if not shape_of(mark).settings_only)

@@ -143,9 +143,7 @@ class LogIn:
             hint = "Connect again, but not often: sites lock an account after a few wrong answers."
         elif self._keyring.objections:
             why = f"was refused: {'; '.join(self._keyring.objections)}"
-            hint = self._host.renew or (
-                "Get a new certificate where the site gives them out, and connect again."
-            )
+            hint = self._host.renew or ("Get a new certificate from your site, and connect again.")
         else:
             why = f"was refused; offered: {offered}"
             hint = "Register one of these public keys at the site, or set User and IdentityFile."

@@ -18,7 +18,7 @@ _MOST_BYTES = 1 << 20
 
 
 class Unusable(Exception):
-    """The file holds no key that can be used; the text says why, empty: it is no key."""
+    """The file holds no key that can be used; the text says why, empty: it is not a key."""
 
 
 class Locked(Exception):
@@ -30,7 +30,7 @@ def load_key(path: Path, passphrase: bytes | None) -> paramiko.PKey:
 
     Raises:
         Locked: only a passphrase, or another one, opens it.
-        Unusable: it is no key of a known type, or other users may read the file.
+        Unusable: it is not a key of a known type, or other users may read the file.
     """
     _check_mode(path)
     try:

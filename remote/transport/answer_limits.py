@@ -67,7 +67,7 @@ class Outputs:
         if reader.skipped > MOST_NOISE:
             raise AnswerUnusable(
                 f"The login files at the site print more than {_size(MOST_NOISE)}.",
-                "Look at what your login files there do (.bashrc, .profile).",
+                "Check what your login files there do (.bashrc, .profile).",
             )
         if not own:
             return
@@ -116,7 +116,7 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
             left -= len(chunk)
             if left < 0:
                 raise AnswerUnusable(
-                    f"The site sends more than the {most} bytes that were asked for.",
+                    f"The site sends more than the {most} bytes that were requested.",
                     "Log in and see whether other programs change files there.",
                 )
             if time.monotonic() > deadline:

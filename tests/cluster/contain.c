@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     if (syscall(SYS_pivot_root, root, text)) fail("pivot_root");
     if (chdir("/") || umount2("/.outside", MNT_DETACH) || rmdir("/.outside")) fail("umount");
     if (chdir(folder)) fprintf(stderr, "WARNING: %s is not in the container\n", folder);
-    if (i + 1 >= argc) fail("no command");
+    if (i + 1 >= argc) fail("not a command");
     execvp(argv[i + 1], argv + i + 1);
     fprintf(stderr, "FATAL:   \"%s\": executable file not found in $PATH\n", argv[i + 1]);
     return 255;

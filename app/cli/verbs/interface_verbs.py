@@ -19,7 +19,7 @@ from lumitui.app.runs import InputError
     type=GivenPath(),
     default="lumitui-demo",
     show_default=True,
-    help="The demo's folder.",
+    help="Folder of the demo.",
 )
 def demo(target: Path) -> int:
     """Train on this machine, then again on twice the nodes."""
@@ -35,13 +35,13 @@ def demo(target: Path) -> int:
 
 @click.command()
 @click.argument("job", required=False, type=GivenPath())
-@click.option("--web", is_flag=True, help="In a browser on this machine.")
+@click.option("--web", is_flag=True, help="Open it in a browser on this machine.")
 @port_option
 def tui(job: Path | None, web: bool, port: int) -> int:
-    """Open the terminal interface, with a job file if you give one.
+    """Open the TUI, optionally with a job file.
 
-    With --web it prints the address to open, which has a token. Keep it to yourself: others could
-    act as you with it. The tabs share one connection to each site. Ctrl-C ends it.
+    With --web, it prints an address with a secret token: anybody who has it can act as you. Tabs
+    share one connection per site. Press Ctrl-C to end it.
     """
     if not web:
         refuse_options("needs --web", "port")
@@ -58,11 +58,11 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
 
 @click.command()
 @click.argument("what", metavar="[job|site|VERB]", nargs=-1, shell_complete=_kinds)
-@click.option("--reply", is_flag=True, help="Instead: of what VERB prints with --json.")
+@click.option("--reply", is_flag=True, help="Print the schema of VERB's --json output instead.")
 def schema(what: tuple[str, ...], reply: bool) -> None:
-    """Print the JSON Schema of job files, or of site profiles.
+    """Print the JSON Schema of job files or site profiles.
 
-    Your editor can use it to complete and check these files.
+    Your editor can use it to complete and validate these files.
     """
     from lumitui.app.job.json_schema import described_schema
     from lumitui.app.job.spec import JobSpec
@@ -89,7 +89,7 @@ def schema(what: tuple[str, ...], reply: bool) -> None:
 def completion(ctx: click.Context, shell: str) -> None:
     """Print a shell's completion script.
 
-    Use it with `eval "$(lumitui completion bash)"`.
+    Activate it with `eval "$(lumitui completion bash)"`.
     """
     from click.shell_completion import get_completion_class
 

@@ -100,7 +100,10 @@ def _conclude(
         words = f"{count(len(rows), 'rank')} reported, without cores to compare: {why}."
         return "not measured", words + _silent(rows, layout) + _absent(missing, found)
     if not any(row.found for row in rows):
-        return "not measured", "The ranks reported no cores: there is no taskset where they run."
+        return (
+            "not measured",
+            "The ranks reported no cores because their environment has no taskset.",
+        )
     measured = sum(1 for row in rows if row.found)
     if measured < expected or missing:
         silent = [row.rank for row in rows if not row.found]

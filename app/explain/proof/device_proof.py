@@ -47,7 +47,7 @@ def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
 def _wrong(row: RankProof, layout: RankLayout) -> str:
     """Return what is wrong with the GPUs that the driver shows a rank."""
     if row.devices == NONE:
-        return "it asked for a GPU and sees none"
+        return "it requested a GPU but sees none"
     seen = row.devices.split(",") if row.devices else []
     # One GPU means that each rank was given its own; rank_proof tells where only some were.
     alone = len(seen) == 1 and row.gpus.count(",") == 0 and row.gpus != ""

@@ -88,7 +88,7 @@ def check_tensorboard() -> None:
         raise LumiError(
             "TensorBoard is not installed on this machine.",
             f"Install it: {sys.executable} -m pip install tensorboard. "
-            "The run's curves are in the TUI, too.",
+            "The TUI also shows the run's curves.",
         )
 
 

@@ -47,7 +47,7 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
 
 
 def _keep_out_of_code(target: Path) -> None:
-    """Make the folder one that no send takes for code, unless it is there already.
+    """Make the folder one that no send takes for code, unless it already exists.
 
     It often lies in the project: with a checkpoint of 300 MB the next run was sent as an archive.
     """

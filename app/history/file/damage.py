@@ -63,7 +63,8 @@ class Damage:
         self.clear()
         put_in_place(new, self._path)
         self._warnings.add(
-            f"The history was damaged and is kept as {kept}; a fresh one was begun. Jobs go on; "
+            f"The history was damaged and is kept as {kept}; a new one was started. Jobs keep "
+            f"running; "
             f"{RECOVER}"
         )
 

@@ -91,7 +91,7 @@ def _unmarked(db: sqlite3.Connection, path: Path, schema: int) -> HistoryError:
             f"runs.json`. Then move the file away, {ELSEWHERE} {RECOVER} The file was not touched.",
         )
     return HistoryError(
-        f"The file {path} is no history of lumitui: another program wrote it.",
+        f"The file {path} is not a lumitui history: another program wrote it.",
         f"Move it away, {ELSEWHERE}",
     )
 

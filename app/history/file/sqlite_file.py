@@ -180,8 +180,8 @@ class Database:
                 raise
         if moved:
             self._warnings.add(
-                f"The history {self.path} was replaced or removed while it was open; what is "
-                f"there now is used. {RECOVER}"
+                f"The history {self.path} was replaced or removed while it was open; lumitui now "
+                f"uses the new file. {RECOVER}"
             )
         return self._db
 

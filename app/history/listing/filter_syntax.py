@@ -246,7 +246,7 @@ def _range(key: str, value: str) -> tuple[float, float]:
     match = _RANGE.fullmatch(value)
     if match is None:
         raise InputError(
-            f"{value!r} is no number of {key}.", f"Type {key}:4, {key}:>=4 or {key}:2-8."
+            f"{value!r} is not a number of {key}.", f"Type {key}:4, {key}:>=4 or {key}:2-8."
         )
     if match[3]:
         return int(match[3]), int(match[4])
@@ -278,7 +278,7 @@ def _made(key: str, values: tuple[str, ...]) -> Test:
     except (ValueError, OverflowError):
         pass
     raise InputError(
-        f"{','.join(values)!r} is no time.", f"Type {key}:2d, {key}:12h or {key}:2026-11-20."
+        f"{','.join(values)!r} is not a time.", f"Type {key}:2d, {key}:12h or {key}:2026-11-20."
     )
 
 
@@ -286,7 +286,7 @@ def _age(key: str, values: tuple[str, ...]) -> Test:
     value = values[0].strip()
     age = _AGE.fullmatch(value.lstrip("<>="))
     if len(values) > 1 or age is None or value.startswith("="):
-        raise InputError(f"{','.join(values)!r} is no age.", "Type age<2d, age<30m or age>12h.")
+        raise InputError(f"{','.join(values)!r} is not an age.", "Type age<2d, age<30m or age>12h.")
     return Made(not value.startswith(">"), int(age[1]) * _UNITS[age[2]], age=True)
 
 

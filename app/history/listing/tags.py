@@ -71,6 +71,7 @@ def _changes(words: str) -> Iterator[tuple[str, bool]]:
         tag = word.removeprefix("-").removeprefix("#")
         if not _TAG.fullmatch(tag):
             raise InputError(
-                f"{word!r} is no tag.", "A tag is one word of letters, digits, `.`, `+`, `-`, `_`."
+                f"{word!r} is not a tag.",
+                "A tag is one word of letters, digits, `.`, `+`, `-`, `_`.",
             )
         yield tag, word.startswith("-")

@@ -123,7 +123,7 @@ def _srun(line: CommandLine) -> bool:
     container = of_srun(parsed.options)
     line.step = replace(line.step, srun=parsed.options, container=container or line.step.container)
     for strange in parsed.strange:
-        words = "has no value" if strange.missing_value else "is no option of srun"
+        words = "has no value" if strange.missing_value else "is not an option of srun"
         fact = "cut" if strange.missing_value else ""
         message = f"`{strange.text}` {words}."
         line.troubles.append(Trouble("unknown-srun-option", message, strange.at, fact))

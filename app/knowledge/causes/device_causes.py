@@ -121,7 +121,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|nproc_per_node\b.{0,60}(?:greater|less|more|exceed).{0,60}GPUs?"
         r"|(?i:gpu (?:index|id) \d+ .{0,60}(?:not exist|invalid|out of))|tried to use device \d+"
         r"|only \d+ (?:visible )?(?:GPUs?|devices?) (?:is|are) (?:visible|available)",
-        "A rank asked for a GPU that it does not see.",
+        "A rank requested a GPU that it does not see.",
         "Let all ranks of a node see all its GPUs (no --gpu-bind, no --gpus-per-task) "
         "and choose by LOCAL_RANK.",
     ),
@@ -207,7 +207,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"(?i:(?:bf16|bfloat16)(?:/gpu)?\b.{0,60}(?:not supported|only supported|requires|needs)"
         r"|doesn't support bf16|does not support bf(?:loat)?16|fp8.{0,40}(?:requires"
         r"|only supported))|(?i:current GPU .{0,40}bf(?:loat)?16)",
-        "The GPUs cannot calculate in the precision that was asked for.",
+        "The GPUs do not support the requested precision.",
         "Use fp16 where they have no bf16, and bf16 where they have no fp8.",
     ),
     _rule(

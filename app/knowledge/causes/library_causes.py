@@ -91,7 +91,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|__path__ attribute not found on '(?P<attr>[\w.]+)"
         r"|[Uu]nable to import (?:package|module|required dependenc\w+:?) '?(?P<unable>[\w.]+)"
         r"|ImportError: (?!Using |.*[<>=]=).*`?pip install (?P<pip>[\w-]+)",
-        "Python cannot find the module {what} where the ranks run.",
+        "Python cannot find the module {what} in the ranks' environment.",
         "Name its package under `venv:` of the job file, or send the module with the project.",
     ),
     _rule(

@@ -28,7 +28,7 @@ STATE_RULES: Mapping[State, Meaning] = {
     ),
     State.OUT_OF_MEMORY: Meaning(
         "host-memory",
-        "A process used more main memory than the job asked for, and was killed.",
+        "A process used more main memory than the job requested, and was killed.",
         "Use fewer data-loader workers, or ask for more `memory:` or whole nodes.",
     ),
     State.NODE_FAILED: Meaning(
@@ -71,7 +71,7 @@ EXIT_CODES: Mapping[int, Meaning] = {
     86: Meaning(
         "diverged",
         "The loss was not a finite number for several steps; no checkpoint was made of it.",
-        "Resubmit from the checkpoint with a lower learning rate, or look at the data.",
+        "Resubmit from the checkpoint with a lower learning rate, or inspect the data.",
     ),
     87: Meaning(
         "overtaken",

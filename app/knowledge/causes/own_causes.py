@@ -8,7 +8,7 @@ OWN: tuple[LogRule, ...] = (
         "archive",
         r"lumitui: the code could not be unpacked on every node",
         "The archive with the code was damaged, or a node had no room for it.",
-        "Read the lines above it; resubmit, with more `memory:` where the nodes' /tmp is memory.",
+        "Read the lines above it; resubmit, with more `memory:` if the nodes' /tmp is memory.",
     ),
     _rule(
         "numa-binding",

@@ -59,8 +59,8 @@ SLURM: tuple[LogRule, ...] = (
         r"|(?:sbatch|salloc): (?P<usage>(?:unrecognized|ambiguous|invalid|unknown).+)"
         r"|(?P<controller>[Uu]nable to contact slurm controller.*)",
         "Slurm refused the job: {what}.",
-        "Compare account, partition, nodes, memory and time with the site's limits; wait for "
-        "other jobs where it is their number.",
+        "Compare account, partition, nodes, memory and time with the site's limits; if their "
+        "number is the limit, wait for other jobs.",
     ),
     _rule(
         "interconnect",

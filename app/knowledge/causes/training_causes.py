@@ -46,7 +46,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?i:\bloss (?:is|became|turned|went) (?:not finite|nan|inf\w*)\b)",
         "The numbers overflowed: loss or gradients are not finite.",
         "Use bf16, a lower learning rate or gradient clipping, and resubmit from a checkpoint "
-        "before it; or look at the data.",
+        "before it; or inspect the data.",
     ),
     _rule(
         "checkpoint-mismatch",
@@ -133,7 +133,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|don't match|not aligned))|inhomogeneous shape|cannot reshape (?:array|tensor) of"
         r"|different number of dimensions|Dimensions must be equal",
         "A calculation got tensors whose shapes do not fit.",
-        "Look at that line of the code, and print the shapes of the batch before it.",
+        "Inspect that line of the code, and print the shapes of the batch before it.",
     ),
     _rule(
         "autograd",
@@ -142,7 +142,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|differentiated Tensors appears to not|implicitly created only for scalar"
         r"|on Tensor that requires grad",
         "The backward pass cannot be computed from what the program did before it.",
-        "Look at that line of the code: what is changed in place, detached or used twice?",
+        "Inspect that line of the code: what is changed in place, detached or used twice?",
     ),
     _rule(
         "indivisible",
@@ -156,7 +156,7 @@ TRAINING: tuple[LogRule, ...] = (
         "division-by-zero",
         r"ZeroDivisionError",
         "The program divided by zero.",
-        "Look at that line of the code: often a data set or a loader is empty on that rank.",
+        "Inspect that line of the code: often a data set or a loader is empty on that rank.",
     ),
     _rule(
         "data-worker",
@@ -193,7 +193,7 @@ LOSSES: tuple[LogRule, ...] = (
         r"(?i:\bloss\b[\"']?\s*[:=]?\s*[\"']?(?:nan|inf)\b)",
         "The loss is not finite in the last steps that the log shows.",
         "Use bf16, a lower learning rate or gradient clipping, and resubmit from a checkpoint "
-        "before it; or look at the data.",
+        "before it; or inspect the data.",
     ),
 )
 """What a training prints and goes on: counts where nothing else does."""

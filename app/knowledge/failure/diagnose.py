@@ -307,7 +307,7 @@ def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) ->
     who = "The program" if rank is None else f"Rank {rank}"
     if place:
         where = f" at {place}"
-        do = "Look at that line of the code; in the log, the traceback shows how it was reached."
+        do = "Inspect that line of the code; in the log, the traceback shows how it was reached."
     else:
         where, do = "", "Read the traceback above this line in the log."
     sentence = f"{who} raised an exception{where}."
@@ -339,7 +339,7 @@ def _nothing_known(
     return Diagnosis(
         "unknown",
         f"The job is {state}{code}, and nothing at the end of its log says why.",
-        "Read the whole log, from where the program began.",
+        "Read the whole log from the start of the program.",
         telling[-1] if telling else "",
         failed_rank,
         telling=telling,

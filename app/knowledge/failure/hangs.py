@@ -18,7 +18,7 @@ HANG = Meaning(
     "Resubmit from the checkpoint; if the same node hangs again, exclude it with "
     "`sbatch: [--exclude=NODE]`.",
 )
-WAITING = "If it does not go on by itself, cancel the job and resubmit from its checkpoint."
+WAITING = "If it does not resume, cancel the job and resubmit from its checkpoint."
 """What to do while something hangs."""
 _NAMED = re.compile(
     r"^(?P<sentence>Ranks? (?P<rank>\d{1,6})\b.{1,200} not moved for \d{1,9} s\b.{0,200})"

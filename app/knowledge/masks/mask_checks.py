@@ -155,7 +155,7 @@ def _torchrun(bind: Bind, node: NodeShape) -> Iterator[MaskMistake]:
         "error",
         f"All {node.gpus} workers of torchrun would share the {cores} of the first entry."
         + (ignored if count > 1 else ""),
-        "Leave out the list, and let torchrun bind its workers by `--numa-binding=exclusive` where "
+        "Leave out the list, and let torchrun bind its workers by `--numa-binding=exclusive` if "
         "it has that option; or start the ranks by srun.",
         (0,),
     )

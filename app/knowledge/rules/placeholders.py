@@ -29,7 +29,7 @@ def placeholder(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for found in (*_angles(line), *_PATH.finditer(line)):
             at = Position(number, found.start() + 1, number, found.end() + 1)
             yield Hit(
-                f"{found[0]} stands for a value of your own.",
+                f"{found[0]} is a placeholder for your own value.",
                 "Write your own in its place.",
                 at,
             )

@@ -66,7 +66,7 @@ def windows_line_ends(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "not-text",
     "error",
     "a NUL character in the script",
-    why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is no script.",
+    why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is not a script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
 def not_text(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -86,7 +86,7 @@ def not_text(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def unclosed_quote(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `"…` without its second quote."""
     for trouble in _troubles(job, "unclosed-quote"):
-        do = "Close it. Also look at the lines above: an earlier quote may be open."
+        do = "Close it. Also check the lines above: an earlier quote may be open."
         yield Hit(trouble.message, do, trouble.at)
 
 
@@ -183,7 +183,7 @@ def nearly_a_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "a variable in an #SBATCH line",
     why="sbatch does not expand variables in #SBATCH lines. The job gets a name with a dollar "
-    "sign: an output folder that does not exist, a number that is none.",
+    "sign: an output folder that does not exist, an invalid number.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
 def directive_with_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -226,7 +226,7 @@ def stray_word(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 Fix(f"write {right}", trouble.at, right),
             )
         if re.match(r"<.*|.*>$", word):
-            do = "Write your own value in place of what stands in `<` and `>`."
+            do = "Replace the text in `<` and `>` with your own value."
         yield Hit(trouble.message, do, trouble.at, edit)
 
 
@@ -291,7 +291,7 @@ def _unknown(
 def not_understood(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Say what was left out."""
     for trouble in _troubles(job, "not-understood"):
-        yield Hit(trouble.message, "Look at this part yourself.", trouble.at)
+        yield Hit(trouble.message, "Check this part yourself.", trouble.at)
 
 
 RULES: tuple[Rule, ...] = (

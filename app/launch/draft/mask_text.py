@@ -129,7 +129,7 @@ def _where(site: Site, found: Explained) -> list[str]:
     if not shared or found.fails:
         return []
     names = f"{', '.join(shared[:4])}{' …' if shared[4:] else ''}"
-    return [f"It is right only where the job has the whole node; nodes are shared in {names}."]
+    return [f"It is right only if the job has the whole node; nodes are shared in {names}."]
 
 
 def _drawn(cores: str, node: NodeShape) -> str:

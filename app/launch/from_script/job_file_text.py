@@ -30,7 +30,7 @@ def job_file_text(report: ImportReport, script: str) -> str:
     """Return the job file; `script` is the name of what it was made from."""
     lines = [f"# Made from {comment(script)} by `lumitui import`."]
     if report.lost:
-        lines.append("# Not carried over; look at each:")
+        lines.append("# Not carried over; check each:")
         lines += _listed(report.lost)
     if report.changed:
         lines.append("# Not as it was:")

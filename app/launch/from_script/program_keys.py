@@ -27,7 +27,7 @@ def main_step(job: ScriptJob) -> JobStep:
     if not job.training:
         raise InputError(
             "The script starts no program that looks like a training.",
-            "Begin with `lumitui new`, or write `script:` and `args:` by hand.",
+            "Begin with `lumitui new`, or write `script:` and `args:` yourself.",
         )
     return job.training[-1]
 

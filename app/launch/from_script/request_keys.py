@@ -31,7 +31,7 @@ _OURS = {
 _LOST = {
     "array": "make a run of each value with `grid:`",
     "wrap": "name the program as `script:`",
-    "requeue": "this job file has it not; `chain:` writes it where a job continues",
+    "requeue": "not in this job file; `chain:` writes it if a job continues",
     "comment": "lumitui writes its own",
     "chdir": "a run has a folder of its own; the project is sent there",
     "cpus-per-gpu": "the job gets the profile's cores for each GPU; `cpus_per_task:`",
@@ -52,7 +52,7 @@ def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
         data["account"] = job.resources.account
     data["partition"] = name
     if asked is None:
-        notes.lose("--partition", f"the script names none; {name} stands in the job file")
+        notes.lose("--partition", f"the script names none; {name} is in the job file")
     elif asked == name or (queue and (queue.partition.slurm_partition or queue.name) == asked):
         notes.keep(f"--partition={asked}", "partition")
     else:

@@ -144,7 +144,7 @@ def _inside(name: str, setting: ScriptVariable, values: Values, notes: Notes) ->
     """Say what became of a variable that the program does not get."""
     text = setting.written or f"{name}={setting.last.value}"
     if name == "IFS":
-        notes.lose(text, "bash divides words by it; `args:` has each word by itself")
+        notes.lose(text, "bash splits words at it; `args:` has one word per entry")
         return
     known = not setting.doubt and values.plain(setting.last.value) is not None
     if not known and not setting.doubt and is_taken(name) and not name.islower():
@@ -152,7 +152,7 @@ def _inside(name: str, setting: ScriptVariable, values: Values, notes: Notes) ->
     elif not known:
         notes.lose(text, setting.doubt or f"a variable of the script; {_THERE}")
     else:
-        notes.derive(text, "its value stands where the script uses it")
+        notes.derive(text, "its value appears where the script uses it")
 
 
 def _one(

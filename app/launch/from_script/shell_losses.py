@@ -26,7 +26,7 @@ _SHOWS = {
 }  # fmt: skip
 """Programs that only print, where they write no file."""
 _WORDS = {
-    "alias": "a job file has no aliases; write out what it stands for",
+    "alias": "a job file has no aliases; write out the command",
     "coproc": "nothing runs beside the program",
     "xargs": "a job file starts one program; `grid:` makes a run of each value",
     "exec": "the job runs the program alone, and the run's log has the output",

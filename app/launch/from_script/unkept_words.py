@@ -42,7 +42,7 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
                 else:
                     notes.lose(words, "the new launch does not have it")
         elif activate and _text(job, command) == activate:
-            notes.derive(activate, "the launch runs it, too")
+            notes.derive(activate, "the launch also runs it")
         elif command.program in ("cd", "pushd"):
             notes.lose(_text(job, command), "the program starts in `workdir:`")
         elif command.program not in _QUIET:

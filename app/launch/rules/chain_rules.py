@@ -70,7 +70,7 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "chain-contract",
             "note",
-            "The chain goes on only after the script has ended with exit code 85.",
+            "The chain continues only after the script has exited with 85.",
             "Let it save to $RUN_DIR/checkpoints on the signal and end with 85, and with 0 when "
             "the training is done.",
             "templates/job/chain.sh",

@@ -65,7 +65,7 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")
     try:
         if target.is_symlink() or (target.exists() and not _is_empty(target)):
-            raise InputError(f"{target} is there already.", "Name a new folder, or an empty one.")
+            raise InputError(f"{target} already exists.", "Name a new folder, or an empty one.")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.mkdir(mode=0o700)
         try:

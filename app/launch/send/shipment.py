@@ -115,7 +115,7 @@ def _refuse_unseen(preview: Preview, code: Code) -> None:
             raise InputError(
                 f"{item.path} has changed since the preview and is now kept back: it looks like "
                 f"{item.what}.",
-                "Look at the preview again, then send.",
+                "Check the preview again, then send.",
             )
 
 

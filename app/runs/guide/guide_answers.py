@@ -17,7 +17,7 @@ class GuideAnswers(BaseModel):
     user: str = Field(default="", max_length=200)
     """The name on the site."""
     account: str = Field(default="", max_length=200)
-    """The project that pays."""
+    """Project that pays."""
     key: str = Field(default="", max_length=4000)
     """The private key; empty: as ssh itself would choose."""
     checked: bool = False

@@ -116,11 +116,11 @@ def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
 
 def _account_words(progress: GuideAnswers, site: Site | None) -> str:
     if site is None:
-        return "The project that pays."
+        return "Project that pays."
     if not site.account.required:
         return f"{site.title} asks for none."
     if progress.account and not has_account(progress, site):
-        return f"This is no project there. One looks like {site.account.example}."
+        return f"This is not a project there. One looks like {site.account.example}."
     return f"The project that pays, like {site.account.example}."
 
 

@@ -102,7 +102,9 @@ def write_scaling_drawing(path: Path, text: str) -> None:
     """
     try:
         if path.exists() and not path.read_bytes()[:200].lstrip().startswith((b"<svg", b"<?xml")):
-            raise InputError(f"{path} is there, and is no SVG.", "Name another file with --plot.")
+            raise InputError(
+                f"{path} exists and is not an SVG file.", "Name another file with --plot."
+            )
         part = path.with_name(f".{path.name}.part")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

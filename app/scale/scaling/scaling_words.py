@@ -195,7 +195,7 @@ def notes(scaling: Scaling) -> Iterator[str]:
     yield from _moves(scaling)
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
-        yield f"Each time includes {took} besides the steps: start, tests and checkpoints."
+        yield f"Each time includes {took} outside the steps: start, tests and checkpoints."
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
         yield f"An epoch has {scaling.epoch:,} samples."
     for size in scaling.measured:

@@ -52,7 +52,7 @@ def seconds_in(text: str) -> float:
         return float(walltime.seconds_of(text))
     except ValueError as error:
         raise InputError(
-            f"{text!r} is no length of time.", "Write 6h, 90m, 2d or 06:00:00."
+            f"{text!r} is not a duration.", "Write 6h, 90m, 2d or 06:00:00."
         ) from error
 
 

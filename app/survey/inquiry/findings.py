@@ -75,7 +75,7 @@ def _silent(found: Answers) -> Iterator[Finding]:
         more = f" And {len(said) - 3} more." if said[3:] else ""
         yield finding(
             "cluster-silent", f"{' '.join(said[:3])}{more}",
-            "Go on: the rest was answered, and none of this is an error of the job.",
+            "Continue: the rest was answered, and none of this is an error in the job.",
         )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
         InputError: no such partition, no Slurm, or no account where one is needed.
     """
     if site.scheduler != "slurm":
-        raise InputError(f"{site.name} has no Slurm and no nodes to look at.", "Leave out --probe.")
+        raise InputError(f"{site.name} has no Slurm and no nodes to measure.", "Leave out --probe.")
     name = partition or _soonest(site)
     if name not in site.partitions:
         raise InputError(

@@ -144,5 +144,5 @@ def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
     except InputError as error:
         raise InputError(
             f"What was measured does not fit the profile: {error.message}",
-            "Change the profile by hand; the report is in the run's folder.",
+            "Change the profile manually; the report is in the run's folder.",
         ) from error

@@ -178,7 +178,7 @@ class Surveys:
         """
         if run.name != NAME:
             raise InputError(
-                f"{run.id} is no job of `lumitui site check --probe`.",
+                f"{run.id} is not a job of `lumitui site check --probe`.",
                 f"Name a run called {NAME}-….",
             )
         script = f"cat {quote(run.folder)}/{LOOKS}/rank-* | head -c {_MOST_REPORT}"
@@ -221,7 +221,7 @@ def _write_new(path: Path, text: str) -> None:
     """Write a new file for its owner alone.
 
     Raises:
-        InputError: it is there already.
+        InputError: it already exists.
         LumiError: it cannot be written.
     """
     try:

@@ -24,7 +24,9 @@ class SendingDialog(ModalScreen[None]):
     """The steps of a send. The dialog can be hidden; the send goes on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "hide", "Hide", id="sending.hide", tooltip="Hide this; the send goes on"),
+        Binding(
+            "escape", "hide", "Hide", id="sending.hide", tooltip="Hide this; sending continues"
+        ),
         Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; finishes a send first"),
     ]
     is_question: ClassVar[bool] = False
@@ -42,7 +44,7 @@ class SendingDialog(ModalScreen[None]):
         with Vertical(classes="dialog") as box:
             box.border_title = plain(f"Sending {self._job}")
             yield Static(self._steps(), id="steps", markup=False)
-            yield Static("Press esc to hide this; the send goes on.", classes="dim", markup=False)
+            yield Static("Press esc to hide this; sending continues.", classes="dim", markup=False)
 
     def on_mount(self) -> None:
         """Say each second whether the site is heard."""

@@ -25,7 +25,7 @@ class LeaveDialog(ModalScreen[Answer | None]):
         Binding("s,w", "answer('save')", "Save", id="leave.save", tooltip="Save, then leave"),
         Binding("d", "answer('discard')", "Discard", id="leave.discard",
                 tooltip="Leave and lose the edits"),
-        Binding("escape,n", "answer('stay')", "Stay", id="leave.stay", tooltip="Go on editing"),
+        Binding("escape,n", "answer('stay')", "Stay", id="leave.stay", tooltip="Keep editing"),
         Binding("left,right", "app.focus_next", show=False, id="leave.other",
                 tooltip="Go to the other button"),
     ]  # fmt: skip

@@ -50,7 +50,7 @@ def _checked(document: Document, wanted: dict[str, str]) -> Keymap:
         if name not in names:
             problems[name] = f"nothing is called {name}. The help (?) shows what has a key."
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not _is_key(key)]:
-            problems[name] = f"{wrong[0]!r} is no key. Write one like x, ctrl+x or f5."
+            problems[name] = f"{wrong[0]!r} is not a key. Write one like x, ctrl+x or f5."
     while clash := _clash({k: v for k, v in wanted.items() if k not in problems}, known):
         name, key, other = clash
         problems[name] = f"{key} is the key of {other} already. Choose another key for one of them."

@@ -237,7 +237,7 @@ class RunsScreen(MarkedPage):
             line.append(styled.plain(why, "yellow"))
         line.append(words.count(schedule.requests, "request"))
         if schedule.is_idle(now):
-            line.append(", paused: press a key to go on")
+            line.append(", paused: press a key to continue")
         self._say("#polls", line)
 
     def _say(self, where: str, line: Text) -> None:

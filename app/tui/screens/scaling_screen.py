@@ -180,7 +180,7 @@ class ScalingScreen(RunScreenBase):
         except ValueError:
             amount = -1.0
         if amount is not None and not 0 <= amount < 1e15:
-            raise InputError(f"{budget!r} is no amount.", "Write a number, like 500.")
+            raise InputError(f"{budget!r} is not an amount.", "Write a number, like 500.")
         return SizeGoal(seconds_in(deadline) if deadline else None, amount)
 
     def _advise(self, said: str | LumiError) -> None:
@@ -203,7 +203,7 @@ def asked_work(text: str) -> ScalingQuestion:
     found = _WORK.fullmatch(plain)
     number = int((found[1] or found[2] or 1) if found else 0)
     if plain and not number:
-        said = f"{plain!r} is no number of samples."
+        said = f"{plain!r} is not a number of samples."
         raise InputError(said, "Write 1000000, 3 epochs, or nothing for the run's own.")
     if found and not found[1]:
         return ScalingQuestion(epochs=number)

@@ -49,7 +49,7 @@ PAGE = """<!DOCTYPE html>
 <body>
 <div id="terminal" class="textual-terminal" data-session-websocket-url="ws://{host}/ws"
  data-font-size="16"></div>
-<p id="closed">This tab's lumitui has ended. Reload the page to go on.</p>
+<p id="closed">This tab's lumitui has ended. Reload the page to continue.</p>
 <p id="stranger">Open the address that `lumitui tui --web` printed last: each works once.</p>
 </body>
 </html>

@@ -48,7 +48,7 @@ def algorithms(host: str, table: Table) -> Algorithms:
                 f"The ssh configuration sets {keyword} to "
                 f"{table.written(keyword.lower()) or 'an empty list'} for {host}, and lumitui has "
                 "none of these.",
-                f"Allow one of these, too, for this host: {', '.join(_OURS[keyword])}.",
+                f"Also allow one of these for this host: {', '.join(_OURS[keyword])}.",
             )
     return Algorithms(
         ciphers=found["Ciphers"],

@@ -87,7 +87,7 @@ _ROWS = (
     Row("StrictHostKeyChecking", "honoured", "yes never asks, accept-new not about a new key",
         note="lumitui asks about a new host key, and refuses a changed or revoked one.",
         unless=("yes", "true", "ask", "accept-new")),
-    Row("NoHostAuthenticationForLocalhost", "harmless", "the key of this machine is checked, too",
+    Row("NoHostAuthenticationForLocalhost", "harmless", "the key of this machine is also checked",
         note="lumitui checks the key of a host on this machine like any other."),
     Row("VerifyHostKeyDNS", "harmless", "what DNS says of a key makes nobody trust it less",
         note="lumitui does not look host keys up in DNS; it asks about a new one.",

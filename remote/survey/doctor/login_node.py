@@ -15,7 +15,7 @@ def connection(text: str, said: str = "") -> Check:
     user, _, host = text.strip().partition("\n")
     if not host:
         found = f"id and uname gave no answer{f': {said}' if said else ''}"
-        return Check("connection", "failed", found, "", "Log in by hand.")
+        return Check("connection", "failed", found, "", "Log in manually.")
     return Check("connection", "ok", f"{user} at {host}")
 
 
@@ -75,7 +75,7 @@ def work_root(text: str, root: str) -> Check:
     kib = count(usage[3]) if len(usage) > 3 else None
     free = f", {kib / 2**20:.1f} GiB free" if kib is not None else ""
     if word not in ("writable", "refused"):
-        do = "Log in and look at the folder by hand."
+        do = "Log in and check the folder manually."
         return Check("work root", "failed", f"no answer: {last_words(text)}", root, do)
     if word == "refused":
         do = "Check the account and your quota, or set `work_root` in your own profile."

@@ -133,7 +133,7 @@ def _memory(site: Site, document: Document) -> Iterator[Found]:
         text = getattr(site, key)
         match = re.fullmatch(r"(\d{1,9})([KMGT]?)", text)
         if text and not match:
-            yield (key,), f"{text!r} is no amount of memory like 60G"
+            yield (key,), f"{text!r} is not an amount of memory like 60G"
         elif match and int(match[1]) * _GIB[match[2]] * share > have:
             yield (key,), f"{text} for all GPUs of a node is more than its {have} GiB"
 
@@ -156,7 +156,7 @@ def _partitions(site: Site, document: Document) -> Iterator[Found]:
             yield (*at, "billing"), "costs nothing, so that no price is ever shown"
         limit = walltime.seconds_of(item.max_time)
         if limit >= _ENDLESS:
-            yield (*at, "max_time"), "stands for no limit; a site rarely means that"
+            yield (*at, "max_time"), "means no limit; a site rarely intends that"
         if any(walltime.seconds_of(one.max_time) > limit for one in item.max_time_of):
             yield (*at, "max_time_of"), "a smaller job may be longer than a larger one; is it so?"
 
@@ -187,7 +187,7 @@ def _words(site: Site, document: Document) -> Iterator[Found]:
     data = site.model_dump()
     for number, key in enumerate(site.unverified):
         if not _has(data, key.split(".")):
-            yield ("unverified", number), f"{key} is no key of this profile"
+            yield ("unverified", number), f"{key} is not a key of this profile"
     if site.retired and not site.replaced_by:
         yield ("retired",), "names no `replaced_by`, where people can go"
 
@@ -214,7 +214,7 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
     except OSError:
         return
     if not any(_SOURCE.search(row) for row in rows):
-        yield (), "no `# source:` comment says where a fact comes from"
+        yield (), "no `# source:` comment names the origin of a fact"
         return
     for key in ("node", "partitions", "containers", "environment"):
         block = document.data.get(key)

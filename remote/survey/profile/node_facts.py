@@ -164,7 +164,7 @@ def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...],
     for one in local:
         for other in local:
             if one != other and one & other:
-                return (), "cores that are local to one are local to others, too"
+                return (), "cores local to one are also local to others"
     parts: list[frozenset[int]] = []
     for place, cores in enumerate(local):
         together = [at for at, other in enumerate(local) if other == cores]

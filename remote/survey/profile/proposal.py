@@ -246,7 +246,7 @@ def _requests(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine]:
         yield ProfileLine(("gpu_request",), "", "Slurm knows no GPUs here: a job gets whole nodes")
     elif choice.typed:
         form = f"--gpus-per-node={gpus.kind}:{{gpus}}"
-        yield ProfileLine(("gpu_request",), form, "the partitions have other GPUs, too", guess=True)
+        yield ProfileLine(("gpu_request",), form, "the partitions also have other GPUs", guess=True)
     else:
         yield ProfileLine(
             ("gpu_request",), "--gpus-per-node={gpus}", "every Slurm since 19.05 knows it"

@@ -103,7 +103,7 @@ def _check(cluster: Cluster, partition: str) -> None:
     if not cluster.partitions or not cluster.groups:
         raise InputError(
             f"Slurm at {cluster.host or 'the host'} shows no partitions or no nodes.",
-            "Log in and try `sinfo` and `scontrol show partition` by hand.",
+            "Log in and try `sinfo` and `scontrol show partition` manually.",
         )
     known = [record.name for record in cluster.partitions]
     if partition and partition not in known:

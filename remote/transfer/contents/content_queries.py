@@ -102,7 +102,7 @@ def unusable(line: str, folder: str) -> AnswerUnusable:
     """Return the error for an answer that is none."""
     return AnswerUnusable(
         f"The site does not say what it has in {folder}; it says: {last_words(line)}.",
-        "Look at what your login files print there, and send again.",
+        "Check what your login files print there, and send again.",
     )
 
 

@@ -46,7 +46,7 @@ def holders_of(transport: Transport, root: str) -> dict[str, list[Holder]]:
         if match is None:
             raise AnswerUnusable(
                 f"The site does not say which runs use environments; it says: {last_words(line)}.",
-                "Look at what your login files print there, and ask again.",
+                "Check what your login files print there, and ask again.",
             )
         job = "" if match[2] == "-" else match[2]
         holder = Holder(match[5], f"{root}/{match[4]}", job, match[3] is None)

@@ -170,5 +170,5 @@ def _check(result: Result) -> None:
     if result.code:
         raise RefusedError(
             f"The environments could not be read or removed: {last_words(result.err)}.",
-            "Look at the folder by hand.",
+            "Check the folder manually.",
         )

@@ -143,7 +143,7 @@ class FetchTargets:
                 return True
         elif not mode or stat.S_ISDIR(mode):
             return bool(mode)
-        raise PlaceFault(f"{folder} is no folder here")
+        raise PlaceFault(f"{folder} is not a folder here")
 
     def _mode(self, name: str) -> int:
         """Return the mode of what is at `name`; 0 when nothing is."""

@@ -139,5 +139,5 @@ def _records(chunks: Iterator[bytes], question: FileQuery) -> Iterator[bytes]:
 def _unusable(why: str) -> AnswerUnusable:
     return AnswerUnusable(
         f"The site's list of files cannot be used: {why}.",
-        "Try again; if it happens again, look at what `sh`, `find` and `sha256sum` do there.",
+        "Try again; if it happens again, check what `sh`, `find` and `sha256sum` do there.",
     )

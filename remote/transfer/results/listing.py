@@ -231,7 +231,7 @@ class _Found:
         else:
             raise AnswerUnusable(
                 f"The site's list of files has a record of no known kind: {shown(kind.encode())}.",
-                "Try again; if it happens again, look at what `sh` does on the site.",
+                "Try again; if it happens again, check what `sh` does on the site.",
             )
 
     def _file(self, digits: bytes, path: bytes) -> None:

@@ -235,7 +235,7 @@ class _Stream:
                 if came < LEAST_BYTES:
                     raise LinkError(
                         f"The site sent {came:,} bytes in {now - begun:.0f} s.",
-                        "Fetch again later: what is here stays, and a cut file goes on.",
+                        "Fetch again later: what is here stays, and a partial file continues.",
                     )
                 begun, came = now, 0
             yield chunk
@@ -329,6 +329,6 @@ def _ended(row: _File) -> PartialFile | str | None:
 
 def _wrong(how: str) -> AnswerUnusable:
     return AnswerUnusable(
-        f"The site's stream of files is not what was asked for: {how}.",
-        "Fetch again: whole files stay, and a cut file goes on where it was.",
+        f"The site's stream of files is not what was requested: {how}.",
+        "Fetch again: whole files stay, and a partial file continues where it stopped.",
     )

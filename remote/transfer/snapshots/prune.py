@@ -106,7 +106,7 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
         if match is None or more is None or size is None:
             raise AnswerUnusable(
                 f"The site does not say what was removed in {folder}; it says: {last_words(line)}.",
-                "`lumitui site prune SITE --dry-run` shows what is left. Look at what your login "
+                "`lumitui site prune SITE --dry-run` shows what is left. Check what your login "
                 "files print.",
             )
         if match[1] != "-":

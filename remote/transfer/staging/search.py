@@ -77,7 +77,7 @@ class Search:
         """Add the file that a link out of the folder leads to; return why it cannot be, or ""."""
         real = Path(os.path.realpath(place))
         if not real.is_file() and not real.is_dir():
-            return f"is a link to {target!r}, which is no file"
+            return f"is a link to {target!r}, which is not a file"
         if not self.follow.names(path, f"{self.root.name}/{path}"):
             return (
                 f"is a link out of the folder, to {way(target, place)}; to send what is there, "

@@ -79,7 +79,8 @@ def find(
         return _single(name, place, root, allow)
     if not root.is_dir():
         raise InputError(
-            f"stage: {name} is to be {place}, which is no file and no folder.", "Correct the path."
+            f"stage: {name} is to be {place}, which is neither a file nor a folder.",
+            "Correct the path.",
         )
     if root == Path(root.anchor):
         raise InputError(f"stage: {name} is to be {root}, with all files there are.", "Name less.")

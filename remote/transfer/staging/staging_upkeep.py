@@ -158,7 +158,7 @@ def stock(transport: Transport, folder: str, going: Going) -> Stock:
         elif not line.startswith("u "):
             raise AnswerUnusable(
                 f"The site does not say what is staged in {folder}; it says: {last_words(line)}.",
-                "Look at what your login files print there, and ask again.",
+                "Check what your login files print there, and ask again.",
             )
     at_work = going(sorted({one for each in users.values() for one in each}, key=_folder))
     items = []

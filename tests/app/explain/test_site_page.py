@@ -27,8 +27,8 @@ def test_what_nobody_checked_is_marked_and_listed() -> None:
     lumi = SITES.load("lumi")
     text = page(lumi, DAY)
     assert "every 45 s ?" in text
-    assert "?: nobody has checked this on the site." in text
-    assert "Nobody has checked on the site: quota, budget, poll_seconds" in text
+    assert "?: unverified on the site." in text
+    assert "Unverified on the site: quota, budget, poll_seconds" in text
     assert "  0    c1   3       49-55\n" in text
     sure = lumi.model_copy(update={"unverified": ()})
     assert "?" not in page(sure, DAY).replace("hold?", "")

@@ -105,7 +105,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         finish(runs, run)
         runs.close()
         patch.setattr(time, "sleep", lambda seconds: None)
-        patch.setattr(follow_log, "rest", lambda seconds, stop: None)
+        patch.setattr(follow_log, "sleep_unless", lambda seconds, stop: None)
         yield found
 
 

@@ -14,14 +14,16 @@ from lumitui.app.runs import comment
 
 @click.command()
 @job_argument
-@click.option("--diff", "only_diff", is_flag=True, help="Show the changes; write nothing.")
-@click.option("--write", "--yes", "-y", "yes", is_flag=True, help="Write them without asking.")
+@click.option("--diff", "only_diff", is_flag=True, help="Show the changes without writing them.")
+@click.option(
+    "--write", "--yes", "-y", "yes", is_flag=True, help="Write the changes without asking."
+)
 @json_option
 @click.pass_obj
 def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
-    """Make the mechanical fixes of a job file after you confirm.
+    """Apply mechanical fixes to a job file after you confirm.
 
-    Comments and the order of the keys stay. What only you can decide is listed and left alone.
+    Preserves comments and the order of keys. Lists the findings that need your decision.
     """
     from lumitui.app.runs import fixed_draft, open_draft, save_draft
 

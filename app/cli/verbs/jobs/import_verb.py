@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "site_name",
     metavar="SITE",
     shell_complete=sites_beginning,
-    help="The site that the script is for; by default the one that its names tell.",
+    help="Target site. [default: guessed from partition, account and paths]",
 )
 @click.option(
     "--output",
@@ -32,15 +32,14 @@ if TYPE_CHECKING:
     type=GivenPath(),
     default="job.yaml",
     show_default=True,
-    help="The file to write.",
+    help="File to write.",
 )
 @json_option
 @click.pass_obj
 def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> None:
-    """Make a job file of an sbatch script.
+    """Turn an sbatch script into a job file.
 
-    It says what was kept, what lumitui works out by itself, and what was lost. It never overwrites
-    a file.
+    It reports what it kept, derived, changed and lost, and never overwrites a file.
     """
     from lumitui.app.job.examples.new_files import write_new
     from lumitui.app.runs import ImportNote, import_lines, import_report, job_file_text, read_script

@@ -25,7 +25,7 @@ class _Beginning(TypedDict):
 
 
 @click.command()
-@click.option("--list", "listing", is_flag=True, help="List the examples, with a line each.")
+@click.option("--list", "listing", is_flag=True, help="List the examples, one per line.")
 @click.option(
     "--site",
     "site_name",
@@ -33,19 +33,19 @@ class _Beginning(TypedDict):
     default="laptop",
     show_default=True,
     shell_complete=sites_beginning,
-    help="Where the job runs.",
+    help="Target site.",
 )
 @click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
 @click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
-@click.option("--example", metavar="NAME", help="The example to begin with; by default ddp.")
-@click.option("--account", metavar="NAME", help="The project that pays.")
-@click.option("--name", metavar="NAME", help="The job's name; by default the example's.")
-@click.option("--launcher", metavar="NAME", help="What starts the ranks; by default as it suits.")
+@click.option("--example", metavar="NAME", help="Example to start from. [default: ddp]")
+@click.option("--account", metavar="NAME", help="Project that pays.")
+@click.option("--name", metavar="NAME", help="Job name. [default: the example's]")
+@click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")
 @click.option(
     "--gpus",
     metavar="N",
     type=click.IntRange(min=1),
-    help="GPUs of the whole job: a part of a node, or whole nodes.",
+    help="GPUs of the whole job: part of a node, or whole nodes.",
 )
 @click.option(
     "--output",
@@ -53,7 +53,7 @@ class _Beginning(TypedDict):
     type=GivenPath(),
     default="job.yaml",
     show_default=True,
-    help="The file to write; the example's other files go beside it.",
+    help="File to write; the example's other files go beside it.",
 )
 @json_option
 @click.pass_obj
@@ -62,9 +62,9 @@ def new(
 ) -> None:
     """Write a job file, and the files it needs.
 
-    It begins with your script, which may be written later, a bundled trainer or an example. It
-    never overwrites a file. Without --account it writes the one of your own profile, or an example
-    that you replace.
+    It starts from your script (which need not exist yet), a bundled trainer or an example, and
+    never overwrites a file. Without --account it writes your own profile's account, or a
+    placeholder.
     """
     if listing:
         _list(reply)

@@ -32,17 +32,15 @@ from lumitui.app.runs import InputError
 @click.command()
 @job_argument
 @click.option("--script", "only_script", is_flag=True, help="Print only the script.")
-@click.option(
-    "--all", "all_files", is_flag=True, help="Print also what the script calls and reads."
-)
+@click.option("--all", "all_files", is_flag=True, help="Also print the files the script uses.")
 @cluster_option
 @json_option
 @click.pass_obj
 def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster: bool) -> int:
     """Show what would be sent, byte for byte.
 
-    It prints the submit command and the script. The exit code is 2 when the job has an error. No
-    site is asked without --cluster, which sends nothing either.
+    Prints the submit command and the script. Exits with 2 if the job has an error. Contacts no site
+    unless you pass --cluster, and never submits.
     """
     with core() as runs:
         every = runs.previews(job)
@@ -73,8 +71,8 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
 def export(reply: Reply, job: Path, folder: Path) -> None:
     """Write a job as a folder that plain sbatch runs, without lumitui.
 
-    For a colleague or a helpdesk. It has the script, a copy of the code and a README, and no
-    values of secrets.
+    For a colleague or a helpdesk. The folder contains the script, a copy of the code and a README,
+    and no secret values.
     """
     with core() as runs:
         found = without_secrets(runs.preview(job))
@@ -96,14 +94,14 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help="Leave out the first N runs of a grid, which were sent before.",
+    help="Skip the first N runs of a grid.",
 )
 @click.option(
     "--rest/--no-rest",
     default=None,
-    help="Send what is left of the job file's last grid, or leave it out and send all anew.",
+    help="Send what is left of the job file's last grid, or send the whole grid again.",
 )
-@click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
+@click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
 @cluster_option
 @yes_option
 @json_option
@@ -121,8 +119,8 @@ def submit(
 ) -> None:
     """Send a job after you confirm.
 
-    The question names the adviser's errors, if there are any. A job file with a `grid:` becomes
-    several runs, which are sent one after the other.
+    The question lists the adviser's errors, if any. A job file with a `grid:` becomes several '
+        'runs, sent one after another.
     """
     with core() as runs:
         if rest:

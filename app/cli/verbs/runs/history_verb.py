@@ -44,21 +44,21 @@ class _Filters(TypedDict):
 )
 @site_option
 @click.option("--state", metavar="STATE", help="Only runs in this state, such as failed.")
-@click.option("--text", default="", help="Only runs with this in id, name, job id or note.")
+@click.option("--text", default="", help="Only runs with TEXT in id, name, job id or note.")
 @click.option(
     "--filter",
     "filter_text",
     metavar="FILTER",
     default="",
-    help="Only runs that pass, such as 'failed site:lumi nodes>=4 2x8 age<2d !vit #best'.",
+    help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d !vit #best'.",
 )
 @click.option(
     "--sort",
     type=click.Choice(("newest", "state", "name", "nodes", "cost", "end")),
     default="newest",
-    help="What to sort the list by.",
+    help="Sort key.",
 )
-@click.option("--check", is_flag=True, help="Check the history's file, and show where it is.")
+@click.option("--check", is_flag=True, help="Check the history file, and print its path.")
 @click.option(
     "--recover",
     metavar="SITE",
@@ -66,7 +66,7 @@ class _Filters(TypedDict):
     help="Rebuild lost runs from their folders at SITE.",
 )
 @click.option(
-    "--account", metavar="NAME", default="", help="With --recover: the project that paid for them."
+    "--account", metavar="NAME", default="", help="With --recover: project that paid for the runs."
 )
 @json_option
 @click.pass_obj
@@ -75,7 +75,7 @@ def history(
 ) -> None:
     """List runs, or rebuild lost ones.
 
-    The list is what was last known; `lumitui status` asks the sites.
+    The list shows the last known states; `lumitui status` queries the sites.
     """
     if account and recover is None:
         raise InputError("--account works only with --recover.", "Add --recover SITE.")

@@ -27,16 +27,16 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @run_argument
-@click.option("--tensorboard", is_flag=True, help="Its curves in TensorBoard, on this machine.")
+@click.option("--tensorboard", is_flag=True, help="Show its curves in TensorBoard on this machine.")
 @port_option
 @json_option
 @click.pass_obj
 def show(reply: Reply, run_id: str, tensorboard: bool, port: int) -> None:
     """Show everything known about a run.
 
-    For --tensorboard a bundled trainer writes event files with `--watch tensorboard`; of any other
-    run the kept metrics are shown. They are as of now: run the verb again for later steps. Ctrl-C
-    ends it.
+    With --tensorboard, it shows the event files of a bundled trainer (`--watch tensorboard`) or the
+    stored metrics of any other run, as of now: run it again for later steps. Press Ctrl-C to end
+    it.
     """
     if tensorboard:
         if reply.json:
@@ -78,7 +78,7 @@ def _show_board(run_id: str, port: int) -> None:
 def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
     """Save a line about a run, or tag it.
 
-    `lumitui history --text` finds it. An empty TEXT removes it; its tags stay.
+    `lumitui history --text` searches it. An empty TEXT removes the line and keeps the tags.
     """
     from lumitui.app.runs import tags_text, with_tags
 
@@ -126,7 +126,7 @@ def diff(reply: Reply, first: str, second: str) -> None:
     type=click.IntRange(min=0, max=MOST),
     default=65536,
     show_default=True,
-    help="How many bytes of the end to print.",
+    help="Number of bytes to print, from the end.",
 )
 def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
     """Print the end of a run's log."""
@@ -165,15 +165,15 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
     "--to",
     "target",
     type=GivenPath(),
-    help="The folder to copy to; by default RUN's id.",
+    help="Folder to copy to. [default: RUN's id]",
 )
 @json_option
 @click.pass_obj
 def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
     """Copy a run's results here, verified by hash.
 
-    A folder is copied with everything in it. The exit code is 4 when a file could not be copied,
-    2 when nothing matches a PATTERN.
+    Copies folders with everything in them. Exits with 4 if a file could not be copied, with 2 if a
+    PATTERN matches nothing.
     """
     from lumitui.app.runs import fetch_report as results
 

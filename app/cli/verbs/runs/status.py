@@ -21,7 +21,7 @@ from lumitui.app.cli.views import tables
 @json_option
 @click.pass_obj
 def status(reply: Reply, site_name: str | None) -> None:
-    """Ask the sites about unfinished runs, and list them."""
+    """Query the sites for unfinished runs, and list them."""
     with core() as runs:
         known_site(runs, site_name)
         asked = {run.id: run.site for run in runs.history.unfinished(site_name)}

@@ -36,21 +36,25 @@ class _Answer:
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False, shell_complete=runs_beginning)
 @click.option(
-    "--log", "log", metavar="FILE", type=GivenPath(), help="Read this log instead; - is stdin."
+    "--log",
+    "log",
+    metavar="FILE",
+    type=GivenPath(),
+    help="Log file to read instead; `-` reads stdin.",
 )
 @click.option(
     "--state",
     type=click.Choice(_STATES),
-    help="With --log: how the scheduler says it ended.  [default: failed]",
+    help="With --log: the job's final state.  [default: failed]",
 )
 @click.option(
     "--exit",
     "code",
     metavar="N",
     type=click.IntRange(min=0, max=255),
-    help="With --log: the exit code.",
+    help="With --log: the job's exit code.",
 )
-@click.option("--helpdesk", is_flag=True, help="Write a text for the site's helpdesk instead.")
+@click.option("--helpdesk", is_flag=True, help="Print a text for the site's helpdesk.")
 @json_option
 @click.pass_obj
 def why(
@@ -61,10 +65,10 @@ def why(
     code: int | None,
     helpdesk: bool,
 ) -> None:
-    """Say why a run failed, or any job that left a log.
+    """Explain why a run failed, or any job with a log.
 
-    The likeliest cause comes first, with the line that shows it, its number in the log, and what
-    to do; for a run, with the command that does it.
+    Prints the likeliest cause first, with the line that shows it, its number in the log, and what
+    to do; for a run, also the command to run.
     """
     if (run_id is None) == (log is None):
         raise InputError("There is not one job to explain.", "Name a RUN, or a FILE with --log.")

@@ -67,18 +67,18 @@ def _refuse_changes_of_rest() -> None:
 @click.command()
 @run_argument
 @click.option(
-    "--nodes", metavar="N", type=int, help="Run on N nodes; what depends on N is recomputed."
+    "--nodes", metavar="N", type=int, help="Run on N nodes, with everything derived recomputed."
 )
 @click.option(
     "--ladder",
     metavar="N,N,…",
     type=series_verbs.Sizes(),
-    help="Send it on each of these numbers of nodes, after one question.",
+    help="Send it on each of these numbers of nodes.",
 )
 @click.option(
     "--rest/--no-rest",
     default=None,
-    help="Send what is left of the run's last ladder, or leave it out of a new one.",
+    help="Send what is left of the run's last ladder, or start a new one.",
 )
 @click.option(
     "--set",
@@ -92,21 +92,17 @@ def _refuse_changes_of_rest() -> None:
     type=click.Choice(["same", "current"]),
     default="same",
     show_default=True,
-    help="Send the run's code again, or the project as it is now.",
+    help="Code to send: the run's, or the project's current state.",
 )
 @click.option(
     "--from",
     "start",
     type=click.Choice(["scratch", "checkpoint"]),
-    help="Where to begin; by default a failed run continues from its checkpoint.",
+    help="Where to start. [default: a failed run continues from its checkpoint]",
 )
-@click.option(
-    "--exclude", metavar="NODES", help="Keep it off these nodes, besides those it avoids already."
-)
-@click.option(
-    "--batch", type=click.Choice(["half"]), help="Halve the samples of each rank and step."
-)
-@click.option("--force", is_flag=True, help="Send it although the adviser finds errors in it.")
+@click.option("--exclude", metavar="NODES", help="Exclude these nodes too.")
+@click.option("--batch", type=click.Choice(["half"]), help="Halve the samples per rank and step.")
+@click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
 @wait_options
 @yes_option
 @json_option
@@ -126,7 +122,7 @@ def resubmit(
 ) -> None:
     """Send a run again after you confirm; also on several sizes.
 
-    The question names the adviser's errors, if there are any.
+    The question lists the adviser's errors, if any.
     """
     with core() as runs:
         refuse_wait((wait or timeout is not None) and bool(rest or ladder))

@@ -33,12 +33,12 @@ class _Asked(TypedDict):
     "--samples",
     metavar="N",
     type=click.IntRange(min=1, max=_MOST_SAMPLES),
-    help="Train N samples; by default as many as RUN.",
+    help="Train N samples. [default: as many as RUN]",
 )
 @click.option(
     "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Train N epochs."
 )
-@click.option("--deadline", metavar="TIME", help="Recommend a size that needs at most TIME (6h).")
+@click.option("--deadline", metavar="TIME", help="Recommend a size that takes at most TIME (6h).")
 @click.option(
     "--budget",
     metavar="AMOUNT",
@@ -50,22 +50,23 @@ class _Asked(TypedDict):
     metavar="N",
     type=click.IntRange(min=1, max=10_000),
     multiple=True,
-    help="Predict N nodes, too; repeatable.",
+    help="Also predict N nodes; repeatable.",
 )
 @click.option(
     "--predict",
     is_flag=True,
-    help="Predict from RUN alone: what a step computes, and exchanges over the site's links.",
+    help="Predict from RUN alone: its computation per step, and the exchange over the site's "
+    "links.",
 )
-@click.option("--plot", metavar="FILE.svg", type=GivenPath(), help="Draw it as an SVG file.")
+@click.option("--plot", metavar="FILE.svg", type=GivenPath(), help="Write a chart as an SVG file.")
 @json_option
 @click.pass_obj
 def scaling(
     reply: Reply, run_id: str, nodes: tuple[int, ...], plot: Path | None, **asked: Unpack[_Asked]
 ) -> None:
-    """Show how a run scales, and what other sizes would take.
+    """Show how a run scales, and predict other sizes.
 
-    It compares all runs of RUN's lineage, predicts sizes that nobody ran, and recommends one.
+    Compares all runs of RUN's lineage, predicts sizes nobody ran, and recommends one.
     """
     from lumitui.app.runs import ScalingQuestion, SizeGoal, advise_size, seconds_in
 
@@ -109,11 +110,11 @@ def _text(found: "Scaling", advice: "SizeAdvice", columns: int) -> str:
 @json_option
 @click.pass_obj
 def grid(reply: Reply, run_id: str) -> None:
-    """Show the runs of a grid beside each other, and what follows.
+    """Compare the runs of a grid, and recommend a setting.
 
-    RUN is any of them. For each it prints the seconds of an epoch, the samples a second and how
-    long a step waits for data; where the runs differ in their number of workers, it says which
-    number to take.
+    RUN is any run of the grid. Prints each run's seconds per epoch, samples per second and '
+        'share of time spent waiting for data. If the runs differ in their number of workers, it '
+        'recommends one.
     """
     with core() as runs:
         found = runs.sweeps.of(run_id)

@@ -15,20 +15,23 @@ if TYPE_CHECKING:
 @click.command()
 @site_argument
 @click.option(
-    "--ranks", metavar="N", type=click.IntRange(min=1), help="Ranks per node; by default one a GPU."
+    "--ranks",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Ranks per node. [default: one per GPU]",
 )
 @click.option(
     "--explain",
     "masks",
     metavar="MASK",
-    help="Say what a list of masks gives each task: `mask_cpu:0xfe,…`, or a whole `--cpu-bind=…`.",
+    help="Explain what these masks give each task: `mask_cpu:0xfe,…`, or a whole `--cpu-bind=…`.",
 )
 @click.option(
     "--launcher",
     type=click.Choice(["srun", "torchrun"]),
     default="srun",
     show_default=True,
-    help="With --explain: what makes the ranks.",
+    help="With --explain: the launcher of the ranks.",
 )
 @json_option
 @click.pass_obj
@@ -37,8 +40,8 @@ def bind(
 ) -> int:
     """Draw which cores each rank gets, or explain masks.
 
-    With --explain the exit code is 1 when the job would fail with the list, or its ranks would
-    share what they must not. Several lists, as of --cpu-bind and --gpu-bind, go into one argument:
+    With --explain, it exits with 1 if the job would fail with these masks, or if ranks would share
+    cores or GPUs. Pass several lists, such as --cpu-bind and --gpu-bind, in one argument:
 
         lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
     """

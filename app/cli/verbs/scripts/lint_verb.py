@@ -36,30 +36,29 @@ class _LintOptions(TypedDict):
     "site_name",
     metavar="SITE",
     shell_complete=sites_beginning,
-    help="Where they will run; by default what their partition and account say.",
+    help="Target site. [default: guessed from partition, account and paths]",
 )
 @click.option(
     "--format",
     "layout",
     type=click.Choice(["text", "github", "sarif", "json"]),
     default="text",
-    help="How findings are printed: github and sarif are for a CI.",
+    help="Output format; github and sarif are for CI.",
 )
-@click.option("--select", metavar="RULES", multiple=True, help="Only these rules, like `a,b`.")
-@click.option("--ignore", metavar="RULES", multiple=True, help="All rules but these.")
-@click.option("--fix", is_flag=True, help="Make the mechanical changes in the scripts.")
-@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@click.option("--select", metavar="RULES", multiple=True, help="Run only these rules, like `a,b`.")
+@click.option("--ignore", metavar="RULES", multiple=True, help="Run all rules but these.")
+@click.option("--fix", is_flag=True, help="Apply mechanical fixes to the scripts.")
+@click.option("--diff", is_flag=True, help="Show the fixes without applying them.")
 @cluster_option
 @json_option
 @click.pass_obj
 def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]) -> int:
-    """Say what is wrong with any sbatch script.
+    """Find mistakes in any sbatch script.
 
-    SCRIPT `-` is standard input. The exit code is 0 when there is nothing above a note, 1 when
-    there are errors or warnings, and 2 when a script cannot be read. Where neither --site nor the
-    script says where it runs, the rules that hold everywhere are applied.
-    A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command below it. No
-    site is asked without --cluster.
+    `-` reads standard input. Exits with 0 if there are at most notes, with 1 if there are errors or
+    warnings, and with 2 if a script cannot be read. If the site is unknown, only site-independent
+    rules run. A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command
+    below it. Contacts no site unless you pass --cluster.
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
@@ -116,9 +115,9 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
             "Name the site with --site.",
         )
     say(
-        f"{comment(path)}: no site's rules were applied, as nothing in it says where it runs. "
-        "Name the site with --site (`lumitui site show` lists them; "
-        "`lumitui site add NAME --host HOST` makes a profile of another)."
+        f"{comment(path)}: only site-independent rules ran, because the site is unknown. Name it "
+        f"with --site (`lumitui site show` lists them; "
+        "`lumitui site add NAME --host HOST` writes a profile for another)."
     )
     return None
 

@@ -41,15 +41,15 @@ def _rules_beginning(
     "site_name",
     metavar="SITE",
     shell_complete=sites_beginning,
-    help="Also the rules that hold only at this site.",
+    help="Include the rules of this site.",
 )
 @json_option
 @click.pass_obj
 def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     """List the adviser's rules, or explain one.
 
-    The explanation says what happens to a job that the rule speaks about, shows a bad and a good
-    example where there is one, and names the document that says so.
+    An explanation contains what happens to such a job, a bad and a good example if there is one,
+    and the source.
     """
     from lumitui.app.runs import Sites
     from lumitui.app.runs.rulebook import examples, topic, topics

@@ -11,17 +11,19 @@ from lumitui.app.explain import words
 
 @click.command()
 @click.argument("site_name", metavar="NAME")
-@click.option("--host", metavar="HOST", required=True, help="The cluster's login node.")
-@click.option("--user", metavar="NAME", help="Your name there.")
-@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="The port of its sshd.")
-@click.option("--ssh-config", metavar="PATH", type=GivenPath(), help="Another ssh_config file.")
-@click.option("--partition", metavar="NAME", default="", help="The partition to describe.")
+@click.option("--host", metavar="HOST", required=True, help="Login node of the cluster.")
+@click.option("--user", metavar="NAME", help="Your user name there.")
+@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="SSH port.")
+@click.option(
+    "--ssh-config", metavar="PATH", type=GivenPath(), help="Read this ssh_config file instead."
+)
+@click.option("--partition", metavar="NAME", default="", help="Partition to describe.")
 @click.option(
     "--gpus",
     metavar="N",
     type=click.IntRange(1, 64),
     default=0,
-    help="The GPUs of a node, where Slurm shows none.",
+    help="GPUs per node, if Slurm shows none.",
 )
 @json_option
 @click.pass_obj
@@ -35,10 +37,10 @@ def add(
     partition: str,
     gpus: int,
 ) -> None:
-    """Write the profile of a cluster that is not known yet.
+    """Write the profile of a new cluster.
 
-    It asks the cluster's Slurm what it is like, once, and writes what it found, what it guessed,
-    and what is missing. It never overwrites a file.
+    Queries the cluster's Slurm once, and writes what it found, what it guessed and what is '
+        'missing. Never overwrites a file.
     """
     from lumitui.app.runs import HostAddress
 

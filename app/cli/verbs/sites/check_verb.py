@@ -40,13 +40,13 @@ class _Probe(TypedDict):
 @click.command()
 @click.argument("site_name", metavar="[SITE]", required=False, shell_complete=sites_beginning)
 @click.option(
-    "--file", "profile", metavar="FILE", type=GivenPath(), help="Check the profile in a file alone."
+    "--file", "profile", metavar="FILE", type=GivenPath(), help="Check this profile file."
 )
-@click.option("--account", metavar="NAME", default="", help="The project to check, or that pays.")
-@click.option("--probe", is_flag=True, help="Look at one node with a job of five minutes.")
-@click.option("--partition", metavar="NAME", help="With --probe: the partition of the node.")
-@click.option("--run", metavar="RUN", help="With --probe: read what an earlier probe found.")
-@click.option("--write", is_flag=True, help="With --probe: put what it found into your profile.")
+@click.option("--account", metavar="NAME", default="", help="Project to check, or that pays.")
+@click.option("--probe", is_flag=True, help="Measure one node with a job of at most five minutes.")
+@click.option("--partition", metavar="NAME", help="With --probe: partition of the node.")
+@click.option("--run", metavar="RUN", help="With --probe: read the report of an earlier probe.")
+@click.option("--write", is_flag=True, help="With --probe: write the result to your profile.")
 @yes_option
 @json_option
 @click.pass_obj
@@ -58,14 +58,14 @@ def check(
     probe: bool,
     **options: Unpack[_Probe],
 ) -> int:
-    """Check a site's profile against its cluster, or one in a file.
+    """Check a site's profile against its cluster, or a file.
 
-    With --file no cluster is asked: the exit code is 0 when there is nothing to say, 1 when
-    something is unwise, and 2 when there is a mistake.
+    With --file, it contacts no cluster and exits with 0 if there are no findings, with 1 for
+    warnings and with 2 for errors.
 
-    With --probe a job of five minutes looks at one node: its cores, which of them are near to each
-    GPU, disks, network cards, the route to the internet. It says what it costs and asks first. What
-    it found is shown as a change of the profile, and written with --write.
+    With --probe, a job of at most five minutes measures one node: its cores, which of them are near
+    each GPU, disks, network cards, the route to the internet. It shows the price and asks first.
+    The result is shown as a change to the profile; --write applies it.
     """
     if profile is not None:
         if site_name is not None:
@@ -83,9 +83,7 @@ def check(
     failed = [one for one in checks if one.status == "failed"]
     reply.give(checks, tables.check_text(checks))
     if failed:
-        raise LumiError(
-            f"{len(failed)} of {len(checks)} checks failed.", "Do what stands below each."
-        )
+        raise LumiError(f"{len(failed)} of {len(checks)} checks failed.", "See the fix under each.")
     return 0
 
 
@@ -108,7 +106,7 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
         else:
             run = _sent(runs, site_name, account, options)
             again = f"lumitui site check {site_name} --probe --run {run.id}"
-            say(f"Job {run.job_id}. If you stop waiting, go on with: {again}")
+            say(f"Job {run.job_id}. If you stop waiting, continue with: {again}")
         looked = runs.surveys.looked(_ended(runs, run))
         _show(reply, run, looked)
         if not looked.edited.diff:

@@ -8,20 +8,22 @@ from lumitui.app.cli.views import environment_tables as tables
 from lumitui.app.runs import InputError
 
 account_option = click.option(
-    "--account", metavar="NAME", default="", help="The project whose folder is looked at."
+    "--account", metavar="NAME", default="", help="Project whose folder to list."
 )
 
 
 @click.command()
 @site_argument
-@click.option("--with", "package", metavar="PACKAGE", default="", help="Only images that have it.")
-@click.option("--refresh", is_flag=True, help="Ask the site again.")
+@click.option(
+    "--with", "package", metavar="PACKAGE", default="", help="Only images that have PACKAGE."
+)
+@click.option("--refresh", is_flag=True, help="Query the site again.")
 @json_option
 @click.pass_obj
 def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
-    """List a site's container images and what each holds.
+    """List a site's container images and their packages.
 
-    A site is asked once; what it said is kept here.
+    Queries a site once and stores the answer on your laptop.
     """
     from lumitui.app.runs import images_with_package
 
@@ -39,7 +41,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 @click.command()
 @site_argument
 @account_option
-@click.option("--prune", is_flag=True, help="Remove those that nobody used for a while.")
+@click.option("--prune", is_flag=True, help="Remove unused ones.")
 @click.option(
     "--unused",
     "days",
@@ -47,10 +49,10 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     type=click.IntRange(min=0, max=10_000),
     default=30,
     show_default=True,
-    help="For how many days.",
+    help="With --prune: days without use.",
 )
 @click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
-@click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
+@click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 @json_option
 @click.pass_obj
 def venvs(
@@ -62,9 +64,9 @@ def venvs(
     names: tuple[str, ...],
     dry: bool,
 ) -> None:
-    """List or remove the environments that `venv:` made on a site.
+    """List or remove a site's environments made by `venv:`.
 
-    Those of unfinished runs stay. One that is needed again is built again.
+    Keeps those of unfinished runs. A removed environment is rebuilt when a run needs it.
     """
     if prune and names:
         raise InputError("--prune and --remove exclude each other.", "Give one of them.")

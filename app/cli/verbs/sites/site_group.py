@@ -22,4 +22,4 @@ VERBS = {
 
 @click.group(cls=Verbs, groups=VERBS, no_args_is_help=False)
 def site() -> None:
-    """Show, add and check sites, and tidy up there."""
+    """Show, add, check and clean up sites."""

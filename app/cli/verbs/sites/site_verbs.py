@@ -54,11 +54,11 @@ def live(reply: Reply, site_name: str) -> None:
 
 @click.command()
 @site_argument
-@click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
+@click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
-    """Remove the code on a site that no unfinished run uses."""
+    """Remove code that no unfinished run uses from a site."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry, warn=warn)
     reply.give(freed, tables.pruned_text(freed))
@@ -68,13 +68,13 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
     say(
         "What stays: the last code of each project, on which the next send builds, that of "
         "unfinished runs, and each run's own copy, as `code` or `code.tar.gz` in its folder. To "
-        "free the copy of a run that has ended, remove it there by hand."
+        "free the copy of a run that has ended, remove it there manually."
     )
 
 
 @click.command()
 @site_argument
-@click.option("--account", metavar="NAME", default="", help="The project whose stage it is.")
+@click.option("--account", metavar="NAME", default="", help="Project whose data to list.")
 @click.option(
     "--remove",
     "removed",
@@ -82,14 +82,14 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
     multiple=True,
     help="Remove this name or id; repeatable.",
 )
-@click.option("--prune", "pruned", is_flag=True, help="Remove all that no unfinished run needs.")
-@click.option("--dry-run", "dry", is_flag=True, help="Only show what would be removed.")
+@click.option("--prune", "pruned", is_flag=True, help="Remove everything no unfinished run needs.")
+@click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 @json_option
 @click.pass_obj
 def data(
     reply: Reply, site_name: str, account: str, removed: tuple[str, ...], pruned: bool, dry: bool
 ) -> None:
-    """List or remove the data that `stage:` has put on a site."""
+    """List or remove a site's data uploaded by `stage:`."""
     if removed and pruned:
         raise InputError("--remove and --prune exclude each other.", "Give one of them.")
     with core() as runs:

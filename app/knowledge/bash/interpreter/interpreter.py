@@ -38,7 +38,7 @@ class Walker(Builtins):
 
     def _statement(self, node: Node, *, background: bool) -> None:
         if self.depth > DEEPEST:
-            self._not_understood(node, f"More than {DEEPEST} blocks stand within each other here.")
+            self._not_understood(node, f"More than {DEEPEST} blocks are nested here.")
             return
         if self.reading.count > _MOST:
             self._not_understood(node, f"What follows the first {_MOST:,} commands is not read.")

@@ -50,7 +50,7 @@ def read_directives(text: str) -> Directives:
             troubles.append(
                 Trouble(
                     "directive-after-command",
-                    f"sbatch ignores `{stripped[:60]}`, because a command stands above it.",
+                    f"sbatch ignores `{stripped[:60]}`, because a command precedes it.",
                     file.position(offset, offset + len(line)),
                 )
             )

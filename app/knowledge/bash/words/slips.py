@@ -110,8 +110,8 @@ def _open(heredoc: _Heredoc, lines: list[str], start: int, tree: Tree) -> Troubl
     nearly = next((n for n in range(start, len(lines)) if lines[n].strip() == word), None)
     message = f"No line is `{word}` alone, so all lines below are text, and bash runs none of them."
     if nearly is not None:
-        message = f"Blanks stand beside the `{word}` of line {nearly + 1}, so it ends no text: "
-        message += "bash runs none of the lines below."
+        message = f"There are blanks beside the `{word}` of line {nearly + 1}, so it does not end "
+        message += "the heredoc: bash runs none of the lines below."
     return Trouble("heredoc-open", message, at, "" if nearly is None else str(nearly + 1))
 
 

@@ -65,7 +65,7 @@ def _of(name: str) -> Check:
     "mask-shared",
     "error",
     "masks on shared nodes",
-    why="srun refuses the step where the masks name cores that the job does not have: `CPU binding "
+    why="srun refuses the step if the masks name cores that the job does not have: `CPU binding "
     "outside of job step allocation`.",
     source="LUMI user guide, distribution-binding; lumi-apptainer-bench, GATES_20260807_RESULTS",
 )
@@ -91,7 +91,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "mask-unreadable",
         "error",
-        "a mask that is no hexadecimal number",
+        "a mask that is not a hexadecimal number",
         "srun refuses the step: `Failed to validate number`.",
         "srun(1) --cpu-bind; tried with srun of Slurm 24.11",
         _of("mask-unreadable"),

@@ -79,7 +79,7 @@ def _numbers(text: str) -> list[int] | None:
 @rule(
     "visible-devices",
     "warning",
-    "a list of GPUs set by hand",
+    "a list of GPUs set manually",
     why="Slurm sets the list of a job's GPUs itself. Another list leaves GPUs idle, or "
     "names "
     "GPUs that the job does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
@@ -126,7 +126,7 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
         elif len(numbers) == has and variable.step is None:
             yield Hit(
-                f"{variable.name} is set by hand to the job's {some(has, 'GPU')}.",
+                f"{variable.name} is set manually to the job's {some(has, 'GPU')}.",
                 f"Remove {variable.name}: Slurm sets it, and the list is wrong as soon as the job "
                 "asks for fewer.",
                 variable.at,

@@ -107,8 +107,8 @@ def _installs(program: str, words: list[str]) -> str:
     "image-install-home",
     "warning",
     "packages that are installed from inside an image into home",
-    why="An image cannot be written, so that pip takes ~/.local, which every other image and "
-    "Python of that version then reads, too.",
+    why="An image is read-only, so pip uses ~/.local, which every other image with that version "
+    "of Python then reads too.",
     source="pip documentation, user installs; docs.csc.fi, Python",
 )
 def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -120,8 +120,8 @@ def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if not _installs(command.program, words) or _has_place(job, words):
             continue
         yield Hit(
-            "The image cannot be written, so that pip installs into ~/.local, which all other "
-            "images read, too.",
+            "The image is read-only, so pip installs into ~/.local, which all other images read "
+            "too.",
             "Make an environment: python -m venv --system-site-packages DIR, and activate it.",
             command.at,
         )

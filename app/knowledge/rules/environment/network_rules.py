@@ -158,7 +158,7 @@ def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "offline",
     "warning",
-    "a program that is told to use the internet where nodes have none",
+    "a program told to use the internet on nodes without it",
     why="The program waits for a server that it cannot reach, and ends after minutes of retries.",
     source="the site's profile, internet_on_compute_nodes",
 )

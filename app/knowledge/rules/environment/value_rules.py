@@ -60,7 +60,7 @@ def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
     "warning",
     "a tilde that no shell expands",
     why="Bash expands ~ only at the beginning of a word and without quotes. Elsewhere the "
-    "program makes a folder that is called ~.",
+    "program makes a folder named ~.",
     source="bash(1), tilde expansion",
 )
 def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:

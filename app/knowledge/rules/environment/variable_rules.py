@@ -83,7 +83,7 @@ def export_none(job: ScriptJob, site: Site) -> Iterator[Hit]:
     steps = [step for step in job.training if step.srun and not step.srun.has("export")]
     if steps and not cured:
         yield Hit(
-            f"--export={option.value} holds for srun, too: what the script exports does not reach "
+            f"--export={option.value} also applies to srun: what the script exports does not reach "
             "the ranks.",
             "Write `export SLURM_EXPORT_ENV=ALL` in the script, or srun --export=ALL.",
             option.at,
@@ -117,7 +117,7 @@ def export_without_all(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "a key in the script",
     why="The script is kept by Slurm and in the project's history, and the job's environment can "
-    "be read by administrators: the key is no secret any more.",
+    "be read by administrators: the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
 def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -143,8 +143,8 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "threads-unset",
     "note",
     "several ranks on a node, and no number of threads",
-    why="Where srun does not bind, every rank starts a thread for each core of the node, and "
-    "they wait for each other. torchrun sets one thread a rank by itself.",
+    why="If srun does not bind, every rank starts a thread for each core of the node, and "
+    "they wait for each other. torchrun itself sets one thread per rank.",
     source="csc-user-guide, ml-multi.md; OpenMP, OMP_NUM_THREADS",
 )
 def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:

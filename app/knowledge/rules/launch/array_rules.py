@@ -168,7 +168,7 @@ def _is_same(job: ScriptJob, text: str) -> bool:
 @rule(
     "array-missing",
     "warning",
-    "the number of an array's task in a job that is no array",
+    "an array task's number in a job that is not an array",
     why="Only the tasks of an array have SLURM_ARRAY_TASK_ID. With `set -u` the script ends with "
     "`unbound variable` before it starts anything.",
     source="sbatch(1), SLURM_ARRAY_TASK_ID; bash(1) set -u",
@@ -185,7 +185,7 @@ def array_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for use in uses(job):
         if use.name == _TASK and not use.guarded and not use.in_single_quotes:
             yield Hit(
-                "The job is no array, so that `set -u` ends the script here.",
+                "The job is not an array, so `set -u` ends the script here.",
                 f"Write #SBATCH --array=, or ${{{_TASK}:-0}}.",
                 use.at,
             )

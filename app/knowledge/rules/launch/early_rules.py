@@ -21,7 +21,7 @@ _MEETING = ("master-port", "rdzv-endpoint", "rdzv-id", "main-process-port")
     "error",
     "a rank in a text that the batch script expands when it writes it",
     why="Without quotes around its end word, bash expands the variables of a heredoc when it "
-    "writes the file: the batch script's own rank, 0, stands in it for all tasks.",
+    "writes the file: it contains the batch script's own rank, 0, for all tasks.",
     source="bash(1), Here Documents; srun(1), output environment variables",
 )
 def rank_in_heredoc(job: ScriptJob, site: Site) -> Iterator[Hit]:

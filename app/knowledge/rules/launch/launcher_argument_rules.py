@@ -40,8 +40,8 @@ def _counted(job: ScriptJob, step: JobStep, *names: str) -> tuple[int, str] | No
     "torchrun-standalone",
     "error",
     "--standalone on several nodes",
-    why="It opens a rendezvous on each node by itself, so that every node trains a copy of its "
-    "own and the nodes do not know of each other.",
+    why="It opens a separate rendezvous on each node, so every node trains its own copy without "
+    "the others.",
     source=f"{_RUN} --standalone",
 )
 def torchrun_standalone(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -216,7 +216,7 @@ def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "deepspeed on each node, without the list of nodes",
     why="Started by srun without --node_rank and --master_addr, deepspeed trains on every node "
-    "by itself, and all of them write the same files.",
+    "separately, and all nodes write the same files.",
     source="deepspeed/launcher/runner.py, --no_ssh",
 )
 def deepspeed_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:

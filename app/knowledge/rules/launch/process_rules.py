@@ -133,7 +133,7 @@ def launch_in_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if step.mpirun and step.srun:
             yield Hit(
                 f"Each task of srun starts {step.mpirun}, which starts all ranks again.",
-                f"Keep one of the two: srun where the MPI is Slurm's, else {step.mpirun}.",
+                f"Keep one of the two: srun if the MPI is Slurm's, else {step.mpirun}.",
                 step.at,
             )
 

@@ -148,7 +148,7 @@ def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "rendezvous-missing",
     "error",
     "torchrun on several nodes without a rendezvous address",
-    why="Its default is the node itself, port 29400 or 29500, where the other nodes are not.",
+    why="Its default is the node itself, port 29400 or 29500, which the other nodes do not reach.",
     source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr",
 )
 def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:

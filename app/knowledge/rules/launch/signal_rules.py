@@ -136,8 +136,8 @@ def _condition(lines: list[str]) -> str:
     "lost-behind-exec",
     "error",
     "commands behind an exec",
-    why="`exec` puts the program in the place of the shell: when the program ends, the script "
-    "has ended, too, and nothing below is run.",
+    why="`exec` replaces the shell with the program: when the program ends, the script ends, and "
+    "nothing below runs.",
     source="bash(1), exec",
 )
 def lost_behind_exec(job: ScriptJob, site: Site) -> Iterator[Hit]:

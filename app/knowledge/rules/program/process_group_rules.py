@@ -144,8 +144,8 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
     "error",
     "a collective that one rank alone calls",
     why="A barrier or a reduction waits for all ranks, and so do save_checkpoint of DeepSpeed and "
-    "state_dict of FSDP. Where only rank 0 calls it, rank 0 waits until the timeout, and the "
-    "others go on to the next collective.",
+    "state_dict of FSDP. If only rank 0 calls it, rank 0 waits until the timeout while the "
+    "others continue to the next collective.",
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
     "docs.pytorch.org/docs/stable/fsdp",
 )

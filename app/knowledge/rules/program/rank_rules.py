@@ -34,7 +34,7 @@ def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "rank-variable-missing",
     "error",
-    "a rank that the program reads from its environment, where nothing sets it",
+    "a rank read from an environment variable that nothing sets",
     why="srun sets Slurm's variables alone. RANK, LOCAL_RANK and WORLD_SIZE are torchrun's, and "
     "the program ends with a KeyError.",
     source="LUMI-AI-Guide 05: export RANK=$SLURM_PROCID in each task",

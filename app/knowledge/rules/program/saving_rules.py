@@ -107,7 +107,7 @@ def _at_the_end(job: ScriptJob, site: Site) -> Iterator[Hit]:
             yield Hit(
                 f"{program.file} writes its only checkpoint after the training, and the job may "
                 f"run for {seconds / 3600:g} hours: at the time limit nothing is kept.",
-                "Write one at the end of each epoch, too.",
+                "Also write one at the end of each epoch.",
                 call.at,
             )
 

@@ -41,7 +41,7 @@ def _late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "signal-at-once",
     "error",
     "a stop signal as soon as the job starts",
-    why="Slurm sends the signal that many seconds before the time limit. Where the limit is no "
+    why="Slurm sends the signal that many seconds before the time limit. If the limit is not "
     "longer, it comes at once, and the program stops in its first step.",
     source="sbatch(1), --signal: sent up to 60 s earlier than asked",
 )

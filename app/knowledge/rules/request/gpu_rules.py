@@ -30,8 +30,8 @@ _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
     "gpus-missing",
     "error",
     "a job on GPU nodes that asks for no GPU",
-    why="Where nodes are shared, the job gets only cores: torch finds no GPU. Where it gets whole "
-    "nodes, Slurm does not set SLURM_GPUS_PER_NODE, which launch lines use.",
+    why="On shared nodes, the job gets only cores: torch finds no GPU. On whole nodes, Slurm "
+    "does not set SLURM_GPUS_PER_NODE, which launch lines use.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; User-Updates/Update-202308",
 )
 def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -44,13 +44,13 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     right, at = request.format(gpus=site.node.gpus), option.at if option else NOWHERE
     if queue.partition.allocation == "shared":
         yield Hit(
-            f"The job asks for no GPU, and {queue.name} gives only what is asked for.",
+            f"The job asks for no GPU, and {queue.name} gives only what is requested.",
             f"Write #SBATCH {right}, or fewer.",
             at,
         )
     elif found := re.search(r"SLURM_GPUS(_PER_NODE|_ON_NODE)?\b", job.text):
         yield Hit(
-            f"The job uses ${found[0]}, which Slurm sets only where GPUs are asked for.",
+            f"The job uses ${found[0]}, which Slurm sets only if GPUs are requested.",
             f"Write #SBATCH {right}.",
             at,
             severity="warning",
@@ -60,7 +60,7 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "gpu-requests-both",
     "error",
-    "GPUs asked for by --gres and by --gpus-per-node",
+    "GPUs requested by --gres and by --gpus-per-node",
     why="From 26.05 on Slurm refuses the two together, also where they say the same. srun reads "
     "what sbatch was told as SLURM_GPUS_PER_NODE.",
     source="Slurm 26.05, src/common/slurm_opt.c; NVFlare pull request 5269",
@@ -197,7 +197,7 @@ def _big_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "local-disk-missing",
     "error",
-    "a node's disk that is used and not asked for",
+    "a node's disk that is used but not requested",
     why="The variable is empty then, so that a path like $LOCAL_SCRATCH/data is /data, which "
     "nobody "
     "may write.",

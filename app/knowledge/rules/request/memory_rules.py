@@ -70,7 +70,7 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "memory-option",
     "error",
-    "a request for memory where the site takes none",
+    "a memory request that the site refuses",
     why="The site gives memory with the cores or with whole nodes, and its submit plugin refuses "
     "jobs "
     "that ask for it.",
@@ -141,7 +141,7 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "memory-missing",
     "warning",
-    "no memory asked for on shared nodes",
+    "no memory requested on shared nodes",
     why="The default is small where nodes are shared, so that the job is killed when its data "
     "loaders "
     "start: `oom_kill event`.",

@@ -79,7 +79,7 @@ def _readable(job: ScriptJob, site: Site) -> str:
     "warning",
     "no partition",
     why="Without a partition a job goes to the site's default one, which may have no GPUs; "
-    "where there is no default, sbatch refuses it.",
+    "without a default, sbatch refuses it.",
     source="sbatch(1) --partition; LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _partition_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:

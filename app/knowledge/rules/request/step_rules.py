@@ -40,8 +40,7 @@ def _ranges(job: ScriptJob) -> bool:
     "error",
     "a step with more tasks than the job's cores are for",
     why="srun refuses the step or waits for ever: `More processors requested than permitted`. "
-    "Where "
-    "it starts, its ranks share cores and GPUs.",
+    "If it starts, its ranks share cores and GPUs.",
     source="srun(1) --ntasks",
 )
 def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -75,7 +74,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "srun-cores",
     "warning",
-    "srun without the cores that sbatch asked for",
+    "srun without the cores that sbatch requested",
     why="Since Slurm 22.05 srun does not take --cpus-per-task from sbatch: each task gets one "
     "core, "
     "and all its threads and data loaders share it.",

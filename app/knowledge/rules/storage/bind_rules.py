@@ -35,7 +35,7 @@ def _loaded(job: ScriptJob) -> set[str]:
     "warning",
     "the modules of one generation of images with an image of another",
     why="The modules bind and set what their own images need. With others, libraries of the "
-    "network are missing or stand in front of the image's own.",
+    "network are missing or take precedence over the image's own.",
     source="the site's profile, containers; LUMI-training-materials, 205-Containers",
 )
 def modules_of_other_generation(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -197,7 +197,7 @@ def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
     "error",
     "a container that does not get the ranks' variables",
     why="With --cleanenv or --containall the program has no RANK, no SLURM_* and no MASTER_ADDR: "
-    "every rank trains by itself.",
+    "every rank trains alone.",
     source=f"{_CALL} --cleanenv, --containall",
 )
 def environment_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:

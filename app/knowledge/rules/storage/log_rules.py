@@ -46,8 +46,8 @@ def _with_number(path: str) -> str:
     "output-folder-late",
     "warning",
     "a folder for the log that only the script creates",
-    why="Slurm opens the log before the script starts. Where the folder is not there, the job "
-    "ends at once and without a log.",
+    why="Slurm opens the log before the script starts. If the folder does not exist, the job "
+    "ends at once, without a log.",
     source=_OUTPUT,
 )
 def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -76,7 +76,7 @@ def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "output-of-tasks",
     "warning",
-    "a pattern in the name of the job's log that stands for tasks",
+    "a task pattern in the name of the job's log",
     why="The batch script is one task on one node: %t and %n are always 0 there, so that the log "
     "has the same name for every job.",
     source=_OUTPUT,

@@ -94,8 +94,7 @@ def _cli(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "lightning-nodes",
     "error",
     "a number of nodes that is not the job's",
-    why="Lightning compares `num_nodes` (1 where it is not given) with the job's nodes, and ends "
-    "where they differ.",
+    why="Lightning compares `num_nodes` (default 1) with the job's nodes, and ends if they differ.",
     source=_SLURM,
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -42,7 +42,7 @@ def findings_of(
             "secret-contents",
             "warning",
             f"Also not sent, because of lines with the shape of a key: {places}.",
-            "Name those that are no secrets under `ship_secrets:` in the job file.",
+            "Name those that are not secrets under `ship_secrets:` in the job file.",
             more[0].source,
             at=at_key("ship_secrets"),
         )
@@ -62,7 +62,7 @@ def findings_of(
         yield Finding(
             "ship-secrets-unused",
             "note",
-            f"`ship_secrets:` names {word}, which is no file that would be kept back.",
+            f"`ship_secrets:` names {word}, which is not a file that would be kept back.",
             "Remove it, or correct the path from the project's root.",
             "the job file",
             at=at_key("ship_secrets"),

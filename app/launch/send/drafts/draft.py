@@ -135,7 +135,7 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
     """
     target = path or draft.path
     if target is None:
-        raise InputError("The job file has no name yet.", "Type where it is saved.")
+        raise InputError("The job file has no name yet.", "Type a path to save it.")
     try:
         target = target.resolve()
         now = _read(target) if target.exists() else None

@@ -32,7 +32,7 @@ def image_command(site: Site) -> list[str]:
     if "{program}" in text and program is None:
         by_hand = text.format(program="apptainer", image="IMAGE.sif", definition="FILE.def")
         raise InputError(
-            "An image is to be built here, and neither apptainer nor singularity is installed.",
+            "This image must be built here, but neither apptainer nor singularity is installed.",
             f"Run `{by_hand}` on a machine that has one, and name IMAGE.sif in `stage:`.",
         )
     words = shlex.split(text)
@@ -76,7 +76,7 @@ def built(definition: Path, site: Site, kept: Path, say: Callable[[str], None]) 
             said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
             raise InputError(
                 f"The image of {definition} could not be built: {' / '.join(said[-_WORDS:])}.",
-                f"Run `{shlex.join(words)}` by hand to see all of it.",
+                f"Run `{shlex.join(words)}` manually to see all of it.",
             )
         os.chmod(aside, 0o600)
         aside.replace(image)

@@ -50,7 +50,7 @@ def _hidden(run: Run, clock: float) -> Answer:
     """
     first = run.missed if run.missed is not None and run.missed <= clock else clock
     if clock >= first + GRACE_SECONDS:
-        return Answer(State.NOT_SENT, None, "neither the run's folder nor a job is there")
+        return Answer(State.NOT_SENT, None, "neither the run's folder nor a job exists")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(first))
     words = f"the run's folder is not there; it was first missed at {when} UTC by the site's clock"
     return Answer(State.UNKNOWN, None, words, hidden_at=first)

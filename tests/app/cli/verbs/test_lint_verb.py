@@ -71,7 +71,7 @@ def test_without_a_site_the_rules_that_hold_everywhere_are_applied(
     script.write_text("#!/bin/bash\n#SBATCH -p nowhere -t 60 --mem=0\nsrun python train.py\n")
     done = here("lint", str(script))
     assert done.returncode == 0
-    assert "no site's rules were applied" in done.stderr
+    assert "only site-independent rules ran" in done.stderr
     assert "`lumitui site add" in done.stderr
     script.write_text(script.read_text() + "#SBATCH -N 2\n")
     done = here("lint", str(script), "--json")

@@ -201,7 +201,7 @@ def test_only_the_failed_runs_of_a_history_are_found(here: Here, job: Path) -> N
     found = here("history", "--filter", "failed nodes:1 !nowhere", "--sort", "cost", "--json")
     assert [row["state"] for row in envelope(found)["data"]] == ["failed"]
     wrong = here("history", "--filter", "nodes:many")
-    assert wrong.returncode == 2 and "'many' is no number of nodes" in wrong.stderr
+    assert wrong.returncode == 2 and "'many' is not a number of nodes" in wrong.stderr
 
 
 def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(

@@ -55,8 +55,8 @@ def test_a_line_keeps_its_number_behind_progress_bars_and_before_the_end_that_is
 def test_what_holds_no_log_is_refused_and_stdin_is_read(
     home: Home, here: Here, tmp_path: Path
 ) -> None:
-    told(here("why", "--log", "/dev/zero"), 2, "is no file with a log")
-    told(here("why", "--log", str(tmp_path)), 2, "is no file with a log")
+    told(here("why", "--log", "/dev/zero"), 2, "is not a log file")
+    told(here("why", "--log", str(tmp_path)), 2, "is not a log file")
     (tmp_path / "job.out").write_text("")
     told(here("why", "--log", str(tmp_path / "job.out")), 2, "is empty")
     with subprocess.Popen(["printf", "RuntimeError: No HIP GPUs are available"], stdout=-1) as pipe:

@@ -53,7 +53,7 @@ def test_a_rank_that_sees_no_gpu_is_named() -> None:
     items[9] |= {"devices": "none", "device": ""}
     found = on(items)
     assert found.kind == "differs"
-    assert found.sentence == "Rank 9 on nid005002: it asked for a GPU and sees none."
+    assert found.sentence == "Rank 9 on nid005002: it requested a GPU but sees none."
 
 
 def test_a_lost_gpu_is_named() -> None:

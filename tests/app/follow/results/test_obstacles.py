@@ -33,7 +33,7 @@ def test_files_that_cannot_come_are_named_and_the_others_come(
     assert "2 files in" in done.stderr and "Traceback" not in done.stderr
     (error,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     for words in (
-        "results/a/b (results/a is no folder here)",
+        "results/a/b (results/a is not a folder here)",
         "results/out/c (results/out is a link here that leads out of",
         "results/wanted (a folder of that name is here)",
         "results/sparse (it has 1,099.5 GB, and this disk has room for",

@@ -107,5 +107,5 @@ def test_the_file_of_another_program_is_told_and_left(home: Home, here: Here, nu
         db.execute(f"CREATE TABLE {'races' if number == 1 else 'runs'} (metres REAL)")
         db.execute(f"PRAGMA user_version = {number}")
     content = path.read_bytes()
-    told(here("history"), 1, "is no history of lumitui", "Move it away", "LUMITUI_DATA_DIR")
+    told(here("history"), 1, "is not a lumitui history", "Move it away", "LUMITUI_DATA_DIR")
     assert path.read_bytes() == content

@@ -18,7 +18,7 @@ srun: error: nid005002: task 9: Exited with exit code 1
 """
     (first, *_) = why(log, rank=9)
     assert first.sentence == "Rank 9 raised an exception at train.py:5 (attention)."
-    assert "Look at that line" in first.do and "above" not in first.do
+    assert "Inspect that line" in first.do and "above" not in first.do
     bare = why("Traceback (most recent call last):\nKeyError: 'keys'\n")[0]
     assert bare.sentence == "The program raised an exception." and "traceback" in bare.do
     lines = log.replace(", in attention", ", in <module>")

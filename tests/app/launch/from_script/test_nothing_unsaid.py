@@ -112,7 +112,7 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
         ("an alias", "alias go=", "has no aliases"),
         ("a coprocess", "coproc nvidia-smi -l 5", "nothing runs beside"),
         ("launched by xargs", "xargs -n 1", "the new launch does not have it"),
-        ("another separator", "IFS=,", "bash divides words by it"),
+        ("another separator", "IFS=,", "bash splits words at it"),
         (
             "attributes of variables",
             "declare -u MODE=fast",

@@ -130,7 +130,7 @@ def test_what_is_there_already_stays(runs: Runs, project: Path, tmp_path: Path, 
             other.mkdir()
         target.symlink_to(other)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         exported(runs, hello_job(site="lumi"), project, target)
     assert sorted(tmp_path.rglob("*")) == before
 

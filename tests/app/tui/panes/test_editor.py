@@ -29,5 +29,5 @@ def test_the_editor_changes_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     with pytest.raises(InputError, match="cannot be started"):
         edited(app, "name: x\n")
     monkeypatch.setenv("VISUAL", "vi '")
-    with pytest.raises(InputError, match="no command"):
+    with pytest.raises(InputError, match="not a command"):
         edited(app, "name: x\n")

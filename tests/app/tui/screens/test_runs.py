@@ -130,7 +130,7 @@ async def test_the_filter_finds_what_is_shown_and_says_what_is_wrong(settings: S
         await sees(pilot, r"1 Runs +of those shown: +2 failed")
         await pilot.press("space", *"node")
         await pilot.press(*"s:x")
-        await sees(pilot, r" {7}nodes:x|\^ 'x' is no number of nodes. Type nodes:4")
+        await sees(pilot, r" {7}nodes:x|\^ 'x' is not a number of nodes. Type nodes:4")
         lines = screen_lines(app)
         typed = next(at for at, line in enumerate(lines) if "failed nodes:x" in line)
         assert lines[typed].index("x") == lines[typed + 1].index("^")
@@ -195,7 +195,7 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await pilot.press("enter")
         assert cancelled == ["run-000003", "run-000002"] and not app.under_way
         await pilot.press("t", *"two#tags", "enter")
-        await sees(pilot, "is no tag. A tag is one word")
+        await sees(pilot, "is not a tag. A tag is one word")
         await pilot.press(*["backspace"] * 5, "enter")
         history = app.runs.history
         await until(pilot, lambda: history.get("run-000004").note == "#two", "the tag")

@@ -31,10 +31,10 @@ async def test_a_lineage_is_compared_drawn_and_a_size_recommended(settings: Sett
         await pilot.press("D", "1", "s", "enter")
         await sees(pilot, "No size up to 16 nodes is as fast")
         app.screen.query_one("#deadline", Input).value = "soon"
-        await sees(pilot, "'soon' is no length of time")
+        await sees(pilot, "'soon' is not a duration")
         app.screen.query_one("#deadline", Input).value = ""
         await pilot.press("B", "minus", "1")
-        await sees(pilot, "'-1' is no amount")
+        await sees(pilot, "'-1' is not an amount")
         app.screen.query_one("#budget", Input).value = ""
         await pilot.press("enter", "W")
         app.screen.query_one("#samples", Input).value = "1000000"
@@ -59,7 +59,7 @@ def test_work_is_read_as_people_write_it() -> None:
     assert asked_work("epoch") == asked_work(" 1 epoch") == ScalingQuestion(epochs=1)
     assert asked_work("3 epochs") == ScalingQuestion(epochs=3)
     for wrong in ("0", "0 epochs", "-1", "many", "1" * 16):
-        with pytest.raises(InputError, match="is no number of samples"):
+        with pytest.raises(InputError, match="is not a number of samples"):
             asked_work(wrong)
 
 

@@ -49,7 +49,7 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
         ("  gpu_bus: [17, 31, b1, ca]\n", "", "node.gpu_bus: missing"),
         ("  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n", "", "node.gpu_cores: missing, so that no"),
         ("62G", "64G", "memory_per_gpu: 64G for all GPUs of a node is more than its 250 GiB"),
-        ("62G", "lots", "'lots' is no amount of memory"),
+        ("62G", "lots", "'lots' is not an amount of memory"),
         ("[17, 31, b1, ca]", "[17, 31, b1, b1]", "node.gpu_bus: b1 is listed twice"),
         ("max_gpus_per_node: 4", "max_gpus_per_node: 8", "a node has 4"),
         (
@@ -58,11 +58,11 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
             "partitions.parts.grows_to: is the partition itself",
         ),
         ("per_node_hour: 84", "per_node_hour: 0", "partitions.whole.billing: costs nothing"),
-        ("7-00:00:00", "365-00:00:00", "partitions.parts.max_time: stands for no limit"),
+        ("7-00:00:00", "365-00:00:00", "partitions.parts.max_time: means no limit"),
         ("fingerprints", "identity: x\n#", "hosts: no published host keys"),
         ("poll_seconds: 60", "poll_seconds: 1", "poll_seconds: every 1 s is a burden"),
         ("{user}", "all", "work_root: has no {user}"),
-        ("  - node_folder", "  - node_foldr", "unverified: node_foldr is no key"),
+        ("  - node_folder", "  - node_foldr", "unverified: node_foldr is not a key"),
         ("title: zephyr", "title: zephyr\nretired: 2026-01-01", "retired: names no `replaced_by`"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_wrong_name_hides_no_other_finding(tmp_path: Path) -> None:
 def test_the_programs_own_profiles_have_no_mistake(name: str) -> None:
     for one in profile_remarks(BUILT_IN / f"{name}.yaml", (BUILT_IN,)):
         assert one.severity == "warning"
-        assert "source" not in one.message and "is no key" not in one.message
+        assert "source" not in one.message and "is not a key" not in one.message
 
 
 def test_the_exit_codes_are_those_of_linters(home: Home, tmp_path: Path) -> None:

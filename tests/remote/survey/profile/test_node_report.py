@@ -64,7 +64,7 @@ def test_what_a_node_says_otherwise_is_proposed(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores that are local to one are local to others"),
+        (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores local to one are also local to others"),
         (" 1 12-23,60-71 ", " -1 0-95 ", "does not say which cores are near to GPU 0 (memory"),
         ("12-23,60-71", "", "names no core that is local to each"),
         ("gpu 0", "nothing 0", "No driver shows a GPU"),

@@ -36,7 +36,7 @@ def test_each_obstacle_is_one_files(run: Path, tmp_path: Path) -> None:
     brought = fetch(Local(), str(run), ["*"], here)
     assert [item.name for item in brought.files] == ["a/two", "e"]
     assert {item.name: item.why for item in brought.left} == {
-        "a/b/one": "a/b is no folder here",
+        "a/b/one": "a/b is not a folder here",
         "c/three": f"c is a link here that leads out of {here}",
         "d": "a folder of that name is here",
     }

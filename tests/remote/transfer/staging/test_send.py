@@ -155,7 +155,7 @@ def test_what_must_not_be_sent_is_named(data: Path) -> None:
         find("DATA", data, follow=["from*"])
     for words in ("'id_rsa' looks like", "'gone' is a link to 'nowhere'", "'pipe' is neither"):
         assert words in refused.value.message
-    with pytest.raises(InputError, match="which is no file and no folder"):
+    with pytest.raises(InputError, match="which is neither a file nor a folder"):
         find("DATA", data / "absent")
 
 

@@ -209,9 +209,9 @@ def test_what_is_staged_inside_the_project_is_no_part_of_the_code(
     [
         ('""', "is the whole project"),
         ("/", "with all files there are"),
-        ("/dev/zero", "which is no file and no folder"),
+        ("/dev/zero", "which is neither a file nor a folder"),
         ("../data", "'.env' looks like"),
-        ("../gone", "'link' is a link to 'nowhere', which is no file"),
+        ("../gone", "'link' is a link to 'nowhere', which is not a file"),
         ("../empty", "has no file in it"),
     ],
 )
