@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.app.follow.leftovers.late_jobs import cancel_late, late_runs, recent_runs
+from lumitui.app.follow.late_jobs import cancel_late, late_runs, recent_runs
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.lock import sender_lock, sweep_locks
@@ -26,7 +26,7 @@ from lumitui.remote.site.states import State
 from lumitui.remote.ssh.prompts import attendance
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
+    from lumitui.app.follow.left_secrets import LeftSecrets
     from lumitui.remote.connect import Connection, Connections
 
 Warn = Callable[[str], None]

@@ -10,7 +10,7 @@ from lumitui.app.history.history import History
 from lumitui.remote.site.sites import Sites
 
 if TYPE_CHECKING:
-    from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
+    from lumitui.app.follow.left_secrets import LeftSecrets
     from lumitui.app.follow.refresh import Watcher
     from lumitui.app.history.run import Run
     from lumitui.app.job.settings import Settings
@@ -79,7 +79,7 @@ class RunsCore:
 
     @cached_property
     def _left_secrets(self) -> LeftSecrets:
-        from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
+        from lumitui.app.follow.left_secrets import LeftSecrets
 
         return LeftSecrets(self._data / "secrets-left")
 

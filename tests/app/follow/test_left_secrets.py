@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.follow.leftovers.left_secrets import LeftSecrets
+from lumitui.app.follow.left_secrets import LeftSecrets
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Runs
