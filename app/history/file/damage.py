@@ -49,24 +49,20 @@ class Damage:
         """
         with locked(self._path):
             if identity(self._path) == damaged:
-                self._rename()
+                new = prepared(self._path)  # without room for one, the damaged file stays
+                kept = _free_name(self._path)
+                # The logs first: a fresh file must never meet the log of another one.
+                for suffix in ("-wal", "-shm", "-journal"):
+                    with suppress(FileNotFoundError):
+                        os.rename(f"{self._path}{suffix}", f"{kept}{suffix}")
+                self._path.rename(kept)
+                self.clear()
+                put_in_place(new, self._path)
+                self._warnings.add(
+                    f"The history was damaged and is kept as {kept}; a new one was started. Jobs "
+                    f"keep running; {RECOVER}"
+                )
             return identity(self._path)
-
-    def _rename(self) -> None:
-        new = prepared(self._path)  # where there is no room for one, the damaged file stays
-        kept = _free_name(self._path)
-        # The logs first: a fresh file must never meet the log of another one.
-        for suffix in ("-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                os.rename(f"{self._path}{suffix}", f"{kept}{suffix}")
-        self._path.rename(kept)
-        self.clear()
-        put_in_place(new, self._path)
-        self._warnings.add(
-            f"The history was damaged and is kept as {kept}; a new one was started. Jobs keep "
-            f"running; "
-            f"{RECOVER}"
-        )
 
 
 def damage_in(db: sqlite3.Connection, path: Path, *, indexes: bool) -> str:

@@ -24,16 +24,7 @@ def begin_missing(path: Path) -> None:
         return
     with locked(path):
         if not os.path.lexists(path):
-            make(path)
-
-
-def make(path: Path) -> None:
-    """Make a history without runs at `path`; the caller holds the lock beside it.
-
-    Raises:
-        OSError, sqlite3.Error: it cannot be made; nothing is left of it.
-    """
-    put_in_place(prepared(path), path)
+            put_in_place(prepared(path), path)
 
 
 def prepared(path: Path) -> Path:
@@ -64,7 +55,13 @@ def put_in_place(new: Path, path: Path) -> None:
         OSError: it cannot be renamed.
     """
     new.rename(path)
-    _keep_name(path.parent)
+    # The folder too: a file whose name is not on the disk is lost at a power cut.
+    with suppress(OSError):  # a file system that cannot
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -87,13 +84,3 @@ def _remove(new: Path) -> None:
     for suffix in ("-journal", ""):
         with suppress(OSError):
             os.unlink(f"{new}{suffix}")
-
-
-def _keep_name(folder: Path) -> None:
-    """Write the folder to the disk: a file without a name is lost at a power cut."""
-    with suppress(OSError):  # a file system that cannot
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
