@@ -5,6 +5,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.run import unknown_run
@@ -55,31 +56,19 @@ def parse_line(line: bytes) -> MetricPoint | None:
     if not isinstance(data, dict) or not data:
         return None
     event = data.pop("event", "step")
-    numbers: dict[str, float] = {}
+    numbers: dict[str, Any] = {}
     extra: dict[str, float | str] = {}
     for name, value in data.items():
         number = _number(value)
         if name in _KNOWN:
             if number is not None:
-                numbers[name] = number
+                numbers[name] = int(number) if name in _WHOLE else number
         elif number is not None:
             extra[name] = number
         elif isinstance(value, str):
             extra[name] = value[:_LONGEST_TEXT]
-    whole = {name: int(number) for name, number in numbers.items() if name in _WHOLE}
-    return MetricPoint(
-        event=event[:40] if isinstance(event, str) else "step",
-        loss=numbers.get("loss"),
-        lr=numbers.get("lr"),
-        samples_per_s=numbers.get("samples_per_s"),
-        seconds=numbers.get("seconds"),
-        test_accuracy=numbers.get("test_accuracy"),
-        step=whole.get("step"),
-        epoch=whole.get("epoch"),
-        world_size=whole.get("world_size"),
-        global_batch=whole.get("global_batch"),
-        extra=extra,
-    )
+    event = event[:40] if isinstance(event, str) else "step"
+    return MetricPoint(event, **numbers, extra=extra)
 
 
 def _number(value: object) -> float | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from lumitui.remote.site.answer_fields import count, lines, moment
 from lumitui.remote.site.shell_text import quote
@@ -136,28 +137,16 @@ def _rows(text: str, fields: int) -> Iterator[list[str]]:
 
 
 def _partitions(text: str) -> tuple[Nodes, ...]:
-    found: dict[str, dict[str, int]] = {}
-    limits: dict[str, tuple[str, str, str]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, available, max_time, job_nodes, state, nodes in _rows(text, 6):
         number = count(nodes)
         if not name or number is None:
             continue
-        limits.setdefault(name, (available, max_time, job_nodes))
-        counts = found.setdefault(name, {})
+        start = {"available": available, "max_time": max_time, "job_nodes": job_nodes}
+        row = found.setdefault(name, start)
         kind = node_kind(state)
-        counts[kind] = counts.get(kind, 0) + number
-    return tuple(
-        Nodes(
-            name,
-            *limits[name],
-            idle=counts.get("idle", 0),
-            mixed=counts.get("mixed", 0),
-            allocated=counts.get("allocated", 0),
-            other=counts.get("other", 0),
-            down=counts.get("down", 0),
-        )
-        for name, counts in found.items()
-    )
+        row[kind] = row.get(kind, 0) + number
+    return tuple(Nodes(name, **row) for name, row in found.items())
 
 
 def node_kind(state: str) -> str:

@@ -142,28 +142,17 @@ def _changed(
             why = troubles.get((one.site, one.root)) or "its list of files is not on the site"
             why = why if one.snapshot else "none was sent"
             return CodeChange(run.id, unknown=f"The code of {one.id} is not known: {why}.")
-    return CodeChange(
-        run.id,
-        tuple(
-            changes(
-                known[first.site, first.root, first.snapshot],
-                known[run.site, run.root, run.snapshot],
-            )
-        ),
-    )
+    old = known[first.site, first.root, first.snapshot]
+    return CodeChange(run.id, tuple(changes(old, known[run.site, run.root, run.snapshot])))
 
 
 def changes(old: dict[str, str], new: dict[str, str]) -> list[FileChange]:
     """Return the files that differ between two lists of hashes by path, sorted by path."""
-    found = []
-    for path in sorted({*old, *new}):
-        if path not in old:
-            found.append(FileChange(path, "added"))
-        elif path not in new:
-            found.append(FileChange(path, "removed"))
-        elif old[path] != new[path]:
-            found.append(FileChange(path, "changed"))
-    return found
+    return [
+        FileChange(path, "added" if path not in old else "changed" if path in new else "removed")
+        for path in sorted({*old, *new})
+        if old.get(path) != new.get(path)
+    ]
 
 
 def contrasted_fields(runs: Sequence[Run]) -> tuple[Contrast, ...]:
