@@ -42,7 +42,9 @@ class Requests:
         self._failures = self._closings = 0
         self._failed_attended = False
         self._pool = threading.Condition()
-        self._spare: Channel | None = None
+        self._spare: tuple[Link, Channel] | None = None
+        """One of a link that was lost meanwhile must not be started in the name of the next link,
+        which would be closed for it."""
         self._spares = True
         self._busy = 0
         self._released = 0.0
@@ -179,8 +181,8 @@ class Requests:
         with self._pool:
             spare, self._spare = self._spare, None
             self._busy += 1
-            if spare is not None and not spare.closed:
-                return spare, True
+            if spare is not None and spare[0] is link and not spare[1].closed:
+                return spare[1], True
         if not self._spares:  # few sessions are allowed: the last one may not be free yet
             time.sleep(max(0.0, self._released + _FREEING - time.monotonic()))
         began, pause = time.monotonic(), 0.1
@@ -217,8 +219,10 @@ class Requests:
             return  # the request under way notices by itself, and raises
         else:
             with self._pool:
-                self._spare, spare = spare, self._spare or spare
-            if spare is not self._spare:
+                kept = self._spare is None and self._link is link
+                if kept:
+                    self._spare = (link, spare)
+            if not kept:
                 with suppress(OSError):
                     spare.close()
 

@@ -44,9 +44,10 @@ class Watch:
         while not self._over.wait(0.003):
             rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
             fields = [row.split() for row in rows]
-            # 01 is ESTABLISHED; the far address is the server's: the client's side.
-            count = sum(row[2].endswith(self._port) and row[3] == "01" for row in fields)
-            self.most = max(self.most, count)
+            # 01 is ESTABLISHED; the far address is the server's: the client's side. The kernel gives
+            # a row twice when the table changes while it is read.
+            near = {row[1] for row in fields if row[2].endswith(self._port) and row[3] == "01"}
+            self.most = max(self.most, len(near))
 
     def __enter__(self) -> "Watch":
         self._thread.start()
@@ -181,7 +182,7 @@ def test_ten_threads_a_log_and_a_lost_link_make_one_connection_at_a_time(
             server.drop()
             assert [item.result(60) for item in working] == [6] * 10
             assert logging.result(60) <= 2
-        # On a busy machine the link is sometimes lost once more.
+        # On a busy machine the link is lost once more in one of some 30.
         assert server.logged("Accepted publickey") in (2, 3)
         assert watch.most == 1 and len(server.sessions()) == 1
         assert len(lost) <= 10
