@@ -1,1 +1,1 @@
-"""What a person sees and asks for: CLI, TUI, and the headless core that both call."""
+"""What a user sees and asks for: CLI, TUI, and the headless core that both call."""

@@ -37,7 +37,7 @@ class Connection:
     """Returns the seconds since the site was heard last, infinity without a connection. 0.0
     always: it cannot be lost."""
     notes: Callable[[], Sequence[str]] = tuple
-    """Returns sentences for a person about how the connection is configured; usually none."""
+    """Returns sentences for a user about how the connection is configured; usually none."""
     log: RequestLog = field(default_factory=RequestLog)
     """What the site was asked lately."""
     transfer: Callable[[], Transport] | None = None

@@ -1,4 +1,4 @@
-"""What the person is asked, and what they see before they agree."""
+"""What the user is asked, and what they see before they agree."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 NOTHING_SENT = "Nothing was sent."
 CURE_OF_RUN = "Change it with --set or --nodes"
-"""How a person corrects the errors of a run that is sent again."""
+"""How a user corrects the errors of a run that is sent again."""
 
 
 def ask(question: "Question") -> str | None:
-    """Ask the person what a login asks; without a terminal the question is declined."""
+    """Ask the user what a login asks; without a terminal the question is declined."""
     if not has_person():
         say(f"{question.text}\nThere is no terminal, so the question was declined.")
         return None
@@ -41,7 +41,7 @@ def ask(question: "Question") -> str | None:
 
 
 def confirm(question: str, *, yes: bool, otherwise: str) -> None:
-    """Return when the person agrees, once; the default is No.
+    """Return when the user agrees, once; the default is No.
 
     Raises:
         InputError: there is nobody to ask and `yes` was not given.
@@ -81,7 +81,7 @@ def named_errors(
     """Return the errors of launches as the question names them; "" where there are none.
 
     `force` agrees to them beforehand; `yes` alone does not, since nobody has seen them then.
-    `cure` says where a person corrects them.
+    `cure` says where a user corrects them.
 
     Raises:
         InputError: nobody can agree to them, or nothing can be sent with them.
@@ -145,7 +145,7 @@ def without_first(found: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
 
 
 def refuse_wait(wait: bool) -> None:
-    """Raise where a person wants to wait for the runs of a series.
+    """Raise where a user wants to wait for the runs of a series.
 
     Raises:
         InputError: they do.
@@ -160,7 +160,7 @@ def refuse_wait(wait: bool) -> None:
 def agree_to_submit(
     found: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
 ) -> tuple["Preview", ...]:
-    """Show what would be sent, and return it when the person agrees; see `confirm`.
+    """Show what would be sent, and return it when the user agrees; see `confirm`.
 
     `price` says more of the price of one run than its limit.
     """
@@ -198,7 +198,7 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 def agree_to_resubmit(
     planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
 ) -> "Resubmission":
-    """Show what changes, and return what is sent when the person agrees; see `confirm`."""
+    """Show what changes, and return what is sent when the user agrees; see `confirm`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)

@@ -1,4 +1,4 @@
-"""What the command line prints: data on stdout, words for the person on stderr."""
+"""What the command line prints: data on stdout, words for the user on stderr."""
 
 import json
 import re
@@ -87,7 +87,7 @@ class Reply:
 
 
 def show(text: str, *, nl: bool = True) -> None:
-    """Print a text for the person on stdout, whatever is in it."""
+    """Print a text for the user on stdout, whatever is in it."""
     click.echo(lines_of(text), nl=nl)
 
 
@@ -108,7 +108,7 @@ def put_bytes(data: bytes) -> None:
 
 
 def say(text: str) -> None:
-    """Print a sentence for the person on stderr, whatever is in it.
+    """Print a sentence for the user on stderr, whatever is in it.
 
     Further lines of it are indented: one of a file's name must not begin like a hint.
     """
@@ -116,9 +116,9 @@ def say(text: str) -> None:
 
 
 def say_rows(text: str) -> None:
-    """Print a table for the person on stderr, whatever is in it.
+    """Print a table for the user on stderr, whatever is in it.
 
-    Where stderr is full or closed the verb goes on: its answer and its exit code are elsewhere.
+    Where stderr is full or closed the verb continues: its answer and its exit code are elsewhere.
     """
     with suppress(OSError):
         click.echo(lines_of(text), err=True)
@@ -179,7 +179,7 @@ def run_data(run: "Run") -> dict[str, object]:
         "nodes_used": run.nodes_used,
         "global_batch": run.global_batch,
         "price": run.price,
-        # About, and until the last news of a run that goes on.
+        # About, and until the last news of a run that continues.
         "billed": round(run.billed(run.updated), 4),
         "time_limit": run.brief.time,
         "chain": run.brief.chain,

@@ -125,7 +125,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
         code = INTERRUPTED
     except StdoutLost as lost:
         reply.lost = lost
-    except Exception as problem:  # a defect: one sentence for the person, the rest to a file
+    except Exception as problem:  # a defect: one sentence for the user, the rest to a file
         error = _crashed(problem, reply.verb, own_settings().data)
         code = error.exit_code
     try:
@@ -138,7 +138,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
 
 def run_process(verbs: Verbs) -> None:
     """Run the command line of this process."""
-    os.umask(0o077)  # every file is the person's alone: results, locks, those of SQLite
+    os.umask(0o077)  # every file is the user's alone: results, locks, those of SQLite
     _open_streams()
     try:
         code = run_verb(verbs, sys.argv[1:])
@@ -228,7 +228,7 @@ def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str
     text = "\n".join(lines)
     for name, value in environ.items():
         named = _SECRET_NAME.search(name) and len(value) > 3
-        # `secrets:` may name any variable: a long value that is no path is not shown either.
+        # `secrets:` may name any variable: a long value that is not a path is not shown either.
         if named or (len(value) > 11 and not value.startswith(("/", "~", "."))):
             text = text.replace(value, "<secret>")
     return text

@@ -1,4 +1,4 @@
-"""A job script that a person names, as bytes: one that a person wrote and Slurm would take."""
+"""A job script that a user names, as bytes: one that a user wrote and Slurm would take."""
 
 import sys
 from pathlib import Path

@@ -63,7 +63,7 @@ def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"], job: Path)
 
 
 def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool = False) -> None:
-    """Send what is left of the last grid of a job file, after the person agrees.
+    """Send what is left of the last grid of a job file, after the user agrees.
 
     Raises:
         InputError: nothing is left.
@@ -79,7 +79,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
 def resubmit_rest(
     reply: Reply, runs: "Runs", run_id: str, *, yes: bool, force: bool = False
 ) -> None:
-    """Send what is left of the last ladder of a run, after the person agrees.
+    """Send what is left of the last ladder of a run, after the user agrees.
 
     Raises:
         InputError: nothing is left.
@@ -166,7 +166,7 @@ def _left(runs: "Runs", job: Path) -> "Standing | None":
 def plan_ladder(
     sizes: Sequence[int], plan: Callable[[int], "Resubmission"]
 ) -> list["Resubmission"]:
-    """Return a run made ready again on each of `sizes`.
+    """Return a run prepared again on each of `sizes`.
 
     Raises:
         InputError: it cannot be sent on one of them, which the message names.
@@ -190,7 +190,7 @@ def resubmit_ladder(
     yes: bool,
     force: bool = False,
 ) -> None:
-    """Send a run on several sizes, after the person agrees once."""
+    """Send a run on several sizes, after the user agrees once."""
     from lumitui.app.runs import ScalingQuestion, ladder_terms, rungs
 
     parent, sizes = plans[0].plan.parent, [plan.preview.launch.layout.nodes for plan in plans]

@@ -24,7 +24,7 @@ WAY_OUT = "Run `lumitui --help` for the verbs, or `lumitui VERB --help` for one 
 
 
 def own_settings() -> "Settings":
-    """Return the person's folders."""
+    """Return the user's folders."""
     from lumitui.app.job.settings import settings
 
     return settings()
@@ -112,7 +112,7 @@ def sites_beginning(
 
 
 class GivenPath(click.Path):
-    """A path that a person names; an empty one, as of an unset variable, is a mistake."""
+    """A path that a user names; an empty one, as of an unset variable, is a mistake."""
 
     def __init__(self) -> None:
         """Take any path."""

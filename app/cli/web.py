@@ -11,7 +11,7 @@ from lumitui.app.runs import LumiError
 
 
 def serve_web(job: Path | None, port: int) -> None:
-    """Serve the TUI on this machine until a person interrupts it.
+    """Serve the TUI on this machine until a user interrupts it.
 
     Raises:
         LumiError: the optional packages are not installed.

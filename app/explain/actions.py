@@ -87,7 +87,7 @@ def letter(found: Sequence[Diagnosis], run: Run) -> str:
     """
     first = next(iter(found), None)
     node = first.node if first and first.node else "not named in the log"
-    # Where a program ran out of memory is no bad node.
+    # Where a program ran out of memory is not a bad node.
     label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
     lines = [text for item in found for text in (item.line, *item.telling) if text.strip()]
     open_ones = [line for line in lines if not marks_in(line.encode(errors="replace"))]

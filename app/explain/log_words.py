@@ -24,7 +24,7 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Timeout|Expir
 
 @dataclass(frozen=True)
 class RankMark:
-    """What is said of one rank beside its number."""
+    """The message about one rank beside its number."""
 
     rank: int
     words: str
@@ -56,7 +56,7 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     Args:
         heard: when the site was heard last; None where no link can be lost.
         lost: since when it does not answer, None while it does; minus infinity without a
-            connection, which a person may have to open.
+            connection, which a user may have to open.
         now: the time.
     """
     if lost is None and heard is None:
@@ -88,7 +88,7 @@ def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
     Args:
         lines: lines below; None where only some of them have been read.
         size: bytes of the log below.
-        new: lines that came since a person left the end.
+        new: lines that came since a user left the end.
         ended: whether no more will come.
     """
     if lines == 0:

@@ -178,7 +178,7 @@ def lineage(run: Run, family: Sequence[Run]) -> list[str]:
 
 
 def relatives(run: Run, family: Sequence[Run]) -> list[tuple[str, Run]]:
-    """Return each run of `family` with what stands before it in a tree: `>` marks `run`."""
+    """Return each run of `family` with what is before it in a tree: `>` marks `run`."""
     if len(family) < 2:
         return []
     depth: dict[str, int] = {}

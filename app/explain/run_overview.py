@@ -103,9 +103,9 @@ def _reason(run: Run) -> str:
 
 
 def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: bool = False) -> str:
-    """Return what to do next; '' where a person can only wait.
+    """Return what to do next; '' where a user can only wait.
 
-    `explained`: why it failed stands beside it.
+    `explained`: why it failed is beside it.
     """
     if words.heard(run, now):
         return f"Wait for {run.site}: how the job is now is known when the site answers again."
@@ -199,7 +199,7 @@ def rows(
     """Return the overview as labels and words; what is not known is left out.
 
     `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
-    it. `explained`: why it failed stands beside the rows.
+    it. `explained`: why it failed is beside the rows.
     """
     parent, beside = comparison or (None, None)
     found = (

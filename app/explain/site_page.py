@@ -1,4 +1,4 @@
-"""A site's profile as a page that a person reads, in sections. Pure: both interfaces lay it out."""
+"""A site's profile as a page that a user reads, in sections. Pure: both interfaces lay it out."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def page(site: Site, today: date, columns: int = WIDE) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """Yield rows with aligned columns; what does not fit in the last one goes on below it."""
+    """Yield rows with aligned columns; what does not fit in the last one continues below it."""
     if not rows:
         return
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]

@@ -2,7 +2,7 @@
 
 Slurm, the trainer and the laptop have clocks of their own: seconds between them may be wrong.
 What the laptop's clock dates has its place by what it is, and the rest by its time. Slurm writes
-whole seconds: what falls into the same one stands in the order of a job's life.
+whole seconds: what falls into the same one is in the order of a job's life.
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """
 
@@ -47,7 +47,7 @@ class Attempt:
     last_checkpoint: MetricPoint | None = None
     checkpoints: int = 0
     ends: list[MetricPoint] = field(default_factory=list)
-    """How it stopped or ended; empty where it was killed, or goes on."""
+    """How it stopped or ended; empty where it was killed, or continues."""
 
 
 def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:

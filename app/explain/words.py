@@ -69,7 +69,7 @@ def ranks_named(ranks: Iterable[int]) -> str:
 # -- times
 
 _LONGEST = 1e11
-"""Seconds, some 3,000 years: more is no length of a job."""
+"""Seconds, some 3,000 years: more is not a length of a job."""
 
 
 def clock(moment: float | None) -> str:
@@ -164,7 +164,7 @@ def _time_and_limit(run: "Run", now: float) -> tuple[float, int]:
 
 def ahead(moment: float, now: float) -> str:
     """Return a moment to come on the laptop's clock, and how far off it is, or was."""
-    # A poll that is a few seconds late is no delay.
+    # A poll that is a few seconds late is not a delay.
     if now - moment >= 60:
         return f"{clock(moment)}, {length(now - moment)} ago"
     return f"{clock(moment)}, {'in ' + length(moment - now) if moment > now else 'due now'}"

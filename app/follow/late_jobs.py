@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.scheduler_protocol import Scheduler
 
 RECENT_SECONDS = 3600.0
-"""How long the queue is looked at for a run that was given up, where no other run is polled."""
+"""How long the queue is inspected for a run that was given up, where no other run is polled."""
 _MOST = 50
 """Runs of each state that are compared with the queue."""
 _OURS = re.compile(r"lumitui:[0-9a-f]|(?:^|\|)[a-z0-9-]+-[0-9a-f]{6}\|")

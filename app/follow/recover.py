@@ -47,7 +47,7 @@ class RecoveredRuns:
 def recover(watcher: Watcher, site_name: str, account: str) -> RecoveredRuns:
     """Rebuild the runs that a site has folders of and the history does not know, or cannot read.
 
-    Without `account` the work roots of all accounts that the person has there are searched. A
+    Without `account` the work roots of all accounts that the user has there are searched. A
     refresh then brings the states of the rebuilt runs.
 
     Raises:

@@ -77,7 +77,7 @@ class Refreshed:
     requests: int
     """Requests that were made, over all sites."""
     unanswered: tuple[AnswerNeeded, ...] = ()
-    """Logins that wait for a person; nothing was sent to those sites."""
+    """Logins that wait for a user; nothing was sent to those sites."""
     failed: Mapping[str, LumiError] = field(default_factory=dict)
     """Sites that gave no answer, each with why; their runs are as they were."""
     polled: frozenset[str] = frozenset()
@@ -96,7 +96,7 @@ class Settled:
     """The run's id when its state is another now."""
     requests: int = 0
     held: bool = False
-    """Whether its send still goes on, so that it was left alone."""
+    """Whether its send still continues, so that it was left alone."""
 
 
 @dataclass(frozen=True)

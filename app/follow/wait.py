@@ -19,7 +19,7 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
     is called when the reason changes.
 
     Raises:
-        AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
+        AnswerNeeded: the link was lost, and a new one needs a user; the job continues.
     """
     pause = watcher.sites.load(run.site).poll_seconds
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -43,7 +43,7 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
             return run
         if given_up and attended:
             return run
-        # Before it is given up, accounting is asked once more, as a person would.
+        # Before it is given up, accounting is asked once more, as a user would.
         attended = given_up
         sleep_unless(pause if left is None else min(pause, left), stop)
 

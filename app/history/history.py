@@ -81,7 +81,7 @@ class History:
         self._file.close()
 
     def take_warnings(self) -> list[str]:
-        """Return what the person should know of the history, each sentence once, oldest first."""
+        """Return what the user should know of the history, each sentence once, oldest first."""
         return self._warnings.take()
 
     def stamp(self) -> tuple[int, int, int]:
@@ -144,7 +144,7 @@ class History:
         """Add tags to the notes of runs, or remove those that begin with `-`: all runs, or none.
 
         Raises:
-            InputError: a word is no tag, or a note gets too long.
+            InputError: a word is not a tag, or a note gets too long.
             HistoryError: it could not be written.
         """
         from lumitui.app.history.listing.tags import with_tags

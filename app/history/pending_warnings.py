@@ -1,4 +1,4 @@
-"""Sentences for the person about the history itself, each of them handed out once."""
+"""Sentences for the user about the history itself, each of them handed out once."""
 
 import threading
 

@@ -48,7 +48,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Run:
-    """One launch a person made, and what is known of it. Times are epoch seconds.
+    """One launch a user made, and what is known of it. Times are epoch seconds.
 
     Each field is a column of the history's file (app/history/rows/run_row.py).
     """
@@ -187,7 +187,7 @@ class Run:
     def heard(self, now: float) -> float | None:
         """Return when its site last told of it, if that is too long ago to say how it is now.
 
-        None: it is known how it is, or it has ended or is no job.
+        None: it is known how it is, or it has ended or is not a job.
         """
         known = self.state.is_final or self.state is State.UNKNOWN or self.job_id is None
         if known or not self.updated or now - self.updated <= NEWS_SECONDS:

@@ -49,7 +49,7 @@ def _plain(kinds: tuple[type, ...]) -> Check:
     complaint = f"Input should be a valid {' or '.join(words)}"
 
     def check(value: object, place: str) -> object:
-        # The exact type: True is no number here.
+        # The exact type: True is not a number here.
         if type(value) in exact:
             return value
         if type(value) is int and float in exact:

@@ -23,7 +23,7 @@ def set_key(text: str, place: tuple[str, ...], value: Value | None) -> str:
 
     Raises:
         InputError: the text is no YAML mapping, or the value is written in a way that only a
-            person can change.
+            user can change.
     """
     before = Document(text, "the job file", plain=True)
     wanted = _with(before.data, place, value)
@@ -112,7 +112,7 @@ def _inner(data: object, place: tuple[str, ...]) -> Mapping[str, object] | None:
 
 
 def _steps(before: object, value: object) -> list[list[str]]:
-    """Return how one list of words becomes another, an item at a time; [] where it is no list."""
+    """Return the change of one list of words into another, item by item; [] for no list."""
     if not isinstance(before, list) or not isinstance(value, list | tuple):
         return []
     now, steps = list(before), list[list[str]]()

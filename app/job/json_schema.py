@@ -1,4 +1,4 @@
-"""The JSON Schema of a model for editors, each key with the docstring that stands below it."""
+"""The JSON Schema of a model for editors, each key with the docstring that is below it."""
 
 import ast
 import inspect
@@ -45,7 +45,7 @@ def _classes(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return what stands below each field of the model, the bases' fields first."""
+    """Return what is below each field of the model, the bases' fields first."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:

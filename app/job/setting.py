@@ -34,7 +34,7 @@ def without_nodes(spec: JobSpec, nodes: str) -> str:
     """Return the setting that keeps a job off `nodes`, and off those that it avoids already.
 
     Raises:
-        InputError: `nodes` is no list of nodes.
+        InputError: `nodes` is not a list of nodes.
     """
     if not _NODES.fullmatch(nodes):
         raise InputError(

@@ -24,12 +24,12 @@ class Settings:
 
     @property
     def file(self) -> Path:
-        """The settings file, which only the person writes: `keys:` and what else is chosen."""
+        """The settings file, which only the user writes: `keys:` and what else is chosen."""
         return self.profiles[0].parent / "settings.yaml"
 
     @property
     def guide(self) -> Path:
-        """The file with what the person has answered to the guide."""
+        """The file with what the user has answered to the guide."""
         return self.data / "guide.json"
 
     @property
@@ -51,7 +51,7 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def is_first_run(settings: Settings) -> bool:
-    """Return whether there is no profile of the person's own, and they never used the guide."""
+    """Return whether there is no profile of the user's own, and they never used the guide."""
     own = settings.profiles[0]
     return not settings.guide.exists() and not any(own.glob("*.yaml"))
 

@@ -1,4 +1,4 @@
-"""The job file a person writes: `JobSpec`, how it is read, and how it is changed."""
+"""The job file a user writes: `JobSpec`, how it is read, and how it is changed."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self

@@ -8,7 +8,7 @@ from lumitui.remote.site import walltime
 
 LEAST_SECONDS = 60
 MARGIN_SECONDS = 30
-"""For the step that goes on, and for the second in which the stop file is looked for."""
+"""For the step that continues, and for the second in which the stop file is looked for."""
 SAVES = 3
 """The lead has room for so many of the slowest save: one may be going on, one follows, and a busy
 file system makes both slow."""
@@ -35,7 +35,7 @@ def longer_signal(spec: JobSpec, slowest_save: float | None) -> str | None:
     """Return the signal that leaves time for the saves; None where that of the job does.
 
     Only of a bundled trainer is it known what it does on its signal. At most half of the time
-    limit goes to it. A lead that a person gave never becomes shorter.
+    limit goes to it. A lead that a user gave never becomes shorter.
     """
     signal, lead = signal_of(spec), lead_of(spec)
     if spec.trainer is None or not slowest_save or not signal or lead is None:

@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[A-Za-z_/.~+-]*[A-Za-z0-9_][A-Za-z0-9_/.+=@%~ -]*")
 UNSEEN = re.compile(
     "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]"
 )
-"""Written as \\uXXXX in double quotes: what YAML, a terminal or a person cannot read."""
+"""Written as \\uXXXX in double quotes: what YAML, a terminal or a user cannot read."""
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)?")
 
 

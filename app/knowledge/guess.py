@@ -32,7 +32,7 @@ class Guess:
 def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
     """Return the site that a script's partition, account, paths and modules fit best.
 
-    `own` names the profiles that a person has written. Where one fits as well as a profile that
+    `own` names the profiles that a user has written. Where one fits as well as a profile that
     comes with lumitui, it is that: a profile made by `init --host` has the partitions and no more.
     """
     clusters = [site for site in sites if site.scheduler == "slurm"]

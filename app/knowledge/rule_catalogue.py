@@ -1,4 +1,4 @@
-"""The rules as a person reads them: what each finds, why it matters, and who says so. Pure."""
+"""The rules as a user reads them: what each finds, why it matters, and who says so. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ UNUSED_IGNORE = Topic(
     "unused-ignore", "note", "a comment that silences nothing or names an unknown rule",
     "The comment would hide what the rule finds there later.", "docs/lint.md", "script",
 )  # fmt: skip
-"""What is said of `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
+"""The message about `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
 
 
 def of_rules(rules: Iterable[Rule]) -> tuple[Topic, ...]:

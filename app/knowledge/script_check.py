@@ -18,7 +18,7 @@ _MOST_FILES = 60
 _DEPTH = 3
 """Files that name files are followed as often."""
 _ROUNDS = 10
-"""Times that a fixed script is looked at again, as one change can make way for another."""
+"""Times that a fixed script is inspected again, as one change can make way for another."""
 Ask = Callable[[ScriptJob, Site], Sequence[Finding]]
 """Returns what the cluster says of a job."""
 ReadFile = Callable[[str], str | None]

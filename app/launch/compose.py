@@ -289,7 +289,7 @@ def _save_seconds(signal: str | None) -> int | None:
 def _handled(place: Placement, signal: str | None) -> str:
     """Return the signal for torchrun's `--signals-to-handle`; it passes on SIGTERM by itself.
 
-    Of a bundled trainer it is the one that a person may send by hand.
+    Of a bundled trainer it is the one that a user may send manually.
     """
     name = (signal or "").partition("@")[0].rpartition(":")[2].removeprefix("SIG")
     return f"SIG{name}" if name not in ("", "TERM") and place.runtime.torchrun_signals else ""

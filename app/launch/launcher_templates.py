@@ -30,7 +30,8 @@ class Launcher:
     """What its words are followed by: a `command`; or a Python `script` and its arguments, or
     `--no-python` and a command."""
     signals: str
-    """How a stop signal reaches a program that is no bundled trainer: `all` (Slurm sends it to each
+    """How a stop signal reaches a program that is not a bundled trainer: `all` (Slurm sends it to
+    each
     rank), `torchrun` (its agent passes on SIGTERM, and others where its version can) or `none`."""
     on_one_node: Mapping[str, Any] = field(default_factory=dict)
     """What of the above is otherwise where the job has one node."""

@@ -30,7 +30,7 @@ class Placement:
 
     @property
     def trainer(self) -> Trainer | None:
-        """The bundled trainer; None for a person's own script."""
+        """The bundled trainer; None for a user's own script."""
         return TRAINERS.get(self.spec.trainer or "")
 
     @property

@@ -1,8 +1,8 @@
 """The door: what the command line, the screens and a notebook ask of the program.
 
 `Runs` is everything that can be done with jobs. The stub beside this file lists it and what else
-the interfaces need of other packages: types, errors, words. A name is imported when it is asked
-for, so that `lumitui --version` loads none of it.
+the interfaces need of other packages: types, errors, words. A name is imported when it is
+requested, so that `lumitui --version` loads none of it.
 """
 
 import ast
@@ -20,7 +20,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is asked for."""
+    """Import a name when it is requested."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, own = _HOMES[name]

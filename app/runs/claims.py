@@ -23,7 +23,7 @@ def once_of(
 
     `place` is its place in a series, which this or another laptop sent before as the runs `tried`.
     A resubmission is the first, second … that a history knows of its parent with the same job file
-    and code: a person may want a second one, and another laptop's copy knows as many.
+    and code: a user may want a second one, and another laptop's copy knows as many.
     """
     keys, gone = [place] if place else [], list(tried)
     if resubmission is not None:

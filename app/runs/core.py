@@ -34,7 +34,7 @@ class RunsCore:
 
         Args:
             settings: where history and profiles are; None: where the command line has them.
-            ask: puts a login's question to the person, and returns the answer; None: they declined.
+            ask: puts a login's question to the user, and returns the answer; None: they declined.
             connect: makes a connection to a site; None: by SSH, as its profile says.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Runs: everything a person can do with jobs. The TUI, the CLI and notebooks call only this.
+"""Runs: everything a user can do with jobs. The TUI, the CLI and notebooks call only this.
 
 What lists and refreshes need is imported here; what one action needs, that action imports.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Runs(Launches, Results, Upkeep):
     """The headless core over history, profiles and connections. Threads may share it.
 
-    `with Runs() as runs:` closes connections and history at its end. Each error that a person can
+    `with Runs() as runs:` closes connections and history at its end. Each error that a user can
     do something about is a `LumiError`: what happened in `message`, what to try in `hint`.
     """
 

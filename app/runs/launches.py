@@ -92,7 +92,7 @@ class Launches(RunsCore):
 
     @cached_property
     def inquiries(self) -> Inquiries:
-        """What only a cluster knows of a job; asked when a person wants it."""
+        """What only a cluster knows of a job; asked when a user wants it."""
         from lumitui.app.survey.inquiry.inquiries import Inquiries
 
         return Inquiries(lambda site: self._connections.get(site), self._budgets)
@@ -165,7 +165,7 @@ class Launches(RunsCore):
         code: CodeChoice = "same",
         start: StartPoint | None = None,
     ) -> Resubmission:
-        """Return the run made ready again; nothing is sent.
+        """Return the run prepared again; nothing is sent.
 
         Without `start`, a failed run continues from its last checkpoint when it can, and any
         other starts from scratch. With the current `code` DeepSpeed's configuration is read anew.

@@ -1,4 +1,4 @@
-"""All rules of the adviser as a person reads them, with an example of each."""
+"""All rules of the adviser as a user reads them, with an example of each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

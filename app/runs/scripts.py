@@ -21,10 +21,10 @@ _LARGEST = 1_000_000
 
 
 class Scripts:
-    """Checks scripts at the sites of a person."""
+    """Checks scripts at the sites of a user."""
 
     def __init__(self, sites: Sites, ask: Ask = lambda job, site: ()) -> None:
-        """Take the profiles, and what asks a cluster about a job where a person wants that."""
+        """Take the profiles, and what asks a cluster about a job where a user wants that."""
         self.sites, self._ask = sites, ask
 
     def rules(self) -> Iterator[str]:
@@ -67,7 +67,7 @@ class Scripts:
         """Return a script as it is, and as it would be with its mechanical changes made.
 
         Args:
-            path: as the person named it; files that the script names are read in its folder. `-`:
+            path: as the user named it; files that the script names are read in its folder. `-`:
                 it has none.
             text: what it holds.
             site: where it runs; None: only the rules that hold everywhere are applied.

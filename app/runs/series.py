@@ -56,7 +56,7 @@ class SeriesCore(Protocol):
         code: CodeChoice,
         start: StartPoint | None,
     ) -> Resubmission:
-        """Return a run made ready again."""
+        """Return a run prepared again."""
 
     def send(
         self,
@@ -76,7 +76,7 @@ class SeriesCore(Protocol):
 
 @dataclass(frozen=True)
 class _Ready:
-    """A member made ready to be sent."""
+    """A member prepared to be sent."""
 
     preview: Preview
     resubmission: Resubmission | None = None
@@ -89,7 +89,7 @@ class SeriesRuns:
         """Send through `core`; the folder `locks` keeps two processes from sending one series."""
         self._core, self._locks = core, locks
         self._ready: dict[tuple[str, int], _Ready] = {}
-        """Members that were made ready before the series began, and are not sent yet."""
+        """Members that were prepared before the series began, and are not sent yet."""
 
     # -- begin
 
@@ -230,17 +230,17 @@ class SeriesRuns:
     ) -> tuple[MemberOutcome, ...]:
         """Send what is left of a series, in order, each exactly once; `sent` hears of each.
 
-        `forced`: with the adviser's errors, which the person has seen.
+        `forced`: with the adviser's errors, which the user has seen.
 
         The site is asked first about members that may be jobs; one of which it does not know
-        that yet is not sent. A grid ends at the first that fails; a ladder goes on, unless the
-        link is lost. With `agreed`, nothing but those members is sent: the person saw their price.
+        that yet is not sent. A grid ends at the first that fails; a ladder continues, unless the
+        link is lost. With `agreed`, nothing but those members is sent: the user saw their price.
 
         Returns:
             What became of each member that was left, in order.
 
         Raises:
-            LumiError: another process is sending it, or a member cannot be made ready.
+            LumiError: another process is sending it, or a member cannot be prepared.
         """
         history = self._core.history
         with sender_lock(self._locks, _lock(series_id)) as free:

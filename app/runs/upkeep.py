@@ -46,7 +46,7 @@ class Upkeep(Watching):
         """Rebuild the runs that the history does not know from their folders on a site.
 
         The runs that it knows stay as they are. Without `account` all accounts count that the
-        person has there.
+        user has there.
 
         Raises:
             InputError: no such site, or an account is needed and none is known.

@@ -93,7 +93,7 @@ class Watching(RunsCore):
 
         Raises:
             InputError: no such run.
-            AnswerNeeded: the link was lost, and a new one needs a person.
+            AnswerNeeded: the link was lost, and a new one needs a user.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
         from lumitui.app.follow.log.log_follower import FIRST_BYTES, follow
@@ -135,7 +135,7 @@ class Watching(RunsCore):
 
         Raises:
             InputError: no such run.
-            AnswerNeeded: the link was lost, and a new one needs a person; the job goes on.
+            AnswerNeeded: the link was lost, and a new one needs a user; the job continues.
         """
         from lumitui.app.follow.wait import wait
 

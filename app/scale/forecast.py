@@ -26,7 +26,7 @@ _OTHER = frozenset({
     "fetch", "metrics", "ship", "ship_secrets", "follow_links", "secrets", "project", "signal",
     "hang", "grid", "scale", "keep_compiled", "memory", "exclusive", "sbatch", "resume",
 })  # fmt: skip
-"""Keys of a job file that do not change what is trained; `venv` is compared as it was asked for."""
+"""Keys of a job file that do not change what is trained; `venv` is compared as it was requested."""
 
 
 @dataclass(frozen=True)

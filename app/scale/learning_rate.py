@@ -70,7 +70,7 @@ def times(value: object, factor: float) -> float:
     """Return a rate multiplied by `factor`, without the noise of binary fractions.
 
     Raises:
-        InputError: the product is no number that a float can hold.
+        InputError: the product is not a number that a float can hold.
     """
     product = float(f"{float(str(value)) * factor:.10g}")  # the largest numbers round to infinity
     if not math.isfinite(product):
@@ -134,7 +134,7 @@ def with_rate(
 ) -> JobSpec:
     """Return `spec` with its learning rate scaled for a global batch `ratio` times as large.
 
-    Arguments in `held`, and those that differ from `before`, were set by a person and stay.
+    Arguments in `held`, and those that differ from `before`, were set by a user and stay.
 
     Raises:
         InputError: the argument is missing or no number.
@@ -156,5 +156,5 @@ def with_rate(
             f"Add it ({name} 0.001), so that `scale.lr` can change it.",
         )
     if argument_value(before.args, name) != rate:
-        return spec  # a person set it, with all of `args`
+        return spec  # a user set it, with all of `args`
     return with_value(spec, name, f"{times(rate, factor):.10g}")

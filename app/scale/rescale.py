@@ -55,7 +55,7 @@ def rescale(
     """Return the launch of `spec` on `nodes` nodes; what it trained before, `earlier` says.
 
     The time limit never shrinks by itself. `held` names the arguments that the settings of this
-    step set, `written` is DeepSpeed's configuration, where the job needs one. What a person
+    step set, `written` is DeepSpeed's configuration, where the job needs one. What a user
     should know is added to `notes`.
 
     Raises:
@@ -130,7 +130,7 @@ def _batch_and_rate(
 ) -> JobSpec:
     """Return the job with its arguments for batch and learning rate changed as `scale:` says.
 
-    The learning rate follows the global batch, whether ranks, a rule or a person changed that.
+    The learning rate follows the global batch, whether ranks, a rule or a user changed that.
     `held` names the arguments that the settings of this step set: they stay, even when they were
     set to their old value.
     """
@@ -220,7 +220,7 @@ def _argument(spec: JobSpec) -> str | None:
 
 
 def _set_by_hand(spec: JobSpec, before: JobSpec, held: frozenset[str]) -> int | None:
-    """Return the micro batch that a person set as the script's argument; None: nobody did."""
+    """Return the micro batch that a user set as the script's argument; None: nobody did."""
     name = _argument(spec)
     if name is None:
         return None

@@ -37,7 +37,7 @@ class Resubmission:
         return Inheritance(plan.parent, asked.code == "same", plan.start == "checkpoint", insists)
 
     def forced(self, forced: bool) -> "Resubmission":
-        """Return it as it is sent with the adviser's errors, if `forced`: the person saw them."""
+        """Return it as it is sent with the adviser's errors, if `forced`: the user saw them."""
         return replace(self, preview=replace(self.preview, forced=forced))
 
 
@@ -52,7 +52,7 @@ def basis_of(parent: Run, request: ResubmissionRequest) -> Basis:
     project = Path(parent.project)
     own = project_files.with_ship_mode(parent.spec, project)
     spec = with_requirements(wanted_spec(replace(parent, spec=own), request), project)
-    if not request.sets("venv"):  # what its files say now is nothing that the person changes
+    if not request.sets("venv"):  # what its files say now is nothing that the user changes
         own = own.model_copy(update={"venv": spec.venv})
     config = project_files.deepspeed_config(spec, project)
     return Basis(replace(parent, spec=own), spec, config)

@@ -25,7 +25,7 @@ StartPoint = Literal["scratch", "checkpoint"]
 
 @dataclass(frozen=True)
 class ResubmissionRequest:
-    """What a person asks for when a run is submitted again."""
+    """What a user asks for when a run is submitted again."""
 
     nodes: int | None = None
     """None: as many as before."""
@@ -65,7 +65,7 @@ class RunPlan:
     notes: tuple[str, ...]
     start: StartPoint
     request: ResubmissionRequest
-    """What was asked for."""
+    """What was requested."""
 
 
 def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
@@ -98,7 +98,7 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
 
 
 def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: ResubmissionRequest) -> RunPlan:
-    """Return the parent of `basis` made ready again as `request` asks.
+    """Return the parent of `basis` prepared again as `request` asks.
 
     `lineage` has the runs that it comes from: one of them read the DeepSpeed configuration.
 
@@ -187,7 +187,7 @@ def choose_start(
     The reason for a choice is added to `notes`.
 
     Raises:
-        InputError: the run cannot continue from the checkpoint that is asked for.
+        InputError: the run cannot continue from the checkpoint that is requested.
     """
     if start == "checkpoint" and not launch.can_resume:
         raise InputError(
@@ -228,7 +228,7 @@ def choose_start(
 def _unfit(parent: Run, launch: Launch) -> str:
     """Return why `launch` cannot continue from the checkpoint of `parent`; empty: it can.
 
-    Only known for the bundled trainers: nothing is known about what a person's script can load.
+    Only known for the bundled trainers: nothing is known about what a user's script can load.
     """
     old, new = parent.spec, launch.spec
     if new.trainer is None:

@@ -30,7 +30,7 @@ class Standing:
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """What a person must know before the rest is sent, as labels and words."""
+        """What a user must know before the rest is sent, as labels and words."""
         total = len(self.series.members)
         rows = [("sent", f"{len(self.sent)} of {total}{_names(run.id for _, run in self.sent)}")]
         if self.open:
@@ -134,7 +134,7 @@ def _named(texts: Sequence[str]) -> str:
 
 
 def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:
-    """Return what a person agrees to by sending a run on several sizes, as labels and words."""
+    """Return what a user agrees to by sending a run on several sizes, as labels and words."""
     prices = [plan.preview.launch.price for plan in plans]
     lines = [
         (

@@ -1,1 +1,1 @@
-"""What a person asks of a site: its images and environments, what it is like, would a job run."""
+"""What a user asks of a site: its images and environments, what it is like, would a job run."""

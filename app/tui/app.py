@@ -1,4 +1,4 @@
-"""The TUI: its screens, how a person gets from one to another, and how it is started.
+"""The TUI: its screens, how a user gets from one to another, and how it is started.
 
 Screens only draw and ask. What takes time runs in a thread (asking.py), what changes something on
 a site is asked first (flows/), and errors are shown in one place (terminal.py).
@@ -202,7 +202,7 @@ class LumiApp(TuiApp):
             self.history_changed()
 
     def _use_keymap(self) -> None:
-        """Use the person's keys; a line of theirs that means nothing is a warning."""
+        """Use the user's keys; a line of theirs that means nothing is a warning."""
         if not self.settings.file.exists():
             return
         from lumitui.app.tui.preferences.keymap import read_keymap
@@ -261,7 +261,7 @@ class LumiApp(TuiApp):
             self.push_screen(ScalingScreen(self.runs, run_id))
 
     def open_job(self, job: Path, *, demo: bool = False) -> None:
-        """Open a job file on the screen New; esc leads back to where the person was."""
+        """Open a job file on the screen New; esc leads back to where the user was."""
         self.push_screen(_new(self, job))
         if demo:
             follow_demo(self, job)
@@ -286,21 +286,21 @@ class LumiApp(TuiApp):
                 break
 
     def tick(self, *, asked: bool = False) -> None:
-        """Refresh every site that is due; `asked`: the person wants it now."""
+        """Refresh every site that is due; `asked`: the user wants it now."""
         self._refreshes.tick(asked=asked)
 
     def action_unsent(self) -> None:
         """Ask whether to send what is left of the newest series."""
         self.sends.ask_for_rest()
 
-    # -- the person and the terminal
+    # -- the user and the terminal
 
     async def on_event(self, event: events.Event) -> None:
-        """Record that a person is there."""
+        """Record that a user is there."""
         if isinstance(event, events.Key | events.MouseDown | events.AppFocus):
             self.schedule.last_input = time.monotonic()
         if isinstance(event, events.Key):
-            self.absence = ""  # the person has seen it
+            self.absence = ""  # the user has seen it
         if isinstance(event, events.AppFocus | events.AppBlur):
             self.schedule.focused = isinstance(event, events.AppFocus)
         await super().on_event(event)
@@ -331,7 +331,7 @@ class LumiApp(TuiApp):
 
     @on(events.DescendantBlur)
     def _field_left(self) -> None:
-        """Show an error that waited while the person typed."""
+        """Show an error that waited while the user typed."""
         self._errors.show_next_later()
 
     def pop_screen(self) -> AwaitComplete:
@@ -392,7 +392,7 @@ class LumiApp(TuiApp):
 
 
 def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) -> int:
-    """Run the TUI, with a job file or the demo's, until the person quits; return the exit code.
+    """Run the TUI, with a job file or the demo's, until the user quits; return the exit code.
 
     Raises:
         Exception: a defect of the program; the caller reports it.

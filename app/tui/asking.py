@@ -30,10 +30,10 @@ class Sending(Protocol):
     """What sends runs, after asking."""
 
     def send(self, preview: Preview) -> None:
-        """Send what the person has confirmed."""
+        """Send what the user has confirmed."""
 
     def send_grid(self, previews: tuple[Preview, ...]) -> None:
-        """Send the runs of a grid, which the person has confirmed."""
+        """Send the runs of a grid, which the user has confirmed."""
 
     def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
         """Open the dialog that sends a run again on `factor` times its nodes."""
@@ -64,9 +64,9 @@ class TuiApp(OrderedKeysApp):
     under_way: list[str]
     """Each send and cancel under way, in words; the app ends only after them."""
     own_cancels: set[str]
-    """Runs that the person cancels here, who needs no notice of their end."""
+    """Runs that the user cancels here, who needs no notice of their end."""
     kept: Draft | None = None
-    """The job file that a person left without saving it."""
+    """The job file that a user left without saving it."""
     sends: Sending
     cancels: Cancelling
 
@@ -83,7 +83,7 @@ class TuiApp(OrderedKeysApp):
         raise NotImplementedError
 
     def open_job(self, job: Path, *, demo: bool = False) -> None:
-        """Open a job file on the screen New; esc leads back to where the person was."""
+        """Open a job file on the screen New; esc leads back to where the user was."""
         raise NotImplementedError
 
     def to_first(self) -> None:
@@ -99,7 +99,7 @@ class TuiApp(OrderedKeysApp):
         raise NotImplementedError
 
     def tick(self, *, asked: bool = False) -> None:
-        """Refresh every site that is due; `asked`: the person wants it now."""
+        """Refresh every site that is due; `asked`: the user wants it now."""
         raise NotImplementedError
 
     def show_error(self, error: BaseException, *, repeats: bool = False) -> None:
@@ -137,7 +137,7 @@ def ask(
     An error is shown, after `failed` has heard of it; `quietly`: `failed` shows it itself, unless
     it is a defect of the program. What is asked again with the same `key` takes the place of what
     the asker asked before; never give one to what changes something on a site, since a thread
-    cannot be stopped. Who was closed hears nothing, not even an error: what a person must hear
+    cannot be stopped. Who was closed hears nothing, not even an error: what a user must hear
     whatever is open, the app itself asks.
     """
     app = tui(asker)
@@ -175,7 +175,7 @@ def _group(asker: MessagePump, key: str) -> str:
 
 
 def as_lumi_error(error: BaseException) -> LumiError:
-    """Return an error as a person reads it; any other than ours is a defect of the program."""
+    """Return an error as a user reads it; any other than ours is a defect of the program."""
     if isinstance(error, LumiError):
         return error
     return LumiError(

@@ -88,7 +88,7 @@ class Notices:
             self._app.absence = words
 
     def keep_last_seen(self) -> None:
-        """Write what the person has seen so far, for the next start."""
+        """Write what the user has seen so far, for the next start."""
         if self._states is None:
             return
         from lumitui.app.runs import write_last_seen
@@ -112,7 +112,7 @@ class Notices:
             self._toast(sentence, bad=failed)
         self._tell_outside(found)
         ended = [event.run_id for event in found if event.happened is Happened.FAILED]
-        if ended and single:  # of many, the log is read when a person asks
+        if ended and single:  # of many, the log is read when a user asks
             self._find_causes(ended)
 
     def _find_causes(self, run_ids: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Refreshes of the sites, while a person is there."""
+"""Refreshes of the sites, while a user is there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Refreshes:
         """The history's stamp when they were read."""
 
     def tick(self, *, asked: bool) -> None:
-        """Start a refresh of every site that is due; `asked`: the person wants it now."""
+        """Start a refresh of every site that is due; `asked`: the user wants it now."""
         app, history, schedule = self._app, self._app.runs.history, self._app.schedule
         try:
             # Most seconds nothing was written, and what each run has is not read again.

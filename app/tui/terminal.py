@@ -32,7 +32,7 @@ class Errors:
     def show(self, error: BaseException, *, repeats: bool) -> None:
         """Show an error; what `repeats` each second is shown once.
 
-        While a question is open, or the person types in a field, it is told in a notice and waits:
+        While a question is open, or the user types in a field, it is told in a notice and waits:
         the next key is not meant for it.
         """
         app, shown = self._app, as_lumi_error(error)
@@ -62,9 +62,9 @@ class Errors:
 
 
 def ask_person(app: TuiApp, question: LoginQuestion) -> str | None:
-    """Ask the person a question, from a worker's thread, and return the answer.
+    """Ask the user a question, from a worker's thread, and return the answer.
 
-    None: the person declined, left the app, or took longer than the site waits.
+    None: the user declined, left the app, or took longer than the site waits.
     """
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
@@ -88,5 +88,5 @@ def _withdraw(dialog: QuestionDialog) -> None:
 
 
 def _is_question(screen: Screen[object]) -> bool:
-    """Return whether the person is about to answer something; a dialog may say that it is none."""
+    """Return whether the user is about to answer something; a dialog may say that it is none."""
     return screen.is_modal and bool(getattr(screen, "is_question", True))

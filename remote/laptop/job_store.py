@@ -103,7 +103,7 @@ class JobRecord:
     name: str
     door: str
     supervisor: int = 0
-    """Its pid, for a person; the door shows whether it is alive."""
+    """Its pid, for a user; the door shows whether it is alive."""
     script: int = 0
     """The pid of bash, which is the job's session."""
     partition: str = ""
@@ -169,8 +169,8 @@ def _lost(run: Path) -> dict[str, object]:
 def cancel(jobs: list[tuple[str, str, str]]) -> int:
     """Ask the supervisors to end `jobs`, each an id, its run's folder and its name.
 
-    First each run's folder gets the mark that every attempt reads. A job that has ended is no
-    error. `gone NAME` is printed for a run whose job another one is by now: ids begin anew where
+    First each run's folder gets the mark that every attempt reads. A job that has ended is not
+    an error. `gone NAME` is printed for a run whose job another one is by now: ids begin anew where
     the jobs' folder was lost. `open NAME` is printed where another attempt may start: there is no
     mark, or no job is known yet.
     """

@@ -62,7 +62,7 @@ def session_of(pid: int) -> int:
 
 
 def send(pids: set[int], number: int) -> None:
-    """Send signal `number` to `pids`; one that has ended is no error."""
+    """Send signal `number` to `pids`; one that has ended is not an error."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

@@ -157,7 +157,7 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
 
 
 def parse_record(line: str) -> JobStatus | None:
-    """Return the job of one record; None when the line is no record."""
+    """Return the job of one record; None when the line is not a record."""
     data = json_of(line)
     if not isinstance(data, dict) or not data.keys() >= _KEYS:
         return None

@@ -58,7 +58,7 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
 
     Raises:
         OutcomeUnknown: scancel was sent, and the queue does not show that nothing more can start.
-        RefusedError: scancel failed, and a job goes on; or there is no such answer.
+        RefusedError: scancel failed, and a job continues; or there is no such answer.
     """
     gone: dict[str, str] = {}
     commands, said, refused, opened = 0, "The site gave no answer", "", ""

@@ -1,4 +1,4 @@
-"""A cluster as it is now, in one request: nodes, the person's queue, reservations, the budget.
+"""A cluster as it is now, in one request: nodes, the user's queue, reservations, the budget.
 
 Each part fails on its own. Formats: sinfo(1), squeue(1), scontrol(1); times are epoch seconds by
 SLURM_TIME_FORMAT=%s.
@@ -55,7 +55,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job of the person, sent by lumitui or not."""
+    """A job of the user, sent by lumitui or not."""
 
     job_id: str
     state: str

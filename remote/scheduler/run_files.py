@@ -19,7 +19,7 @@ BEFORE_BYTES = 512
 """Bytes before the new ones that are read too: a line shows whether it is the same file."""
 SKIPPED_BYTES = 1 << 28
 """Most bytes of a line too long for an answer that one request passes over at the site. A sparse
-file may have a line of a terabyte; the next poll goes on in it."""
+file may have a line of a terabyte; the next poll continues in it."""
 EXIT_BYTES = 4096
 """Most bytes of an exit file; job.sh writes some 150."""
 ATTEMPTS_BYTES = 65536
@@ -31,7 +31,7 @@ BINDING_BYTES = 4_000_000
 share MOST_BINDINGS."""
 MOST_BINDINGS = 32 << 20
 MOST_ATTEMPT = 999
-"""The last attempt that is looked at; Slurm requeues a job at most 5 times by itself
+"""The last attempt that is inspected; Slurm requeues a job at most 5 times by itself
 (max_batch_requeue). A program may make any number of files with such names."""
 _MOST = 10**9  # a rank, and the absolute value of an exit code
 

@@ -1,6 +1,6 @@
 """The runs' folders of a site, from which a lost history is rebuilt.
 
-Three requests: the accounts that a person has, the paths of all folders, and what some of them
+Three requests: the accounts that a user has, the paths of all folders, and what some of them
 hold.
 """
 
@@ -26,7 +26,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._-]+/runs/[A-Za-z0-9._-]+")
 _LONGEST_NAME = 200
 """Of an account: the profile's pattern is searched in no longer text."""
 _SIGNS_BYTES = 4096
-"""Most bytes of the signs of one folder that are looked at; they have some 100."""
+"""Most bytes of the signs of one folder that are inspected; they have some 100."""
 _JOB = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"-?[0-9]{1,12}")
 

@@ -162,7 +162,7 @@ class Poll:
     silent: str = ""
     """Why accounting could not be asked for them; empty when it was asked, or need not be."""
     others: tuple[str, ...] = ()
-    """The signs of the person's other jobs that have not ended: a job of a run that was given up
+    """The signs of the user's other jobs that have not ended: a job of a run that was given up
     may be one of them."""
 
 
@@ -226,14 +226,14 @@ class Scheduler(Protocol):
 
         First a mark is left in each run's folder, which every attempt reads before anything else.
         In the same request, just before, each job is checked to be the run's: nothing is done to
-        another job that has its id. A job that has ended is no error. A run whose job is not known
-        is marked, and cancelled where the queue has it.
+        another job that has its id. A job that has ended is not an error. A run whose job is not
+        known is marked, and cancelled where the queue has it.
 
         Returns:
             The runs whose jobs the queue does not have, each with a sentence that says so.
 
         Raises:
             OutcomeUnknown: queue and mark do not say that nothing more can start.
-            RefusedError: the scheduler refused, and the job goes on.
+            RefusedError: the scheduler refused, and the job continues.
         """
         ...

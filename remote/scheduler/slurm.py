@@ -42,18 +42,18 @@ SUBMIT = (
 )
 """sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
 
-# A person's variables override options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
+# A user's variables override options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
 # man page): SBATCH_ACCOUNT, SLURM_HINT and SLURM_EXPORT_ENV would make another job than the preview
 # shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. The variables that stay say
 # where Slurm is and who asks.
 _PLAIN = r"""unset $(env | sed -nE '/^SLURM_(CONF|CONF_SERVER|JWT|SACK_JWKS|SACK_KEY)=/d
 s/^((SBATCH|SRUN|SQUEUE|SACCT|SCANCEL|SLURM)_[A-Z0-9_]*)=.*/\1/p')"""
 CLEAN = f"{_PLAIN}\nLC_ALL=C SLURM_TIME_FORMAT=%s; export LC_ALL SLURM_TIME_FORMAT"
-"""sh that unsets the person's own variables and makes Slurm print epoch seconds, in English."""
+"""sh that unsets the user's own variables and makes Slurm print epoch seconds, in English."""
 
 # Prints the ids of those jobs in the lines `ID|STATE|NAME|COMMENT|FOLDER` that are the run's: they
 # have its name or its token. Where a site takes both away, a job is the run's that works in its
-# folder and whose id `numbers` prints; a person may have started other jobs there by hand. Where a
+# folder and whose id `numbers` prints; a user may have started other jobs there manually. Where a
 # line ends with the job's command, that is the run's script, too. A refused request may leave a
 # record that never was a job (24.11).
 _OURS = rf"""ours() {{

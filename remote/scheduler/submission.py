@@ -63,7 +63,7 @@ def outcome_of(result: Result, marker: str) -> SubmissionOutcome:
     """Return what an answer says that carries `marker`.
 
     Raises:
-        LinkLost: it is no answer.
+        LinkLost: it is not an answer.
     """
     for words, content in parse_records(result.out, marker):
         match words:

@@ -1,7 +1,8 @@
 """The typed reader of a site's answers: numbers, times, lines, JSON and words, all within limits.
 
 Every parser of what a site prints uses these. None of them raises anything but AnswerUnusable,
-whatever the bytes are. A text that is no number gives None, and the parser decides what that means.
+whatever the bytes are. A text that is not a number gives None, and the parser decides what that
+means.
 """
 
 import json
@@ -43,7 +44,7 @@ def moment(value: object) -> float | None:
 def whole(value: object, least: int, most: int) -> int | None:
     """Return an integer of a JSON text (2 or 2.0) from `least` to `most`; None for another value.
 
-    True is no number, and neither is the text "2".
+    True is not a number, and neither is the text "2".
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -61,7 +62,7 @@ def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
     """Yield the lines of `text`, one at a time; a line longer than LONGEST_LINE is cut.
 
     A line ends with a line feed alone: other characters that Python takes for a line end may
-    stand in a name. Bytes that are not UTF-8 become replacement characters.
+    be in a name. Bytes that are not UTF-8 become replacement characters.
 
     Raises:
         AnswerUnusable: there are more than `most` lines.
@@ -102,7 +103,7 @@ def json_of(data: bytes | str, *, most: int = MOST_JSON) -> object:
 def last_words(*said: bytes | str, default: str = "no reason given") -> str:
     """Return the last line that is not blank of the first text that has one, for a message.
 
-    At most MOST_WORDS characters, without the full stop: the message goes on after it.
+    At most MOST_WORDS characters, without the full stop: the message continues after it.
     """
     for text in said:
         end = text[-4 * MOST_WORDS :]

@@ -37,7 +37,7 @@ class Container(Facts):
     call: tuple[str, ...]
     """The words before the image, e.g. `singularity run`."""
     takes_binds: bool = True
-    """Whether `-B SOURCE:INSIDE` may stand behind `call`. False: an image's own file says what it
+    """Whether `-B SOURCE:INSIDE` may be after `call`. False: an image's own file says what it
     mounts, and a job file with `binds:` or an environment is refused."""
     modules: tuple[str, ...] = ()
     """Shell lines that make the container command and its binds available."""

@@ -8,7 +8,7 @@ _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
 def parse_cores(text: str) -> tuple[int, ...]:
-    """Return the cores of a list of ranges: `1-3,9` is (1, 2, 3, 9); empty text is no core.
+    """Return the cores of a list of ranges: `1-3,9` is (1, 2, 3, 9); empty text is not a core.
 
     Raises:
         ValueError: `text` is no such list.

@@ -16,7 +16,7 @@ class Device:
     hours: str
     """The heading of their hours: `GPU-h`."""
     mark: str
-    """What stands behind their number where there is no room for a word."""
+    """What is after their number where there is no room for a word."""
 
     @property
     def plural(self) -> str:

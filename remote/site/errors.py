@@ -1,8 +1,8 @@
-"""The errors that a person is shown, with the exit code of each."""
+"""The errors that a user is shown, with the exit code of each."""
 
 
 class LumiError(Exception):
-    """What happened, and what to try: two sentences for a person.
+    """What happened, and what to try: two sentences for a user.
 
     `exit_code` is what the command line ends with; the children differ by it.
     """
@@ -46,14 +46,14 @@ class LinkLost(LinkError):
 
 
 class AnswerUnusable(LinkLost):
-    """The site answered, and the answer cannot be used: too large, or not what was asked for.
+    """The site answered, and the answer cannot be used: too large, or not what was requested.
 
     Like a lost reply, it does not say whether the request was carried out.
     """
 
 
 class AnswerNeeded(LinkError):
-    """A login needs a person's answer, and this request must not ask for one."""
+    """A login needs a user's answer, and this request must not ask for one."""
 
 
 class RefusedError(LumiError):
@@ -75,6 +75,6 @@ class OutcomeUnknown(LumiError):
 
 
 class WaitTimedOut(LumiError):
-    """The time limit for waiting passed; the job goes on."""
+    """The time limit for waiting passed; the job continues."""
 
     exit_code = 124

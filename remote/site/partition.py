@@ -85,7 +85,7 @@ class Partition(Facts):
     """Jobs that one person may have here at a time. For the adviser; nothing reads it yet."""
     purpose: str = ""
     needs: str = ""
-    """What a person needs before a job may run here, as a sentence, e.g. a scalability test."""
+    """What a user needs before a job may run here, as a sentence, e.g. a scalability test."""
     arguments: tuple[str, ...] = ()
     """Further #SBATCH options that every job here needs, e.g. a QOS."""
 

@@ -51,11 +51,11 @@ class Hosts(Facts):
     transfer: str | None = None
     """A separate host for data transfer, where the site has one."""
     renew: str = ""
-    """What a person does when the credentials have expired, as a sentence; shown with the error."""
+    """What a user does when the credentials have expired, as a sentence; shown with the error."""
     identity: str | None = None
     """A private key that is tried first."""
     ssh_config: str | None = None
-    """An ssh_config file other than the person's own."""
+    """An ssh_config file other than the user's own."""
     fingerprints: dict[str, str] = Field(default={})
     """Published host keys: key type (`ed25519`, `rsa`, `ecdsa`) to `SHA256:…`."""
 
@@ -75,9 +75,9 @@ class Account(Facts):
     required: bool = True
     pattern: Pattern = r"^\S+$"
     example: str = ""
-    """What one looks like. It stands for the person's own: a job that names it is not sent."""
+    """What one looks like. It stands for the user's own: a job that names it is not sent."""
     default: str = ""
-    """The account of the person whose profile this is, for the job files that they begin."""
+    """The account of the user whose profile this is, for the job files that they begin."""
     small_in_paths: bool = False
     """Whether folders are named in small letters, like Slurm's accounts, however it is written."""
 
@@ -261,7 +261,7 @@ class Site(Facts):
     budget: Budget | None = None
     """How the budget is read from what `commands: balance:` prints; None: it is only shown."""
     notes: tuple[str, ...] = ()
-    """What else a person should know; shown by `lumitui site show NAME`."""
+    """What else a user should know; shown by `lumitui site show NAME`."""
     unverified: tuple[str, ...] = ()
     """Keys of this profile that nobody has checked on the site."""
 

@@ -2,7 +2,7 @@
 
 Standard library only: the supervisor of the embedded site imports this module with `python -I -S`.
 
-The scripts in `templates/job/` spell these names themselves. They are texts that a person reads;
+The scripts in `templates/job/` spell these names themselves. They are texts that a user reads;
 a test checks that they and this module agree.
 """
 
@@ -13,7 +13,7 @@ JOB_SCRIPT = "job.sh"
 MACHINERY = "lumitui.sh"
 """The functions that job.sh calls (templates/job/lumitui.sh); older folders do not have it."""
 RECORD = "lumitui.json"
-"""What the run is; a lost history is rebuilt from it. Not `run.json`: a person's own script may
+"""What the run is; a lost history is rebuilt from it. Not `run.json`: a user's own script may
 write such a file beside it."""
 RECORD_FROM_SCRATCH = ".record-from-scratch"
 """The record of a resubmission, for the case that there are no checkpoints to continue from."""

@@ -83,7 +83,7 @@ RULES_ID = hashlib.sha256(repr(SHAPES).encode()).hexdigest()[:16]
 
 def _inside_a_word(data: bytes, at: int) -> bool:
     """Whether a letter or digit comes before, as in `task-…`."""
-    before = data[at - 1 : at]  # the n of a line end in quotes is no letter
+    before = data[at - 1 : at]  # the n of a line end in quotes is not a letter
     return before.isalnum() and data[max(at - 2, 0) : at] not in (rb"\n", rb"\t", rb"\r")
 
 
@@ -91,7 +91,7 @@ _EXAMPLE = re.compile(rb"example|your|x{6}|\*{3}|\.{3}|<|dummy|placeholder", re.
 
 
 def _is_placeholder(secret: bytes) -> bool:
-    """Whether a person wrote it to show where a key goes: `hf_xxxxxxxx`, `AKIA…EXAMPLE`."""
+    """Whether a user wrote it to show where a key goes: `hf_xxxxxxxx`, `AKIA…EXAMPLE`."""
     return _EXAMPLE.search(secret) is not None or len(set(secret.strip(b"-_."))) <= 2
 
 

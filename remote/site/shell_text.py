@@ -23,7 +23,7 @@ def quote(text: str) -> str:
     """Return `text` as exactly one word of a shell; the only quoting function there is.
 
     No line of it begins with `#`: sbatch reads no directive below the first command, but a filter
-    of a site's, or a person, may. ANSI-C quotes would be shorter, but POSIX sh has none.
+    of a site's, or a user, may. ANSI-C quotes would be shorter, but POSIX sh has none.
 
     Raises:
         InputError: the text has a NUL, which no argument of a process can carry.

@@ -1,6 +1,6 @@
 """The profiles of some folders: found by name, inherited with `extends:`, read and checked.
 
-Profiles are YAML files in `templates/sites/`; a person's own, in the platform's configuration
+Profiles are YAML files in `templates/sites/`; a user's own, in the platform's configuration
 folder, override them by name. `extends:` inherits another profile, key by key.
 """
 
@@ -70,7 +70,7 @@ class Sites:
         return self._find(name)[0]
 
     def own(self) -> list[str]:
-        """Return the names of the profiles that a person has written or changed, in order."""
+        """Return the names of the profiles that a user has written or changed, in order."""
         return [name for name, paths in sorted(self._files.items()) if paths[0].parent != BUILT_IN]
 
     def added(self) -> list[str]:
@@ -100,7 +100,7 @@ class Sites:
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
         from lumitui.remote.site.reading.yaml_document import Document, read_document
 
-        # A person's own profile may extend the built-in one of the same name.
+        # A user's own profile may extend the built-in one of the same name.
         candidates = [path for path in self._find(name) if path not in seen]
         if not candidates:
             raise InputError(f"The profile {name!r} extends itself.", "Remove its `extends:`.")

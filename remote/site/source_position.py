@@ -15,7 +15,7 @@ class Position:
     end_column: int = 0
     """The first column behind it."""
     file: str = ""
-    """The file it stands in, as the script names it; "": the script or job file itself."""
+    """The file it is in, as the script names it; "": the script or job file itself."""
     field: str = ""
     """The key of the job file that set it, like `time` or `env.NCCL_DEBUG`; "": none did."""
 

@@ -15,7 +15,7 @@ def seconds_of(text: str) -> int:
     """Return the seconds that `text` stands for.
 
     Raises:
-        ValueError: `text` has none of Slurm's forms; the message is for a person.
+        ValueError: `text` has none of Slurm's forms; the message is for a user.
     """
     seconds = _seconds(text.strip())
     if seconds is None or seconds >= _MOST:

@@ -37,7 +37,7 @@ class Repository:
     below: str
     """The folder's path from the top, "" or "a/b/"."""
     excludes: tuple[Path, ...]
-    """The person's own and the repository's list of patterns, the weakest first; not all exist."""
+    """The user's own and the repository's list of patterns, the weakest first; not all exist."""
     tracked: tuple[str, ...]
     """Files in the folder that git tracks although a pattern matches them, sorted."""
 
@@ -49,7 +49,7 @@ class Git:
     root: Path
     top: Path
     excludes: Path
-    """The person's own list of patterns; it may not exist."""
+    """The user's own list of patterns; it may not exist."""
     _command: tuple[str, ...]
     _environ: dict[str, str]
 
@@ -71,7 +71,7 @@ def reading(root: Path) -> Iterator[Git | None]:
         yield None
         return
     own, common = _git_folders(top)
-    # git waits for a pipe that stands in place of one of its files.
+    # git waits for a pipe that is in place of one of its files.
     named = (own / "HEAD", own / "commondir", own / "index", common / "config",
              common / "info" / "exclude")  # fmt: skip
     if any(path.exists() and not path.is_file() for path in named):
@@ -96,7 +96,7 @@ def reading(root: Path) -> Iterator[Git | None]:
         command = [program, "-c", "core.quotePath=false"]
         for key, path in (("excludesFile", excludes), ("attributesFile", attributes)):
             command += ["-c", f"core.{key}={path if path.is_file() else os.devnull}"]
-        # Below git 2.32 only HOME and XDG_CONFIG_HOME keep the person's configuration out, where
+        # Below git 2.32 only HOME and XDG_CONFIG_HOME keep the user's configuration out, where
         # git-lfs has its filter. The protocol: none can bring objects that a partial clone lacks.
         environ |= {
             "GIT_DIR": name,
@@ -192,7 +192,7 @@ def _path(rows: Sequence[str], key: str) -> str:
 
 
 def _default(name: str) -> Path:
-    """Return the person's own file where nothing is configured (gitignore(5), gitattributes(5))."""
+    """Return the user's own file where nothing is configured (gitignore(5), gitattributes(5))."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(base) / "git" / name
 

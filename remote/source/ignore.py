@@ -65,7 +65,7 @@ class Ignoring:
     def of(root: Path, elsewhere: frozenset[str] = frozenset()) -> "Ignoring":
         """Return the rules from outside the project: those of the repository it is part of.
 
-        Where they leave out the project itself they do not count: the person named it.
+        Where they leave out the project itself they do not count: the user named it.
         """
         found = repository(root)
         if found is None:
@@ -130,7 +130,7 @@ def _decided(stack: tuple[_Rules, ...], path: str) -> bool | None:
 
 
 def _usable(folder: Path, name: str, names: Collection[str]) -> bool:
-    # git follows no link here (git 2.32), and a folder of this name is no list.
+    # git follows no link here (git 2.32), and a folder of this name is not a list.
     return name in names and _is_plain(folder / name)
 
 

@@ -1,4 +1,4 @@
-"""Links that lead out of what is sent: where they lead, and which of them a person wants followed.
+"""Links that lead out of what is sent: where they lead, and which of them a user wants followed.
 
 A link in a folder that somebody unpacked may lead to any file of this machine. So nobody follows it
 unless a pattern of `follow_links:` names it, and then what it leads to is searched for secrets.
@@ -30,7 +30,7 @@ class Follow:
 
 
 def hops(place: Path) -> list[Path]:
-    """Return the paths that a link leads to, one after the other; the last one is no link.
+    """Return the paths that a link leads to, one after the other; the last one is not a link.
 
     Raises:
         OSError: it cannot be read, or leads round in a circle.

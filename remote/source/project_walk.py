@@ -27,7 +27,7 @@ class ProjectLimits:
     bytes: int = MAX_BYTES
     """Most bytes of all files together."""
     alternative: str = ""
-    """What else a person may do about too much of it, at the end of a sentence."""
+    """What else a user may do about too much of it, at the end of a sentence."""
 
 
 class WalkedFiles:
@@ -44,7 +44,7 @@ class WalkedFiles:
         self.size = 0
         """Bytes of all files."""
         self.visited = 0
-        """Entries of folders that were looked at."""
+        """Entries of folders that were inspected."""
         self.root = os.path.realpath(root)
         self.follow = follow or Follow()
         self.within = [self.root]
@@ -115,7 +115,7 @@ def walk(
     which links out of it are followed, and keeps what they led to.
 
     Raises:
-        InputError: `root` is no folder that a person keeps a project in.
+        InputError: `root` is not a folder that a user keeps a project in.
     """
     if is_system(root):
         raise InputError(

@@ -1,4 +1,4 @@
-"""One login at one host: keys first, then what the person types."""
+"""One login at one host: keys first, then what the user types."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,7 +20,7 @@ class LogIn:
     """The attempt to log in over one connection whose host key has been checked."""
 
     def __init__(self, host: HostConfig, ask: Ask, kept: Kept) -> None:
-        """Use what a person gave before from `kept`, and add what they give now."""
+        """Use what a user gave before from `kept`, and add what they give now."""
         self._host = host
         self._dialog = Dialog(host, ask, kept)
         self._keyring = Keyring(host, self._dialog, kept)
@@ -31,10 +31,10 @@ class LogIn:
         self._error: Exception | None = None
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in; what the next login needs from a person is noted in `kept`.
+        """Log in; what the next login needs from a user is noted in `kept`.
 
         Raises:
-            AnswerNeeded: it cannot be done without a person, and none waits.
+            AnswerNeeded: it cannot be done without a user, and none waits.
             LinkError: refused; names what was offered.
         """
         try:

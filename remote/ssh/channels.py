@@ -121,8 +121,8 @@ class Requests:
     def _connected(self) -> Link:
         """Return the link, made now if there is none.
 
-        Threads that wait while an attempt fails share its failure, so that a person is asked once.
-        A thread with a person tries again where the attempt had none.
+        Threads that wait while an attempt fails share its failure, so that a user is asked once.
+        A thread with a user tries again where the attempt had none.
         """
         failures, attended = self._failures, is_attended()
         with self._connecting:

@@ -1,4 +1,4 @@
-"""Where to log in and as whom, as the person's ssh configuration says (`options` reads it)."""
+"""Where to log in and as whom, as the user's ssh configuration says (`options` reads it)."""
 
 import re
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Login:
-    """How to reach a site; what is None comes from the person's ssh configuration."""
+    """How to reach a site; what is None comes from the user's ssh configuration."""
 
     host: str
     """A name, or an alias of the ssh configuration."""
     port: int | None = None
     user: str | None = None
     config: Path | None = None
-    """An ssh_config file that replaces the person's (`ssh -F`)."""
+    """An ssh_config file that replaces the user's (`ssh -F`)."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     """Host keys as the site publishes them: key type (`ssh-ed25519`) -> `SHA256:...`."""
     identity: Path | None = None
     """A private key that is tried first."""
     renew: str = ""
-    """What a person does when the credentials have expired, as a sentence."""
+    """What a user does when the credentials have expired, as a sentence."""
     site: str = ""
     """The site whose profile names the host: an alias that leads there counts. Empty: none does."""
 
@@ -41,7 +41,7 @@ class Algorithms:
     public_keys: tuple[str, ...]
     """Signatures that keys and certificates may log in with; not only those of paramiko."""
     rsa_bits: int
-    """An RSA key with fewer bits is not used, be it the host's or the person's."""
+    """An RSA key with fewer bits is not used, be it the host's or the user's."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Trust:
     bare_name: str
     """The name without its port, under which the key may stand, too; empty: not looked up."""
     files: tuple[Path, ...]
-    """The person's known_hosts files; a new key is added to the first."""
+    """The user's known_hosts files; a new key is added to the first."""
     global_files: tuple[Path, ...]
     strict: Literal["yes", "ask", "accept-new"]
     hash_names: bool
@@ -93,7 +93,7 @@ class HostConfig:
     algorithms: Algorithms
     trust: Trust
     renew: str
-    """What a person does when the credentials have expired; empty: nobody said."""
+    """What a user does when the credentials have expired; empty: nobody said."""
     notes: tuple[str, ...]
     """Sentences about options that lumitui reads otherwise than OpenSSH; usually none."""
 

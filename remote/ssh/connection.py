@@ -35,7 +35,7 @@ _Route = list[tuple[HostConfig, dict[str, str]]]
 
 
 def decline(_: LoginQuestion) -> None:
-    """Decline every question: the `ask` of a caller without a person."""
+    """Decline every question: the `ask` of a caller without a user."""
     return None
 
 
@@ -65,7 +65,7 @@ class Ssh(Requests):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for a person about how the ssh configuration is read; usually none.
+        """Sentences for a user about how the ssh configuration is read; usually none.
 
         Raises:
             LinkError: it has an option that cannot be honoured.
@@ -94,7 +94,7 @@ class Ssh(Requests):
         """Connect; where the server has too many logins under way, try again after a pause.
 
         Raises:
-            AnswerNeeded: only a person can log in, and none waits; nothing is sent.
+            AnswerNeeded: only a user can log in, and none waits; nothing is sent.
         """
         if self._kept.needs and not is_attended():
             raise answer_needed(self._kept.needs)
@@ -103,7 +103,7 @@ class Ssh(Requests):
                 return self._open_once(stopped)
             except TurnedAway:
                 if self._kept.needs:
-                    raise  # a jump host would ask the person once more
+                    raise  # a jump host would ask the user once more
                 deadline = time.monotonic() + pause * random.uniform(0.5, 1.5)
                 while time.monotonic() < deadline and not stopped():
                     time.sleep(0.1)
@@ -142,7 +142,7 @@ class Ssh(Requests):
         return Link(hops, host, precious=precious)
 
     def _question(self, question: LoginQuestion) -> str | None:
-        """Ask about a host's key, if a person waits."""
+        """Ask about a host's key, if a user waits."""
         self._kept.needs = "yes to its host key"
         if not is_attended():
             raise answer_needed(self._kept.needs)

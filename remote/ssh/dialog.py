@@ -1,4 +1,4 @@
-"""The questions of one login, the person's answers, and which of them are used again.
+"""The questions of one login, the user's answers, and which of them are used again.
 
 An answer goes to the server once, and a second time only when the first was refused: sites lock an
 account after a few wrong answers. A question that is declined ends the login; an empty answer
@@ -23,7 +23,7 @@ _CODE = re.compile(r"one.?time|otp|token|code|verif|factor|second", re.IGNORECAS
 
 @dataclass
 class Kept:
-    """What a person gave that is used again while the program runs. A one-time code never is."""
+    """What a user gave that is used again while the program runs. A one-time code never is."""
 
     keys: dict[Path, paramiko.PKey] = field(default_factory=dict)
     """Keys that a passphrase has opened."""
@@ -32,7 +32,7 @@ class Kept:
     distrusted: bool = False
     """A kept password was refused: what the site calls a password changes from login to login."""
     needs: str = ""
-    """What the next login needs from a person: `code`, `password` ...; empty: nothing."""
+    """What the next login needs from a user: `code`, `password` ...; empty: nothing."""
 
 
 class Unanswered(Exception):
@@ -43,9 +43,9 @@ class Dialog:
     """The questions of one login at `host`; answers are taken from `kept` where possible."""
 
     def __init__(self, host: HostConfig, ask: Ask, kept: Kept) -> None:
-        """Put new questions to `ask`; what a person gives is added to `kept`."""
+        """Put new questions to `ask`; what a user gives is added to `kept`."""
         self.attended = is_attended()
-        """Whether a person waits: asked here, since some questions come in another thread."""
+        """Whether a user waits: asked here, since some questions come in another thread."""
         self.tries = min(ANSWERS, host.prompts)
         """How often one question is put (NumberOfPasswordPrompts)."""
         self.declined = False
@@ -62,7 +62,7 @@ class Dialog:
         return len(self._asked)
 
     def put(self, question: LoginQuestion) -> str:
-        """Return the person's answer.
+        """Return the user's answer.
 
         Raises:
             Unanswered: they declined.
@@ -74,7 +74,7 @@ class Dialog:
         return word
 
     def answer(self, heading: str, prompt: str, shown: bool) -> str:
-        """Return the answer to one question of the server, kept or the person's.
+        """Return the answer to one question of the server, kept or the user's.
 
         Raises:
             Unanswered: declined, or asked once too often.

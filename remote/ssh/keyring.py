@@ -28,7 +28,7 @@ class Keyring:
         """Ask for passphrases in `dialog`; `kept` has the keys that one has opened."""
         self._host, self._dialog, self._kept = host, dialog, kept
         self.unusable: list[str] = []
-        """Keys, certificates and agents that cannot be used, for a person."""
+        """Keys, certificates and agents that cannot be used, for a user."""
         self.objections: list[str] = []
         """What is wrong with certificates, as parts of a sentence."""
 
@@ -39,7 +39,7 @@ class Keyring:
 
         Raises:
             AnswerNeeded: a locked key is next, and no person waits.
-            Unanswered: the person declined to give its passphrase.
+            Unanswered: the user declined to give its passphrase.
         """
         for label, key in self._all_keys():
             kind = key.public_blob.key_type if key.public_blob else key.get_name()
@@ -118,7 +118,7 @@ class Keyring:
             return None
 
     def _unlock(self, path: Path) -> paramiko.PKey | None:
-        """Return the key in `path`, opened by the person; None: no passphrase opened it."""
+        """Return the key in `path`, opened by the user; None: no passphrase opened it."""
         if self._host.batch or not self._host.prompts:
             self.unusable.append(f"{path}, whose passphrase the configuration lets nobody ask for")
             return None
@@ -184,7 +184,7 @@ def signatures(kind: str, allowed: Sequence[str]) -> list[str]:
 def certificate_objection(blob: bytes, user: str) -> str:
     """Return why a server will refuse the certificate in `blob`, as the end of a sentence.
 
-    Empty: no reason is seen, or it is no certificate. `ssh-keygen` reads those of hardware keys,
+    Empty: no reason is seen, or it is not a certificate. `ssh-keygen` reads those of hardware keys,
     and by authorities on one, too; cryptography 50 does not.
     """
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")]

@@ -67,7 +67,7 @@ class SshTransport(paramiko.Transport):
 
 
 def _asked(error: Exception) -> bool:
-    """Whether `error` comes from a question to the person, which paramiko's thread asks too."""
+    """Whether `error` comes from a question to the user, which paramiko's thread asks too."""
     frames = traceback.walk_tb(error.__traceback__)
     names = (str(frame.f_globals.get("__name__")) for frame, _ in frames)
     return any(name.endswith(".ssh.auth") for name in names)
@@ -171,7 +171,7 @@ def _as_oserror() -> Iterator[None]:
 class Link:
     """The connected hops, of which the last is the site's.
 
-    A `precious` one cost something that only a person can give, like a one-time code. A stalled
+    A `precious` one cost something that only a user can give, like a one-time code. A stalled
     network does not end it, since the next one would ask again; requests fail meanwhile.
     """
 

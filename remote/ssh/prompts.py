@@ -1,4 +1,4 @@
-"""Questions that only a person can answer while a connection is made, and whether one waits."""
+"""Questions that only a user can answer while a connection is made, and whether one waits."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from lumitui.remote.site.errors import AnswerNeeded
 
 @dataclass(frozen=True)
 class LoginQuestion:
-    """Something only the person can answer while a connection is made."""
+    """Something only the user can answer while a connection is made."""
 
     text: str
     secret: bool
@@ -21,13 +21,13 @@ class LoginQuestion:
 
 
 Ask = Callable[[LoginQuestion], str | None]
-"""Puts a question to the person; None: they declined. Called from any thread."""
+"""Puts a question to the user; None: they declined. Called from any thread."""
 
 _attended: ContextVar[bool] = ContextVar("attended", default=True)
 
 
 def is_attended() -> bool:
-    """Whether a person waits for the present request, so that a login may ask them."""
+    """Whether a user waits for the present request, so that a login may ask them."""
     return _attended.get()
 
 
@@ -35,7 +35,7 @@ def is_attended() -> bool:
 def attendance(person: bool) -> Iterator[None]:
     """Declare whether a `person` waits for the requests of this block.
 
-    A login asks only a person who waits. A refresh that a timer started would otherwise repeat
+    A login asks only a user who waits. A refresh that a timer started would otherwise repeat
     its question after every cut of the connection.
     """
     token = _attended.set(person)
@@ -46,7 +46,7 @@ def attendance(person: bool) -> Iterator[None]:
 
 
 def answer_needed(what: str) -> AnswerNeeded:
-    """Return the error of a login that waits for a person; `what` is what only they have."""
+    """Return the error of a login that waits for a user; `what` is what only they have."""
     return AnswerNeeded(
         f"Needs your {what}.", "Press r in the list of runs, or run `lumitui status`."
     )

@@ -51,7 +51,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True)
 class Association:
-    """What the person may do with one account; None: without a limit."""
+    """What the user may do with one account; None: without a limit."""
 
     account: str
     partition: str = ""
@@ -115,7 +115,7 @@ def rows(text: str, columns: str) -> Iterator[dict[str, str]]:
 
 
 def associations(columns: str, text: str) -> tuple[Association, ...]:
-    """Return what the person may do with each account, by sacctmgr with `format=` and `columns`."""
+    """Return what the user may do with each account, by sacctmgr with `format=` and `columns`."""
     return tuple(
         Association(
             row["account"],
@@ -191,7 +191,7 @@ def tres(text: str) -> dict[str, str]:
 
 
 def reserved(listed: str, cores: int, threads: int) -> frozenset[int]:
-    """Return the cores that `CPUSpecList` keeps from jobs; none where it is no list of CPUs.
+    """Return the cores that `CPUSpecList` keeps from jobs; none where it is not a list of CPUs.
 
     Slurm numbers the threads of a core in a row. Where the list does not have whole cores in that
     numbering, it is the kernel's: the first threads of all cores, then the second ones.

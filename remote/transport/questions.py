@@ -45,7 +45,7 @@ class Question(Generic[T_co]):
     read: Callable[[str], T_co]
     """What the answer means; of "": what no answer means."""
     command: str = ""
-    """The command as a person knows it; "": this is no part."""
+    """The command as a user knows it; "": this is not a part."""
     key: str = ""
     """The key of the profile that names the command."""
     given: str = ""

@@ -1,6 +1,6 @@
 """What a site was asked lately: when, what for, how long it took, how many bytes, how it ended.
 
-Kept in memory, for a person who wonders what lumitui does. It holds no script, no answer and no
+Kept in memory, for a user who wonders what lumitui does. It holds no script, no answer and no
 path: those may be secret.
 """
 

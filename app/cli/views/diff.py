@@ -60,7 +60,7 @@ def _pair(contrast: Contrast) -> FieldDifference:
 
 
 def difference_text(found: Difference, columns: int) -> str:
-    """Return the differences as a person reads them."""
+    """Return the differences as a user reads them."""
     parts = []
     for title, rows in (
         ("job file", found.fields),

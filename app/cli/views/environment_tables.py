@@ -34,7 +34,7 @@ def image_table(images: Sequence[Image], site: Site, package: str, columns: int)
     whole = table(titles, rows, columns, shrink=(0,))
     if all(row[0] in whole for row in rows):
         return whole
-    # A name that is cut is no name, and the mark is at its end: it gets a line of its own.
+    # A name that is cut is not a name, and the mark is at its end: it gets a line of its own.
     facts = [row[1:] for row in rows]
     heading, *lines = table(titles[1:], facts, columns - 2, shrink=(0, 3, 5, 4)).splitlines()
     pairs = zip(rows, lines, strict=True)

@@ -97,7 +97,7 @@ def page_data(page: ShownRun) -> dict[str, object]:
 
 
 def page_text(page: ShownRun, now: float, columns: int) -> str:
-    """Return the page that a person reads."""
+    """Return the page that a user reads."""
     run, proof = page.run, page.proof
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
     rows = run_overview.rows(run, now, proof, page.summary, page.comparison)

@@ -198,7 +198,7 @@ def site_table(sites: Sequence["Site"], columns: int) -> str:
 
 
 def site_page(site: "Site", path: Path, columns: int) -> str:
-    """Return a site's profile as a person reads it, at most 80 columns wide."""
+    """Return a site's profile as a user reads it, at most 80 columns wide."""
     from lumitui.app.explain.site_page import WIDE, page
 
     text = page(site, date.today(), min(columns, WIDE))

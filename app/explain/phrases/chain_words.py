@@ -1,4 +1,4 @@
-"""What is said of a run that may take several time limits, and of each of its attempts. Pure.
+"""The message about a run that may take several time limits, and of each of its attempts. Pure.
 
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """

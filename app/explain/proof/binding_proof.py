@@ -146,7 +146,7 @@ def _silent(rows: list[RankProof], layout: RankLayout) -> str:
 
 
 def _sampled(rows: list[RankProof], layout: RankLayout) -> str:
-    """Return which nodes of a large run were looked at, since the others were not."""
+    """Return which nodes of a large run were inspected, since the others were not."""
     hosts = len({row.host for row in rows if row.found})
     others = layout.nodes - hosts
     if layout.nodes <= ALL_NODES or not hosts or others <= 0:

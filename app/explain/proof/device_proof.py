@@ -32,7 +32,7 @@ def compare_devices(rows: Sequence[RankProof], layout: RankLayout) -> list[RankP
 
 
 def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
-    """Return which ranks' devices nobody knows though GPUs were asked for; "" where none.
+    """Return which ranks' devices nobody knows though GPUs were requested; "" where none.
 
     Reports of an older probe, which looked for none, are not judged by this.
     """

@@ -48,7 +48,7 @@ class LogGrew:
 
 @dataclass(frozen=True)
 class LogWaits:
-    """The link was lost, and a new one needs a person; nothing is sent meanwhile."""
+    """The link was lost, and a new one needs a user; nothing is sent meanwhile."""
 
     words: str
 
@@ -100,7 +100,7 @@ class LogReader:
     pause: float = 1.0
     """Seconds between two refreshes."""
     waits: bool = False
-    """Whether a link is waited for however long it is away, also one that only a person can
+    """Whether a link is waited for however long it is away, also one that only a user can
     restore; and whether a job that nobody knows may be known again, or counts as ended."""
     silence: Callable[[], float] = lambda: 0.0
     """Returns the seconds since the site was heard last, infinity without a connection."""
@@ -132,7 +132,7 @@ def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[Log
     A later attempt's log is yielded from its first byte.
 
     Raises:
-        AnswerNeeded: the link was lost, and a new one needs a person.
+        AnswerNeeded: the link was lost, and a new one needs a user.
         LinkError: the site cannot be reached, or the link was cut again and again.
     """
     if ended := _never_logged(run):
@@ -154,7 +154,7 @@ def show(
 
     It costs one stream: the state of the run comes from history, which the app's own refreshes
     keep fresh. A lost link is tried again for as long as the screen is there; one that only a
-    person can restore is waited for without traffic.
+    user can restore is waited for without traffic.
     """
     if ended := _never_logged(run):
         return iter((ended,))
@@ -173,11 +173,11 @@ def show(
 def events(transport: Transport, reader: LogReader, stop: Stop) -> Iterator[LogEvent]:
     """Yield what happens to a run's log until the run has ended, or until `stop()`.
 
-    A cut link is resumed at its byte, with back-off. A requeued run goes on with the log of its
+    A cut link is resumed at its byte, with back-off. A requeued run continues with the log of its
     next attempt.
 
     Raises:
-        AnswerNeeded: the link was lost, a new one needs a person, and the reader does not wait.
+        AnswerNeeded: the link was lost, a new one needs a user, and the reader does not wait.
         LinkError: the site cannot be reached, or the link was cut again and again, and the reader
             does not wait.
     """
@@ -197,7 +197,7 @@ class _Follower:
     def __init__(self, transport: Transport, reader: LogReader, stop: Stop) -> None:
         self._transport, self._reader, self._stop = transport, reader, stop
         self._attempt, self._offset = reader.attempt, reader.offset
-        self._attended = True  # a person opened the log; what comes later is the clock's
+        self._attended = True  # a user opened the log; what comes later is the clock's
         self._waits_for = ""
         self._cuts = 0
         self._answered = False  # the site, to this reader

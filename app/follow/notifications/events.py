@@ -34,7 +34,7 @@ class Event:
 
 
 def happened(before: State, now: State) -> Happened | None:
-    """Return what the change from one state to another is to a person; None: nothing to tell."""
+    """Return what the change from one state to another is to a user; None: nothing to tell."""
     if before is now or before.is_final:
         return None
     if now in (State.DONE, State.CANCELLED):

@@ -8,12 +8,12 @@ from pathlib import Path
 from lumitui.remote.site.answer_fields import moment
 
 _MOST_BYTES = 1 << 20
-"""A run's id has some 30 bytes, and a person some hundred unfinished runs."""
+"""A run's id has some 30 bytes, and a user some hundred unfinished runs."""
 
 
 @dataclass(frozen=True)
 class LastSeen:
-    """What a person knew when the TUI was last open."""
+    """What a user knew when the TUI was last open."""
 
     at: float
     """Epoch seconds."""
@@ -33,7 +33,7 @@ def read_last_seen(file: Path) -> LastSeen | None:
 
 
 def write_last_seen(file: Path, now: float, unfinished: Iterable[str]) -> None:
-    """Write what the person has seen, for its owner alone, whole or not at all.
+    """Write what the user has seen, for its owner alone, whole or not at all.
 
     Raises:
         OSError: it cannot be written.

@@ -1,4 +1,4 @@
-"""`notify:` of the settings file: where the person wants to be told what happens to runs."""
+"""`notify:` of the settings file: where the user wants to be told what happens to runs."""
 
 import ipaddress
 from pathlib import Path

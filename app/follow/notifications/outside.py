@@ -184,7 +184,7 @@ class _Watched(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Another address than the one that the person wrote gets nothing."""
+    """Another address than the one that the user wrote gets nothing."""
 
     def redirect_request(self, *given: object, **named: object) -> None:
         """Follow no redirect; the answer is an error then."""

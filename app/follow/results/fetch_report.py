@@ -59,7 +59,7 @@ def _keep_out_of_code(target: Path) -> None:
 def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
     """Return sentences about a fetch that are worth knowing and no error.
 
-    `named`: the person typed the patterns.
+    `named`: the user typed the patterns.
     """
     found = []
     if brought.links:
@@ -74,7 +74,7 @@ def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
 
     Raises:
         RefusedError: files changed, vanished, could not be read, or have no place here.
-        InputError: no file matches a pattern that the person typed.
+        InputError: no file matches a pattern that the user typed.
     """
     missed = [f"{item.name} ({item.why})" for item in brought.left] + list(brought.troubles)
     unmatched = f"No file matches {_some(brought.unmatched)}." if brought.unmatched else ""

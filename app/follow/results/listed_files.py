@@ -42,7 +42,7 @@ class FilePreview:
     text: str
     """Text from a site: make it safe where it is drawn. Empty for what is no text."""
     cut: bool
-    """Whether the file goes on."""
+    """Whether the file continues."""
     binary: bool
 
 

@@ -1,6 +1,6 @@
 """The `metrics:` patterns of a job file, searched in a log for a bounded time.
 
-A person writes these regular expressions, and one like `(a|aa)+$` would take years on a line of
+A user writes these regular expressions, and one like `(a|aa)+$` would take years on a line of
 sixty characters. Python's `re` cannot be stopped and holds the interpreter's lock; `regex` stops
 at a time limit and lets other threads run meanwhile.
 """
@@ -39,7 +39,7 @@ class LogFigures:
 def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) -> LogFigures:
     """Search the end of a run's log for the patterns of its job file's `metrics:`.
 
-    `read` returns the offset of the log's last bytes, as many as it is asked for, and the bytes;
+    `read` returns the offset of the log's last bytes, as many as it is requested, and the bytes;
     it is called at most once.
     """
     if not run.spec.metrics or not run.log_sizes:
@@ -65,7 +65,7 @@ def series_of(
 ) -> dict[str, list[float]]:
     """Return the numbers that each pattern's one group finds in `text`, at most one in each line.
 
-    A match that is not a number is left out. A pattern that is no regular expression gives an
+    A match that is not a number is left out. A pattern that is not a regular expression gives an
     empty series; the job file refuses it.
 
     Raises:

@@ -8,7 +8,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
 
 MOST_SERIES = 12
-"""Numbers of a run that are shown; a person's own trainer may write hundreds."""
+"""Numbers of a run that are shown; a user's own trainer may write hundreds."""
 _FIRST = ("loss", "samples_per_s", "lr", "test_accuracy")
 _THEN = ("tokens_per_s", "tflops", "mfu")
 _EVENTS = ("step", "eval")

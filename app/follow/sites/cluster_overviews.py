@@ -1,4 +1,4 @@
-"""The sites as they are now: nodes, queue, reservations, budget; asked when a person wants it."""
+"""The sites as they are now: nodes, queue, reservations, budget; asked when a user wants it."""
 
 import threading
 import time
@@ -113,7 +113,7 @@ class Clusters:
     def sites(self) -> list[str]:
         """Return the sites to ask: those with runs, the latest first, or else one's own profiles.
 
-        A profile that only came with the program may be of a site where the person is nobody.
+        A profile that only came with the program may be of a site where the user is nobody.
         """
         used = dict.fromkeys(run.site for run in self._history.page(limit=200))
         known = self._sites.names()

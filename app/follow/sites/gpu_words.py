@@ -19,7 +19,7 @@ def is_idle(gpu: GpuReading, idle_watts: float) -> bool:
 
 
 def gpu_summary(gpus: Sequence[GpuReading], idle_watts: float) -> list[str]:
-    """Return what a person should know first: the sum, and the idle GPUs by name."""
+    """Return what a user should know first: the sum, and the idle GPUs by name."""
     idle = [gpu for gpu in gpus if is_idle(gpu, idle_watts)]
     nodes = len({gpu.node for gpu in gpus})
     watts = sum(gpu.watts or 0.0 for gpu in gpus)

@@ -28,7 +28,7 @@ class RefreshEnding:
     answered: bool = True
     """Whether the site answered at all; a silent scheduler is a warning of a site that answers."""
     needs_person: bool = False
-    """Whether a login waits for a person; nothing was sent."""
+    """Whether a login waits for a user; nothing was sent."""
     asked: bool = True
     """Whether anything was asked; when nothing was, nothing is known of the way there."""
     held: bool = False
@@ -69,7 +69,7 @@ class Schedule:
     """The refreshes of all sites. Times are seconds of one monotonic clock."""
 
     last_input: float
-    """When the person last did something."""
+    """When the user last did something."""
     focused: bool | None = None
     """Whether the terminal is in front; None where it never said so."""
     requests: int = 0
@@ -81,7 +81,7 @@ class Schedule:
     """Seconds by which the clock was ahead of the monotonic one."""
 
     def __post_init__(self) -> None:
-        """A person starts the program: the first input is its beginning."""
+        """A user starts the program: the first input is its beginning."""
         self.began_at = self.last_input
 
     def is_idle(self, now: float) -> bool:
@@ -96,7 +96,7 @@ class Schedule:
         return [name for name, site in sites.items() if site.busy_since is None and site.due <= now]
 
     def began(self, name: str, now: float = 0.0) -> bool:
-        """Note that a refresh of a site is under way; return whether the person asked for it."""
+        """Note that a refresh of a site is under way; return whether the user asked for it."""
         site = self.site(name)
         wanted, site.wanted, site.busy_since = site.wanted, False, now
         return wanted
@@ -104,7 +104,7 @@ class Schedule:
     def ended(self, name: str, now: float, ending: RefreshEnding, *, pause: float) -> None:
         """Note that a refresh is over; the next is due after `pause`, doubled by each failure.
 
-        A site that did not answer is tried sooner at first. What the person asked for meanwhile is
+        A site that did not answer is tried sooner at first. What the user asked for meanwhile is
         due at once.
         """
         site = self.site(name)
@@ -169,7 +169,7 @@ class Schedule:
     def wake(self, now: float, clock: float) -> bool:
         """Make every site due at once when the machine slept since the last call; say whether.
 
-        `clock` is the time of day in epoch seconds, which goes on while the monotonic one stands.
+        `clock` is the time of day in epoch seconds, which continues while the monotonic one stands.
         """
         before, self._ahead = self._ahead, clock - now
         slept = before is not None and self._ahead - before > SLEPT_SECONDS
@@ -187,7 +187,7 @@ class Schedule:
         return max(0.0, site.due - now)
 
     def hurry(self, names: Iterable[str]) -> None:
-        """Make every one of the sites due at once: the person asked for it, and may be asked."""
+        """Make every one of the sites due at once: the user asked for it, and may be asked."""
         for name in names:
             site = self.site(name)
             site.due, site.wanted = -math.inf, True

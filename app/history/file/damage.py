@@ -18,7 +18,7 @@ class Damage:
     """The damage of one file, which all processes that use the file know by a mark beside it."""
 
     def __init__(self, path: Path, warnings: PendingWarnings) -> None:
-        """Watch over the file at `path`; `warnings` receives what the person should know."""
+        """Watch over the file at `path`; `warnings` receives what the user should know."""
         self._path = path
         self._warnings = warnings
         self._mark = path.with_name(f"{path.name}.suspect")

@@ -165,7 +165,7 @@ class Database:
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the file that is at the path now.
 
-        Another process may have set a damaged file aside, or a person may have removed it: what
+        Another process may have set a damaged file aside, or a user may have removed it: what
         is written to a file that has lost its name is lost with it.
         """
         if self._closed:

@@ -24,7 +24,7 @@ _KEPT = 4000
 """Runs whose look is kept."""
 
 GlanceKey = tuple[str, int]
-"""A run, and the bytes of its metrics that are in history: with more, it is looked at again."""
+"""A run, and the bytes of its metrics that are in history: with more, it is inspected again."""
 
 
 @dataclass(frozen=True)

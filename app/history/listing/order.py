@@ -52,7 +52,7 @@ _FIRST = (
     State.DONE,
     State.CANCELLED,
 )
-"""What may need a person comes first."""
+"""What may need a user comes first."""
 _STATE = (
     "CASE r.state "
     + " ".join(f"WHEN '{state}' THEN {rank}" for rank, state in enumerate(_FIRST))

@@ -63,7 +63,7 @@ class RunWindow:
 
     @property
     def is_tree(self) -> bool:
-        """Whether runs stand below those they resubmit: only in the list of the newest."""
+        """Whether runs are below those they resubmit: only in the list of the newest."""
         return self.listing.order == NEWEST_FIRST
 
     @property

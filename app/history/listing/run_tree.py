@@ -66,7 +66,7 @@ def arranged(entries: Sequence[ListedRun], folded: Collection[str] = ()) -> list
 
 
 def with_descendants(entries: Sequence[ListedRun], run: str) -> tuple[str, ...]:
-    """Return a run and all that stand below it in the tree."""
+    """Return a run and all that are below it in the tree."""
     lines = arranged(entries)
     at = next((at for at, line in enumerate(lines) if line.id == run), None)
     if at is None:
@@ -117,7 +117,7 @@ def _family(root: str, below: dict[str, list[str]]) -> list[TreeLine]:
     """Return the root and all its descendants, each after its parent."""
     lines: list[TreeLine] = []
     seen: set[str] = set()
-    # The run, its parent, what stands before its own mark, and that mark.
+    # The run, its parent, what is before its own mark, and that mark.
     waiting: list[tuple[str, str | None, str, str]] = [(root, None, "", "")]
     while waiting:
         run, parent, before, mark = waiting.pop()

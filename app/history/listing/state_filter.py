@@ -26,7 +26,7 @@ STATE_GROUPS: Mapping[str, frozenset[State]] = {
 COUNTED_STATES = ("running", "waiting", "failed", "refused", "not sent", "unknown")
 """The groups that the bar at the top counts."""
 WENT_WRONG = STATE_GROUPS["failed"] | STATE_GROUPS["refused"] | STATE_GROUPS["not sent"]
-"""The states of a run that ended, or never began, in a way that a person should read of."""
+"""The states of a run that ended, or never began, in a way that a user should read of."""
 _SHORT = {"oom": State.OUT_OF_MEMORY, "pending": State.QUEUED, "completed": State.DONE}
 """What people who know Slurm type."""
 _LEAST = 3

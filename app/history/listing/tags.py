@@ -38,7 +38,7 @@ def with_tags(note: str, words: str) -> str:
     """Return `note` with the tags that `words` adds (`best`, `#best`) and removes (`-best`).
 
     Raises:
-        InputError: a word is no tag, or there is none.
+        InputError: a word is not a tag, or there is none.
     """
     if not words.split():
         raise InputError("There is no tag.", "Type a word such as best, or -best to remove it.")

@@ -44,7 +44,7 @@ def run_of(text: bytes, folder: str) -> Run:
     `folder` is where the record was found; nothing in the record can lead out of there.
 
     Raises:
-        ValueError: it is no record, or one of another folder; the message is one line.
+        ValueError: it is not a record, or one of another folder; the message is one line.
     """
     try:
         data = _parsed(text)
@@ -87,7 +87,7 @@ Number = Annotated[int, Field(ge=0, le=2**53)]
 class _Record(BaseModel):
     """What a record says, in the order it is written: each field within what a run can have.
 
-    A person or a broken job may have written it, so that the limits are narrower than `Run`'s.
+    A user or a broken job may have written it, so that the limits are narrower than `Run`'s.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)

@@ -1,4 +1,4 @@
-"""An example, adapted to a site and to what a person says about the job. Pure."""
+"""An example, adapted to a site and to what a user says about the job. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.writer import marked
 
 OWN_SCRIPT = "script"
-"""The example for a person's own script."""
+"""The example for a user's own script."""
 _FIRST = "ddp"
 _PLAIN = re.compile(r"^[A-Za-z_/.][A-Za-z0-9_./-]*$")
 _WORDS = {"true", "false", "null"}
@@ -23,13 +23,13 @@ _WORDS = {"true", "false", "null"}
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a person says about the job that they begin with."""
+    """What a user says about the job that they begin with."""
 
     name: str | None = None
     """None: the name in the example."""
     account: str | None = None
     script: str | None = None
-    """The person's own script, from the job file's folder."""
+    """The user's own script, from the job file's folder."""
     trainer: str | None = None
     """A bundled trainer; without an example, a script or a trainer it is `ddp`."""
     launcher: str | None = None
@@ -41,7 +41,7 @@ class Beginning:
 
 
 def chosen(beginning: Beginning) -> JobExample:
-    """Return the example that a person begins with.
+    """Return the example that a user begins with.
 
     Raises:
         InputError: there is no such example or trainer, or more than one thing was named.

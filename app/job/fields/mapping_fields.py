@@ -91,4 +91,4 @@ class StagedPath(MappingField):
 
 
 StagedShort = Annotated[StagedPath, BeforeValidator(_only_path), ShortForm()]
-"""`stage:` as a person writes it: a path, or keys."""
+"""`stage:` as a user writes it: a path, or keys."""

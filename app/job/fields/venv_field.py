@@ -74,7 +74,7 @@ class VenvChoice(BaseModel):
 
 
 Venv = Annotated[VenvChoice, BeforeValidator(_forms), ShortForm(or_list=True)]
-"""`venv:` as a person writes it: a file, a list, or keys."""
+"""`venv:` as a user writes it: a file, a list, or keys."""
 
 
 def package_of(requirement: str) -> str:

@@ -54,7 +54,7 @@ class CommandLine:
     shell: Shell
     """The one in which a shell would run that is started here."""
     program: list[ExpandedWord] = field(default_factory=list)
-    """That program as a person would call it: with `python` or `torchrun` in front."""
+    """That program as a user would call it: with `python` or `torchrun` in front."""
     text: ExpandedWord | None = None
     """What `bash -c` gets to read."""
     stdin: bool = False

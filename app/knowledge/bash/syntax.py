@@ -63,7 +63,7 @@ def _trouble(node: Node, tree: Tree) -> Trouble:
 
 
 def _unclosed(node: Node, tree: Tree) -> Trouble:
-    """Return what is said of a part without its end: the parser knows which part it is."""
+    """Return the message about a part without its end: the parser knows which part it is."""
     part = node.parent
     opener = part.children[0] if part is not None and part.children else node
     if part is not None and part.type == "do_group" and part.parent is not None:
@@ -86,7 +86,7 @@ def _else_if(tree: Tree) -> str:
 
 
 def _swallows(node: Node, tree: Tree) -> Trouble | None:
-    """Return what is said of an error that reaches the end of the text."""
+    """Return the message about an error that reaches the end of the text."""
     kinds = [child.type for child in node.children]
     if ";&" in tree.text(node) or ";;&" in tree.text(node):
         return None  # valid in bash, and unknown to the grammar (0.25.1)

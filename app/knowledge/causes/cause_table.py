@@ -37,7 +37,7 @@ LATE: tuple[LogRule, ...] = (*LATE_FILES, *LATE_MEMORY)
 """Words of the system, about any file or program: of an exception they say why."""
 
 LAST: tuple[LogRule, ...] = (*CRASHES, *MPI_ENDS, *LOSSES, *LATE, *WEAK)
-"""What is often said of a job that goes on, or by one that is ending already."""
+"""What is often said of a job that continues, or by one that is ending already."""
 
 EVERY: tuple[LogRule, ...] = (*RULES, *CONSEQUENCES, *KILLED, *LAST)
 """All of them."""

@@ -205,4 +205,4 @@ LATE_FILES: tuple[LogRule, ...] = (
         "Check the container and the name of the interpreter; load the module that has it.",
     ),
 )
-"""What a shell says, and goes on: counts where nothing else does."""
+"""What a shell says, and continues: counts where nothing else does."""

@@ -196,4 +196,4 @@ LOSSES: tuple[LogRule, ...] = (
         "before it; or inspect the data.",
     ),
 )
-"""What a training prints and goes on: counts where nothing else does."""
+"""What a training prints and continues: counts where nothing else does."""

@@ -22,7 +22,7 @@ class Diagnosis:
     """The line of the log, or the scheduler's words, that shows it."""
     rank: int | None = None
     place: str = ""
-    """The line of the person's code that raised it: `train.py:88 (forward)`."""
+    """The line of the user's code that raised it: `train.py:88 (forward)`."""
     node: str = ""
     """The node it happened on, as the log says; "" where it does not."""
     number: int | None = None

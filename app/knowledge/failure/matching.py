@@ -109,7 +109,7 @@ class Evidence:
 
     @cached_property
     def fits(self) -> Sequence[tuple[int, LogRule, re.Match[str]]]:
-        """The candidates with each rule that one fits: they are asked for by several tables."""
+        """The candidates with each rule that one fits: they are requested by several tables."""
         asked = ((at, rule) for at in self.candidates for rule in _may_fit(self.lines[at].text))
         found = ((at, rule, rule.pattern.search(self.lines[at].text)) for at, rule in asked)
         return [(at, rule, match) for at, rule, match in found if match]

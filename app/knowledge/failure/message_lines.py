@@ -45,7 +45,7 @@ _COUNT = re.compile(
 )
 _OF = re.compile(r"\b(\d{1,9}) ?/ ?\d")
 _TROUBLE = re.compile(r"(?i)error|exception|abort|fail")
-# What a program prints that goes on: a figure of the training, or that something worked at last.
+# What a program prints that continues: a figure of the training, or that something worked at last.
 _MOVES = re.compile(
     r"(?i)\b(?:loss|perplexity|ppl|accuracy|acc)\b[\"']?\s*[:=]?\s*\d|\d%\||\[ *\d+/\d+\]"
     r"|\b(?:tokens?|samples?|it|images?|examples?|steps?)/s(?:ec)?\b|\bepochs? \d+ \w+"
@@ -214,7 +214,7 @@ def without_prefix(line: LogLine, hosts: frozenset[str], *, label_is_rank: bool)
 
 
 def _hosts(lines: Sequence[LogLine]) -> frozenset[str]:
-    """Return the names that stand before many lines."""
+    """Return the names that are before many lines."""
     counts: dict[str, int] = {}
     for line in lines:
         if match := _HOST.match(line.text):

@@ -31,7 +31,7 @@ LAUNCHERS = re.compile(
 # traceback.py, _cause_message and _context_message.
 _CAUSED = "The above exception was the direct cause of the following exception"
 _DURING = "During handling of the above exception, another exception occurred"
-# Printed by a process that goes on, or that is ending already: CPython's PyErr_WriteUnraisable,
+# Printed by a process that continues, or that is ending already: CPython's PyErr_WriteUnraisable,
 # threading.excepthook, logging.Handler.handleError, atexit.
 _ASIDE = ("Exception ignored in", "Exception in thread", "--- Logging error ---", "Error in atexit")
 _FRAME = re.compile(r'^\s*File "([^"]{1,500})", line (\d{1,9})(?:, in (\S{1,100}))?')
@@ -41,7 +41,7 @@ _ROOT_RANK = re.compile(r"^\s*rank\s*: (\d{1,6}) \(local_rank")
 _ROOT_SIGNAL = re.compile(r"^\s*exitcode\s*: -(?!6\b)\d")
 _ROOT_END = re.compile(r"^\s*={20}")
 # What a process may still write after the exception that ends it: a tracker's summary, the
-# stack of a C++ abort. Behind a handled exception the training goes on.
+# stack of a C++ abort. Behind a handled exception the training continues.
 _LAST_WORDS = 100
 
 
@@ -102,7 +102,7 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
     if reported := [raised for raised in found if raised.number in block]:
         return Culprit(reported[-1], named, its_own=True)
     # A rank's own [rankN] lines are the same process as what srun labels N. Lines without any
-    # label are of many processes: there the last one that is no echo counts.
+    # label are of many processes: there the last one that is not an echo counts.
     last = {
         raised.line.source if raised.line.rank is None else raised.line.rank: raised
         for raised in found

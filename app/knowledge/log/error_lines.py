@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class LogError:
-    """An error as it stands in a log for the first time."""
+    """An error as it is in a log for the first time."""
 
     offset: int
     rank: int | None

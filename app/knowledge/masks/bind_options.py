@@ -1,7 +1,7 @@
 """Read `--cpu-bind` and `--gpu-bind` as srun does: which cores and GPUs each task is given.
 
 Source: srun(1), --cpu-bind and --gpu-bind; slurm/src/common/slurm_resource_info.c,
-`slurm_verify_cpu_bind`: the type's list follows `:` or `=`, and `v,` or `q,` may stand before it.
+`slurm_verify_cpu_bind`: the type's list follows `:` or `=`, and `v,` or `q,` may be before it.
 """
 
 import re
@@ -21,7 +21,7 @@ _REPEATED = re.compile(r"(.+)\*([0-9]{1,4})")
 _NUMBER = re.compile(r"[0-9]{1,5}|0[xX][0-9a-fA-F]{1,4}")
 _MASK = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,256})")
 _MOST = 4096
-"""Entries of a list; more is no list that a person wrote."""
+"""Entries of a list; more is not a list that a user wrote."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Bind:
 def read_bind(value: str) -> Bind | None:
     """Return what the value of `--cpu-bind` or `--gpu-bind` lists, like `v,mask_cpu:0xfe,0xfe00`.
 
-    None: it has no list, as `cores` and `closest` have none, or a variable stands in it.
+    None: it has no list, as `cores` and `closest` have none, or a variable is in it.
     """
     found = _TYPE.fullmatch(_LOUD.sub("", value.strip(), count=1))
     if not found or "$" in found[2]:
@@ -63,7 +63,7 @@ def read_bind(value: str) -> Bind | None:
 
 
 def explained(text: str) -> tuple[Bind, ...]:
-    """Return the lists in what a person typed: a value, a bare list, or options of `srun`.
+    """Return the lists in what a user typed: a value, a bare list, or options of `srun`.
 
     A bare list is of masks where one entry begins with `0x` or is longer than three characters,
     else of cores.

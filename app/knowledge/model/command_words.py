@@ -91,7 +91,7 @@ class Variable:
     """The number of the step that alone gets it (`X=1 srun …`, `bash -c 'export X=1; …'`);
     None: all that come later."""
     conditional: bool = False
-    """Whether it stands in a branch, which may not run."""
+    """Whether it is in a branch, which may not run."""
     items: int | None = None
     """How many entries an array has; None: it is none, or nobody knows."""
     local: bool = False

@@ -66,7 +66,7 @@ class ScriptJob:
     written: Mapping[str, tuple[Position, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    """Of those files that the script writes itself: where each of their lines stands in it."""
+    """Of those files that the script writes itself: where each of their lines is in it."""
     folder: str | None = None
     """Where it is submitted from, where that is known."""
     strategy: str = ""

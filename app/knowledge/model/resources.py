@@ -21,7 +21,7 @@ class Resources:
     gpu_type: str = ""
     """The type in `gpu:TYPE:N`."""
     gpus_total: bool = False
-    """Whether the GPUs were asked for in all (`--gpus=N`), not per node."""
+    """Whether the GPUs were requested in all (`--gpus=N`), not per node."""
     memory_gib: float | None = None
     """Per node, whichever option asked for it."""
     exclusive: bool = False

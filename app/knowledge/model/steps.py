@@ -60,7 +60,7 @@ class Command:
     program: str
     """Its name, without its folder."""
     words: tuple[CommandWord, ...] = ()
-    """What stands behind the program."""
+    """What is after the program."""
     at: Position = NOWHERE
     shell: Shell = "batch"
     step: int | None = None

@@ -35,7 +35,7 @@ class Expression:
     value: Value = None
     role: Role = ""
     mentions: frozenset[Role] = frozenset()
-    """The roles of all that stands in it: `f"cuda:{rank}"` mentions the rank."""
+    """The roles of all that is in it: `f"cuda:{rank}"` mentions the rank."""
 
     @property
     def number(self) -> int | None:
@@ -74,7 +74,7 @@ class Call:
     loops: tuple[str, ...] = ()
     """The variables of the loops around it, the outermost first."""
     function: str = ""
-    """The function it stands in; "": the module itself."""
+    """The function it is in; "": the module itself."""
     target: str = ""
     """What its value is assigned to; "": nothing."""
 
@@ -84,7 +84,7 @@ class Call:
         return self.name.rpartition(".")[2]
 
     def get(self, name: str, place: int | None = None) -> CallArgument | None:
-        """Return the argument of this keyword, or the one that stands at `place` without one."""
+        """Return the argument of this keyword, or the one that is at `place` without one."""
         for argument in self.arguments:
             if argument.name == name:
                 return argument
@@ -129,7 +129,7 @@ class ProgramOption:
 
 @dataclass(frozen=True)
 class Text:
-    """A string in the program's text that is no docstring."""
+    """A string in the program's text that is not a docstring."""
 
     value: str
     at: Position
@@ -168,7 +168,7 @@ class PythonFile:
     guarded: frozenset[str] = frozenset()
     """Functions with a decorator that lets only one rank call them."""
     dictionaries: tuple[Text, ...] = ()
-    """Dictionaries of constants, as JSON: a configuration may stand in the program."""
+    """Dictionaries of constants, as JSON: a configuration may be in the program."""
 
     def named(self, *names: str) -> Iterator[Call]:
         """Yield the calls whose last part is one of these, or whose whole name with dots is."""

@@ -243,7 +243,7 @@ class _ModuleReader:
             self._value(node)
 
     def _value(self, node: ast.expr) -> None:
-        """Walk a value; what stands behind a condition inside it is guarded as a block is."""
+        """Walk a value; what is after a condition inside it is guarded as a block is."""
         if isinstance(node, ast.IfExp):
             self._value(node.test)
             self._guarded([self._guard(node.test)], node.body)
@@ -374,7 +374,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _leaves(node: ast.stmt) -> bool:
-    """Return whether a statement ends its block while the job goes on; an error ends the job."""
+    """Return whether a statement ends its block while the job continues; an error ends the job."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         if dotted(node.value.func) not in ("exit", "quit", "sys.exit", "os._exit"):
             return False

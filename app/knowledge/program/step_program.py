@@ -90,7 +90,7 @@ class StepProgram:
         return whole and all(module.fault is None for module in self.modules)
 
     def calls(self, *names: str) -> Iterator[tuple[PythonFile, Call]]:
-        """Yield the calls of these names, each with the file it stands in."""
+        """Yield the calls of these names, each with the file it is in."""
         return ((program, call) for program in self.files for call in program.named(*names))
 
     def has(self, *names: str) -> bool:

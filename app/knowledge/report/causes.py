@@ -1,4 +1,4 @@
-"""What a person should read of all findings: causes alone, at the places they were written."""
+"""What a user should read of all findings: causes alone, at the places they were written."""
 
 from collections.abc import Iterable
 from dataclasses import replace

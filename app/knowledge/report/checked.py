@@ -12,7 +12,7 @@ class CheckedScript:
     """A script, where it is, and its findings."""
 
     path: str
-    """As the person named it; `-` is standard input."""
+    """As the user named it; `-` is standard input."""
     site: str | None
     """None: nobody named one, and only the rules that hold everywhere were applied."""
     text: str
@@ -23,7 +23,7 @@ class CheckedScript:
     """The script's folder, before the names in `files`; "" or with a slash at its end."""
 
     def path_of(self, at: Position) -> str:
-        """Return the path of the file that a finding stands in."""
+        """Return the path of the file that a finding is in."""
         return f"{self.folder}{at.file}" if at.file else self.path
 
     def line_of(self, at: Position) -> str | None:

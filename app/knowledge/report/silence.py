@@ -21,7 +21,7 @@ class _Ignore:
     lines: range
     """The lines whose findings it silences."""
     whole: bool
-    """Whether it stands on a line of its own, and silences findings about the whole job, too."""
+    """Whether it is on a line of its own, and silences findings about the whole job, too."""
     at: Position
 
 

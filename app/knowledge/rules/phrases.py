@@ -27,7 +27,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def rewrite(option: Option, text: str) -> Fix | None:
-    """Return the change of an option into `text`; None: it stands in no script."""
+    """Return the change of an option into `text`; None: it is in no script."""
     return Fix(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
 
 

@@ -54,7 +54,7 @@ def _angles(line: str) -> Iterator[re.Match[str]]:
         before, behind = line[: found.start()], line[found.end() :].strip()
         quoted = before.count('"') % 2 == 1 or before.count("'") % 2 == 1
         if quoted and (_SAYS.match(line) or f"</{found[0][1:]}" in line or before.endswith(":-")):
-            continue  # words for a person, a tag of HTML, or what stands for nothing
+            continue  # words for a user, a tag of HTML, or what stands for nothing
         if _GLUED.search(before) or not behind or behind[0] in "&|;)\\":
             yield found
 

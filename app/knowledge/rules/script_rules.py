@@ -20,7 +20,7 @@ def _troubles(job: ScriptJob, name: str) -> Iterator[Trouble]:
 
 
 def _written(job: ScriptJob, at: Position) -> str:
-    """Return what stands at a place of one line."""
+    """Return what is at a place of one line."""
     text = job.files.get(at.file, "") if at.file else job.text
     line = text.split("\n")[at.line - 1 : at.line]
     return line[0][at.column - 1 : at.end_column - 1] if line else ""
@@ -260,7 +260,7 @@ def unknown_srun_option(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def _unknown(
     job: ScriptJob, trouble: Trouble, names: Iterable[str], *, only_on: tuple[str, ...]
 ) -> Hit:
-    """Return what is said of an option that is not in `names`."""
+    """Return the message about an option that is not in `names`."""
     written = _written(job, trouble.at)
     name, equals, value = written.lstrip("-").partition("=")
     if trouble.fact == "cut":

@@ -41,7 +41,7 @@ def is_named(job: ScriptJob, name: str) -> bool:
 
 
 def source_at(job: ScriptJob, at: Position) -> str:
-    """Return what stands at a place of the script, with its quotes; "" where no script is known."""
+    """Return what is at a place of the script, with its quotes; "" where no script is known."""
     if not at.line or at.file or not at.end_line:
         return ""
     lines = job.text.split("\n")[at.line - 1 : at.end_line]

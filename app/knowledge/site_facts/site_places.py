@@ -23,7 +23,7 @@ def site_says(site: Site, name: str) -> bool:
 
 
 def work_folder(job: ScriptJob, site: Site) -> str:
-    """Return where the project's large files belong, as words for a person."""
+    """Return where the project's large files belong, as words for a user."""
     folder = site.work_root.partition("/{user}")[0]
     return folder.replace(
         "{account}", site.account.in_path(job.resources.account or "") or "PROJECT"

@@ -30,7 +30,7 @@ _FIELDS = {
 }  # fmt: skip
 """The key of the job file that each option of sbatch comes from."""
 _NAME = "job"
-"""The name that the script is read with: a person's own may have any character."""
+"""The name that the script is read with: a user's own may have any character."""
 
 
 def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> ScriptJob:

@@ -28,7 +28,7 @@ _FIELDS = {
     "account": "account", "retired": "site", "few-gpus": "partition",
     "local-disk-size": "local_disk", "local-disk-missing": "local_disk",
 }  # fmt: skip
-"""The keys of findings that stand at no option, or at one that comes from several keys."""
+"""The keys of findings that are at no option, or at one that comes from several keys."""
 
 
 def findings(

@@ -35,7 +35,7 @@ class Field:
     key: str
     kind: Kind
     value: str
-    """As the person reads and types it; "" where the file does not have it."""
+    """As the user reads and types it; "" where the file does not have it."""
     default: str
     """What holds where the file does not have it."""
     help: str
@@ -137,7 +137,7 @@ def fields(
 
 
 def loose(problems: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the problems that stand at no field of the form."""
+    """Return the problems that are at no field of the form."""
     keys = [row[0] for row in _FIELDS]
     return tuple(item for item in problems if not any(_is_at(item.at.field, key) for key in keys))
 
@@ -215,7 +215,7 @@ def _joined(value: object) -> str:
 
 
 def read(field: Field, text: str) -> Value | None:
-    """Return what a person typed into `field` as the job file's value; None: the key goes.
+    """Return what a user typed into `field` as the job file's value; None: the key goes.
 
     Raises:
         InputError: quotes that do not close, or a pair without `=`.

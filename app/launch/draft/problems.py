@@ -88,7 +88,7 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
     """Return the job file's `text` with the problems' fixes applied, and the problems they were of.
 
     Each key changes once: a second fix of one was made for the value that is gone. A fix of what
-    only a person can edit is left out.
+    only a user can edit is left out.
     """
     done: dict[str, Finding] = {}
     for problem in problems:
@@ -104,7 +104,7 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
 
 
 def at_field(problems: Iterable[Finding]) -> Mapping[str, tuple[Finding, ...]]:
-    """Return the problems by the field of the form that they stand at; "" for no field."""
+    """Return the problems by the field of the form that they are at; "" for no field."""
     found: dict[str, tuple[Finding, ...]] = {}
     for problem in problems:
         found[problem.at.field] = (*found.get(problem.at.field, ()), problem)

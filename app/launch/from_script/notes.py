@@ -39,7 +39,7 @@ def _hidden(text: str) -> str:
 
 
 def _without(match: re.Match[str]) -> str:
-    # `$TOKEN` is no secret, and neither is the option that comes next, nor a number of tokens.
+    # `$TOKEN` is not a secret, and neither is the option that comes next, nor a number of tokens.
     bare = match["value"].strip("\"'")
     return match[0] if re.match(r"\$|--|[\d_.]{1,18}$", bare) else f"{match['name']}…"
 
@@ -54,7 +54,7 @@ class Notes:
     changed: list[ImportNote] = field(default_factory=list)
     """What has another value: the one before and the one after an arrow."""
     lost: list[ImportNote] = field(default_factory=list)
-    """What a job file cannot say, so that a person must look at it."""
+    """What a job file cannot say, so that a user must look at it."""
 
     def keep(self, what: str, key: str) -> None:
         """Say that a part became a key of the job file."""

@@ -79,7 +79,7 @@ def with_numbers(text: str, job: ScriptJob) -> str:
 
 
 def written_at(text: str, at: Position) -> str:
-    """Return what stands at a place of the script itself, with its quotes; "" elsewhere."""
+    """Return what is at a place of the script itself, with its quotes; "" elsewhere."""
     if not at.line or at.file:
         return ""
     lines = _lines(text)[at.line - 1 : at.end_line]

@@ -60,7 +60,7 @@ class _Around:
     """What stands around a step, by what it means for variables."""
 
     called: bool
-    """Whether the step stands in a function."""
+    """Whether the step is in a function."""
     blocks: list[OtherStatement]
     """Conditions and loops that do not hold the step."""
     shells: list[Position]

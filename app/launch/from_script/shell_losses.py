@@ -74,7 +74,7 @@ def _declared(part: OtherStatement, notes: Notes) -> None:
 
 
 def _program_in(text: str, step: JobStep) -> Position:
-    """Return where the program stands in a text of `bash -c`; nowhere where it does not."""
+    """Return where the program is in a text of `bash -c`; nowhere where it does not."""
     name = step.program.text if step.program else ""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):

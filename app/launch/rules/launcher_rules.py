@@ -1,4 +1,4 @@
-"""The adviser's rules about launchers: whether a stop signal reaches a person's own script."""
+"""The adviser's rules about launchers: whether a stop signal reaches a user's own script."""
 
 from collections.abc import Iterator
 

@@ -84,7 +84,7 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _one_rank(launch: Launch, place: Placement) -> Finding:
-    """Return what is said of one rank on a whole node: more GPUs alone would be refused."""
+    """Return the message about one rank on a whole node: more GPUs alone would be refused."""
     spec, gpus = launch.spec, place.site.node.gpus
     single = STRATEGIES[spec.strategy].single_rank
     keys = [("launcher", place.site.launchers[0])] if place.launcher.tasks == "one" else []

@@ -163,7 +163,7 @@ def container_environment(place: Placement) -> dict[str, str]:
     if spec.hang and place.trainer:
         values["TRAINER_HANG_SECONDS"] = str(walltime.seconds_of(spec.hang))
     if spec.venv:
-        values.setdefault("PYTHONNOUSERSITE", "1")  # what is in the home folder is no part of it
+        values.setdefault("PYTHONNOUSERSITE", "1")  # what is in the home folder is not part of it
     # Lines reach the log as they are printed; without this, Python keeps 8 KiB back.
     values.setdefault("PYTHONUNBUFFERED", "1")
     return {name: value for name, value in values.items() if name not in spec.env}

@@ -57,7 +57,7 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
         raise InputError(
             f"{site.name} has no Slurm that could run an exported job.", "Choose another `site:`."
         )
-    # A secret that is not set here is no error: its value is not exported.
+    # A secret that is not set here is not an error: its value is not exported.
     found = tuple(each for each in preview.findings if each.rule != "secrets")
     replace(preview, findings=found, forced=True).check()
     code = project_files.collect(spec, preview.project, hashes)

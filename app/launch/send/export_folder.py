@@ -1,4 +1,4 @@
-"""The folder of a job's project, found from the paths that a person wrote."""
+"""The folder of a job's project, found from the paths that a user wrote."""
 
 from pathlib import Path
 

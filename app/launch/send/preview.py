@@ -31,7 +31,7 @@ class Preview:
     note: str = ""
     """A line that is kept with the run."""
     forced: bool = False
-    """Whether the person wants it sent with the adviser's errors, which they have seen."""
+    """Whether the user wants it sent with the adviser's errors, which they have seen."""
 
     @property
     def name(self) -> str:

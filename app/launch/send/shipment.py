@@ -108,7 +108,7 @@ def _staging(
 
 
 def _refuse_unseen(preview: Preview, code: Code) -> None:
-    """Raise InputError when a file is kept back that the person was not told of."""
+    """Raise InputError when a file is kept back that the user was not told of."""
     seen = {item.path for item in preview.files.kept_back}
     for item in code.kept_back:
         if item.path not in seen:

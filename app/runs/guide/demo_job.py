@@ -10,7 +10,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 FOLDER = Path("lumitui-demo")
-"""Where the demo is, from where the person is."""
+"""Where the demo is, from where the user is."""
 
 LAUNCHER = "srun"
 """Starts each rank by itself, so that each gets cores of its own, and the proof can show them."""

@@ -1,4 +1,4 @@
-"""A person's first job on a cluster: the bundled training, in a folder of its own."""
+"""A user's first job on a cluster: the bundled training, in a folder of its own."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.profile import Site
 
 FOLDER = Path("lumitui-first")
-"""Where it is, from where the person is: a job ships its folder, and this one holds no other."""
+"""Where it is, from where the user is: a job ships its folder, and this one holds no other."""
 
 
 def first_job(site: Site, account: str, folder: Path) -> Path:

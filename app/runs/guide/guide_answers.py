@@ -1,4 +1,4 @@
-"""What a person has answered to the guide so far; it is kept, so that they can leave and go on."""
+"""What a user has answered to the guide so far; it is kept, so that they can leave and go on."""
 
 import json
 from pathlib import Path
@@ -42,5 +42,5 @@ def keep_progress(settings: Settings, progress: GuideAnswers) -> None:
 
 
 def own_profile(settings: Settings, site: str) -> Path:
-    """Return the file in which the person's own profile of `site` is, or would be."""
+    """Return the file in which the user's own profile of `site` is, or would be."""
     return settings.profiles[0] / f"{site}.yaml"

@@ -23,7 +23,7 @@ class Surroundings:
     site: Site | None
     """The chosen one."""
     profile: Path
-    """Where the person's own profile of it is, or would be."""
+    """Where the user's own profile of it is, or would be."""
     foreign: bool
     """Whether that profile is there and was not written by the guide: it is left alone."""
     keys: Sequence[Key]

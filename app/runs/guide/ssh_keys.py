@@ -1,4 +1,4 @@
-"""The SSH keys that a person has. They are listed, never made and never read."""
+"""The SSH keys that a user has. They are listed, never made and never read."""
 
 import os
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 _STUDENT = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372)
 _NORMAL = 1.282
 SLOWEST, FASTEST = 1e-9, 1e15
-"""Samples a second; what is outside is no throughput but a broken clock."""
+"""Samples a second; what is outside is not a throughput but a broken clock."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def titles(scaling: Scaling) -> tuple[str, ...]:
 
 
 def rungs_of(scaling: Scaling) -> list[Rung]:
-    """Return the sizes that the site was asked for, with time, efficiency and price of a run."""
+    """Return the sizes that the site was requested, with time, efficiency and price of a run."""
     return [
         Rung(size.nodes, _cells(size, scaling), size.refused)
         for size in scaling.sizes

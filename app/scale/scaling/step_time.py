@@ -7,7 +7,7 @@ step on the size that was run. The exchange of a step takes
 
 for n ranks: the bytes that a rank sends in ring all-reduces (two passes), or with split
 parameters (three), over the slowest part of the ring, and what each message waits. DDP sends
-gradients in messages of 25 MiB while the backward pass goes on, which is two thirds of the
+gradients in messages of 25 MiB while the backward pass continues, which is two thirds of the
 computing. What fits into that time is hidden, but not free: it slows the computing down. The last
 message has nothing left to hide behind. Where the run measured its own exchange, that counts: the
 profile's links then only say how many times as long it takes on other sizes.
@@ -155,7 +155,7 @@ class StepModel:
         return StepTime(low, exchange, step - low)
 
     def step(self, gpus: int, nodes: int, batch: float = 1.0) -> StepTime:
-        """Return where a step's time goes on another size.
+        """Return where a step's time continues another size.
 
         `batch` is how many times the samples a rank has in a step, there.
         """

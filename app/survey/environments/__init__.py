@@ -1,1 +1,1 @@
-"""A site's container images and virtual environments, as a person sees and removes them."""
+"""A site's container images and virtual environments, as a user sees and removes them."""

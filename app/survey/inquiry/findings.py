@@ -103,7 +103,7 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
             "cluster-bind", f"{place.path} is bound into the container and is not there"
             f"{_link(state)}.", "Make it, or leave out the bind.", place.at)  # fmt: skip
     elif place.role in ("data", "config") and not there and not state.above_writable:
-        # What is missing in a folder that the person may write to may be the job's own output.
+        # What is missing in a folder that the user may write to may be the job's own output.
         yield finding(
             "cluster-path", f"{place.path} is not there{_link(state)}; the nearest folder that is, "
             f"{state.above}, is not yours to write to.",

@@ -1,4 +1,4 @@
-"""Asks sites about jobs when a person wants it, and keeps the answers for the session."""
+"""Asks sites about jobs when a user wants it, and keeps the answers for the session."""
 
 import re
 import threading
@@ -75,7 +75,7 @@ class Inquiries:
         with self._lock:
             asked = any(name == site.name for name, _ in self._kept)
         if not asked:
-            return ()  # the person's name there may take a moment to find out
+            return ()  # the user's name there may take a moment to find out
         try:
             wanted = self._wanted(preview)
         except LumiError:
@@ -87,7 +87,7 @@ class Inquiries:
         """Return what a launch wants of its cluster.
 
         Raises:
-            LumiError: the person's name there cannot be known.
+            LumiError: the user's name there cannot be known.
         """
         site, spec, launch = preview.site, preview.launch.spec, preview.launch
         partition = site.partitions[spec.partition]

@@ -78,7 +78,7 @@ TOPICS: tuple[Topic, ...] = (
         "lumitui's own request",
     ),
 )  # fmt: skip
-"""The rules of an inquiry, in the order in which a person would look."""
+"""The rules of an inquiry, in the order in which a user would look."""
 _KNOWN = {topic.id: topic for topic in TOPICS}
 
 

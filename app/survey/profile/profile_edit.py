@@ -1,4 +1,4 @@
-"""What a node said, put into the text of a person's profile: values change, comments stay."""
+"""What a node said, put into the text of a user's profile: values change, comments stay."""
 
 import difflib
 import re
@@ -21,7 +21,7 @@ class Edited:
     """A profile's text before and after."""
 
     path: Path
-    """The person's own file."""
+    """The user's own file."""
     before: str
     """"" where there is none yet."""
     after: str
@@ -36,13 +36,13 @@ class Edited:
 
 
 def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
-    """Return the person's profile of `site` with what was measured.
+    """Return the user's profile of `site` with what was measured.
 
-    `folders` are those of profiles, the person's own first. Where the profile is in another one,
+    `folders` are those of profiles, the user's own first. Where the profile is in another one,
     a new one extends it.
 
     Raises:
-        InputError: the file is written in a way that only a person can change, or what was
+        InputError: the file is written in a way that only a user can change, or what was
             measured contradicts the rest of it.
     """
     path = folders[0] / f"{site.name}.yaml"
@@ -134,7 +134,7 @@ def _plain(words: str) -> str:
 
 
 def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
-    """Raise where the changed text of the profile in `path` is no profile any more.
+    """Raise where the changed text of the profile in `path` is not a profile any more.
 
     Raises:
         InputError: it is none; the message says what is wrong.

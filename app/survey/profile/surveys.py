@@ -88,7 +88,7 @@ class Surveys:
         transport: Callable[[Run], Transport],
         settings: Settings,
     ) -> None:
-        """Write profiles into the person's own folder, and a node's job into their data."""
+        """Write profiles into the user's own folder, and a node's job into their data."""
         self._core, self._connections, self._transport = core, connections, transport
         self._folders, self._data = settings.profiles, settings.data
 
@@ -121,7 +121,7 @@ class Surveys:
         """Return the file of a new profile.
 
         Raises:
-            InputError: there is a profile of that name, or it is no name.
+            InputError: there is a profile of that name, or it is not a name.
         """
         if not _NAME.fullmatch(name):
             raise InputError(
@@ -198,10 +198,10 @@ class Surveys:
         )
 
     def write(self, looked: Looked) -> Path:
-        """Write the changed profile into the person's own folder, and return its file.
+        """Write the changed profile into the user's own folder, and return its file.
 
         Raises:
-            InputError: the changed text is no profile, or the file was changed in between.
+            InputError: the changed text is not a profile, or the file was changed in between.
             LumiError: it cannot be written.
         """
         from lumitui.app.job.settings import write_whole

@@ -18,7 +18,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class LineDialog(ModalScreen[str | None]):
-    """One line; None: the person did not want to."""
+    """One line; None: the user did not want to."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", id="line.leave", tooltip="Change nothing"),

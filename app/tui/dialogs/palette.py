@@ -65,7 +65,7 @@ def actions_of(screen: Screen[object]) -> list[KeyAction]:
 
 
 _LATER = {AREAS["page"]: 1, MOVING: 2}
-"""What is the same everywhere stands below what a screen or a pane has of its own."""
+"""What is the same everywhere is below what a screen or a pane has of its own."""
 
 
 def nearest_first(actions: Iterable[KeyAction]) -> list[KeyAction]:

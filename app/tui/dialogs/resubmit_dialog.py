@@ -78,7 +78,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         self._start: StartPoint | None = None
         self._plans: dict[int, Outcome] = {}
         self._wanted: set[int] = set()
-        """The sizes whose plans were asked for."""
+        """The sizes whose plans were requested."""
         self._basis = ""
         self._news: CodeNews | None = None
         """What has changed in the project since it ran; nothing is sent before that is known."""
@@ -179,7 +179,7 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
                 run_id, nodes=nodes, settings=settings, code=code, start=start
             ),
             planned,
-            failed=planned,  # it stands below the field that is wrong
+            failed=planned,  # it is below the field that is wrong
             quietly=True,
         )
 

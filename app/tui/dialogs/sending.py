@@ -17,11 +17,11 @@ from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.styled import plain
 
 UNANSWERED_SECONDS = 3.0
-"""Of silence in a step after which the box says so: a person who watches it wants to know why."""
+"""Of silence in a step after which the box says so: a user who watches it wants to know why."""
 
 
 class SendingDialog(ModalScreen[None]):
-    """The steps of a send. The dialog can be hidden; the send goes on."""
+    """The steps of a send. The dialog can be hidden; the send continues."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

@@ -1,1 +1,1 @@
-"""What a person begins and the app carries through: sends, cancels, the guide, and leaving."""
+"""What a user begins and the app carries through: sends, cancels, the guide, and leaving."""

@@ -172,7 +172,7 @@ class Cancels:
 
 
 def terms(run: Run) -> list[tuple[str, str]]:
-    """Return what a person cancels: the state, the job, and what it asks for."""
+    """Return what a user cancels: the state, the job, and what it asks for."""
     return [
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),

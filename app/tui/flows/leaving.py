@@ -17,7 +17,7 @@ class Leaving:
         self._app = app
         self.quits_when_done = False
         self._given_up: Draft | None = None
-        """The edits that the person agreed to lose."""
+        """The edits that the user agreed to lose."""
 
     def ended(self, words: str, *, well: bool) -> None:
         """Note the end of what was under way; quit if that was waiting for it.

@@ -54,7 +54,7 @@ class Sends:
     # -- one run
 
     def send(self, preview: Preview, resubmission: Resubmission | None = None) -> None:
-        """Send what the person has confirmed; if the same job is being sent already, ask first."""
+        """Send what the user has confirmed; if the same job is being sent already, ask first."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         def answered(yes: bool | None) -> None:
@@ -107,7 +107,7 @@ class Sends:
         return silence
 
     def _over(self, dialog: SendingDialog) -> tuple[bool, str]:
-        """Close the dialog; return whether the person saw it, and what was under way."""
+        """Close the dialog; return whether the user saw it, and what was under way."""
         seen = dialog.finish()
         _, name = self._under_way.pop(dialog)
         self._show_names()
@@ -178,7 +178,7 @@ class Sends:
     # -- series
 
     def send_grid(self, previews: tuple[Preview, ...]) -> None:
-        """Send the runs of a grid, which the person has confirmed."""
+        """Send the runs of a grid, which the user has confirmed."""
         name = words.count(len(previews), "run")
         dialog = self._show(previews[0], name, name)
         self._send_series(lambda runs: runs.series.begin_grid(previews), dialog)

@@ -24,7 +24,7 @@ PAUSE = 0.005
 MOVES = frozenset({"j", "k", "up", "down", "left", "right", "pageup", "pagedown"})
 """Keys that move something or are typed."""
 _ACTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
-"""What a person does that may open something."""
+"""What a user does that may open something."""
 
 
 class OrderedKeysApp(App[int]):
@@ -41,10 +41,10 @@ class OrderedKeysApp(App[int]):
         self._typed_in: Widget | None = None
         """The field that it was typed into."""
         self._quiet = False
-        """Whether all that the person did has had its effect; not before the first screen is."""
+        """Whether all that the user did has had its effect; not before the first screen is."""
         self._turns: asyncio.Task[None] | None = None
         self._late: MessagePump | None = None
-        """What was busy at the last look: it is looked at first."""
+        """What was busy at the last look: it is inspected first."""
 
     async def on_event(self, event: events.Event) -> None:
         """Keep a key or a paste until it is its turn; a click needs none, but keys wait for it."""

@@ -20,7 +20,7 @@ class Curves(Widget):
     """Curves over the same steps, drawn to fill the widget."""
 
     def __init__(self, title: str) -> None:
-        """Show nothing yet; `title` stands above the curves."""
+        """Show nothing yet; `title` is above the curves."""
         super().__init__()
         self._title = title
         self._curves: Sequence[Curve] = ()

@@ -75,7 +75,7 @@ class LogPane(LogRanks):
         self._heard: float | None = None
         """When the site was heard last; None where no link can be lost."""
         self._asked: float | None = None
-        """Since when the log is asked for; None: an answer came."""
+        """Since when the log is requested; None: an answer came."""
         self._lost: LogLost | None = None
         self._page: object | None = None
         """The part of the log that is being read; what comes of another one is dropped."""
@@ -280,7 +280,7 @@ class LogPane(LogRanks):
     # -- what is searched for
 
     def action_search(self) -> None:
-        """Let the person type what to search for."""
+        """Let the user type what to search for."""
         self._finder.open()
 
     def action_find(self, step: int) -> None:
@@ -347,7 +347,7 @@ class LogPane(LogRanks):
     @on(LogView.Changed)
     def _draw_line(self) -> None:
         view = self._view
-        # An answer to what a person asked comes first: a narrow screen cuts the end.
+        # An answer to what a user asked comes first: a narrow screen cuts the end.
         parts = [self._state(), self._finder.words, self._problem]
         if not view.follow:
             size, new = view.window.size - self._seen()[1], view.window.unseen

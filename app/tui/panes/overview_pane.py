@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Diagnosis, RunOverview
 
 WIDE = 110
-"""Cells from which the facts stand in two columns."""
+"""Cells from which the facts are in two columns."""
 MOST_RELATIVES = 8
 """Lines of the lineage; the pane Lineage has them all."""
 _LEAST_ID = 12
 """Cells that an id keeps; the last ones tell the runs of one name apart."""
 _LABELS = 14
-"""Cells of the labels above the facts, and between them and what stands beside them."""
+"""Cells of the labels above the facts, and between them and what is beside them."""
 _SPARKLINE = 24
 _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""

@@ -1,1 +1,1 @@
-"""What a person chooses: the theme and the keys."""
+"""What a user chooses: the theme and the keys."""

@@ -1,4 +1,4 @@
-"""The keys that a person chose: `keys:` in the settings file, checked against the bindings."""
+"""The keys that a user chose: `keys:` in the settings file, checked against the bindings."""
 
 import importlib
 import pkgutil

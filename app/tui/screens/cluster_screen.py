@@ -116,7 +116,7 @@ class ClusterScreen(FullScreen):
         self.reread()
 
     def action_ask(self) -> None:
-        """Ask the visible sites now; a login may ask the person."""
+        """Ask the visible sites now; a login may ask the user."""
         for name in self.visible_sites if self._sites else []:
             self._ask(name, attended=True)
         self.reread()
@@ -176,7 +176,7 @@ class ClusterScreen(FullScreen):
     def _age(self, name: str, now: float) -> str:
         answered = self.runs.clusters.last(name)
         at = None if answered is None else answered.at
-        # An answer that another screen asked for is no failure of this one.
+        # An answer that another screen asked for is not a failure of this one.
         tried = self._tried.get(name) if name in self._errors else None
         return overview_age(at, tried, now, asking=name in self._asking)
 

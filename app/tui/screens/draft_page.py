@@ -1,4 +1,4 @@
-"""A screen with a draft: what is saved, what would be lost, and the person's own editor."""
+"""A screen with a draft: what is saved, what would be lost, and the user's own editor."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from lumitui.app.tui.screens.page import FullScreen
 
 
 def path_of(text: str) -> Path:
-    """Return the path that a person typed; `~` is the home folder."""
+    """Return the path that a user typed; `~` is the home folder."""
     return Path(os.path.expanduser(text))  # leaves `~nobody` as it is
 
 
@@ -83,7 +83,7 @@ class DraftPage(FullScreen):
         return True
 
     def action_editor(self) -> None:
-        """Edit the text in the person's editor."""
+        """Edit the text in the user's editor."""
         if self._draft is None:
             return
         from lumitui.app.tui.panes.compose.editor import edited
@@ -108,7 +108,7 @@ class DraftPage(FullScreen):
                 self._opened = draft.text
                 then()
             elif answer == "save" and draft.path is None:
-                self.action_save()  # the path comes first; leaving is asked for again
+                self.action_save()  # the path comes first; leaving is requested again
             elif answer == "save" and self._save(None):
                 then()
 

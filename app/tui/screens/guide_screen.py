@@ -1,6 +1,6 @@
 """The first steps on one screen: the demo, or site, user, key, project, a check and a job.
 
-Each step says what it will do or what is missing. What is answered is kept: a person can leave
+Each step says what it will do or what is missing. What is answered is kept: a user can leave
 at any step and go on later.
 """
 
@@ -60,7 +60,7 @@ class GuideScreen(FullScreen):
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, settings: Settings) -> None:
-        """Go on where the person left."""
+        """Go on where the user left."""
         super().__init__(runs)
         self._settings = settings
         self._progress = kept_progress(settings)
@@ -226,7 +226,7 @@ class GuideScreen(FullScreen):
             text.append("\n").append(styled.plain(f"failed: {check.name}: {found}. ", "bold red"))
             text.append(styled.plain(check.do))
         self._show_results(text)
-        # A fact that differs is the person's to judge: nothing is sent without a yes.
+        # A fact that differs is the user's to judge: nothing is sent without a yes.
         self._answer(checked=True)
 
     def action_demo(self) -> None:

@@ -287,7 +287,7 @@ class NewScreen(DraftPage):
     def _answered(self, found: Inquired) -> None:
         said = "\n".join(one.message for one in found.findings)
         self.notify(said or "The cluster has nothing against the job.", timeout=15, markup=False)
-        self._check()  # what was found stands beside its fields then
+        self._check()  # what was found is beside its fields then
 
     # -- send
 
@@ -341,7 +341,7 @@ def _checked(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
 
 
 def _may_be_forced(checked: CheckedDraft) -> bool:
-    """Return whether all errors are the adviser's, with which a person may send a job."""
+    """Return whether all errors are the adviser's, with which a user may send a job."""
     return bool(checked.previews) and not any(
         error.final for one in checked.previews for error in one.errors
     )

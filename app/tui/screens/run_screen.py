@@ -129,7 +129,7 @@ class RunScreen(RunScreenBase):
         )
 
     def begin(self) -> None:
-        """Open the pane that was asked for; draw it again every second, for its times."""
+        """Open the pane that was requested; draw it again every second, for its times."""
         if not self.query(Tab):
             return  # never composed to the end: the app is being left
         self._open = True
@@ -137,7 +137,7 @@ class RunScreen(RunScreenBase):
         self.set_interval(1.0, self.every_second)
 
     def moves(self) -> bool:
-        """Return whether the run still goes on."""
+        """Return whether the run still continues."""
         return not self._run().state.is_final
 
     def draw(self) -> None:

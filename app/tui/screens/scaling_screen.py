@@ -63,7 +63,7 @@ class ScalingScreen(RunScreenBase):
         super().__init__(runs)
         self._run_id = run_id
         self._seen: tuple[int, ...] = ()
-        """The history's stamp when the study was asked for."""
+        """The history's stamp when the study was requested."""
         self._waits = False
         """Whether a study is under way: of a large lineage it takes longer than a second."""
         self._found: Scaling | None = None

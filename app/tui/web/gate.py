@@ -1,7 +1,7 @@
-"""Who may talk to the server: this machine's browser, with the address that the person was given.
+"""Who may talk to the server: this machine's browser, with the address that the user was given.
 
 A server on 127.0.0.1 can be reached by every user of the machine, and by every page that the
-person's browser shows. Other users lack the token. Other pages lack it, too, and their requests
+user's browser shows. Other users lack the token. Other pages lack it, too, and their requests
 name another Origin, or another Host where a page's name was pointed at 127.0.0.1 (DNS rebinding).
 
 There is no cookie: a browser sends one to every port of a host, so to other users' servers, too.
@@ -44,12 +44,12 @@ class Gate:
     def _renew(self) -> None:
         self._token = secrets.token_urlsafe(32)
         self.address = f"http://{self._host}/#{self._token}"
-        """What the person opens, in one tab."""
+        """What the user opens, in one tab."""
 
     def fault(self, headers: Mapping[str, str], *, page: bool) -> str:
         """Return why a request is refused before anybody asks who sent it; '' when it is not.
 
-        Only a `page` may be opened without an Origin: browsers send none when a person follows an
+        Only a `page` may be opened without an Origin: browsers send none when a user follows an
         address, and always one with a WebSocket or a POST.
         """
         host, origin = headers.get("Host", ""), headers.get("Origin")
@@ -72,7 +72,7 @@ class Gate:
     def end_session(self) -> None:
         """Let nobody in with the session any more: a page that floods would come again and again.
 
-        The person opens a new address; tabs that are open stay.
+        The user opens a new address; tabs that are open stay.
         """
         self._session = secrets.token_urlsafe(32)
         self._renew()

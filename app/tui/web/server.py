@@ -1,8 +1,9 @@
 """Serves the TUI to a browser on this machine.
 
 The tabs share one core, so that a site has one connection however many there are, and what a tab
-sends goes on when the tab is closed. The page's terminal comes with textual-serve, whose own server
-is not used: it starts a process a tab, each with connections of its own, and asks for no token.
+sends continues when the tab is closed. The page's terminal comes with textual-serve, whose own
+server is not used: it starts a process a tab, each with connections of its own, and asks for no
+token.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from lumitui.app.tui.terminal import ask_person
 from lumitui.app.tui.web.driver import HIGHEST, WIDEST, TabDriver, cells, pieces, told
 from lumitui.app.tui.web.gate import PROTOCOL, SAFE_HEADERS, Gate
 
-# Without a handler Python prints a library's errors, with tracebacks, on the person's terminal.
+# Without a handler Python prints a library's errors, with tracebacks, on the user's terminal.
 logging.getLogger("aiohttp").addHandler(logging.NullHandler())
 
 MOST_TABS = 4
@@ -240,7 +241,7 @@ def checked(gate: Gate) -> Middleware:
         if fault := gate.fault(request.headers, page=page):
             raise web.HTTPForbidden(text=f"{fault}\n", headers=SAFE_HEADERS)
         offered = request.headers.get("Sec-WebSocket-Protocol", "")
-        # Page, style and scripts are the same for everybody, and hold nothing of the person.
+        # Page, style and scripts are the same for everybody, and hold nothing of the user.
         if request.path == "/ws" and not gate.has_session(offered):
             raise web.HTTPUnauthorized(text="This tab has no session.\n", headers=SAFE_HEADERS)
         found = await handler(request)

@@ -15,7 +15,7 @@ SEVERITY = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str]]:
-    """Return what a person agrees to by sending it; `price` says more than the price's limit."""
+    """Return what a user agrees to by sending it; `price` says more than the price's limit."""
     launch = preview.launch
     outlook = price or Outlook(launch.price)
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
@@ -32,7 +32,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
 
 
 def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
-    """Return what a person agrees to by sending the runs of a grid: each, and the whole price."""
+    """Return what a user agrees to by sending the runs of a grid: each, and the whole price."""
     lines = [
         (f"run {number}", f"{item.cell}, {words.amount(item.launch.price)}")
         for number, item in enumerate(previews[:_MOST_RUNS], 1)
@@ -43,7 +43,7 @@ def series_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
 
 
 def error_terms(previews: tuple[Preview, ...]) -> list[tuple[str, str]]:
-    """Return the errors that a person agrees to by sending launches, each message once."""
+    """Return the errors that a user agrees to by sending launches, each message once."""
     found = dict.fromkeys(error.message for preview in previews for error in preview.errors)
     return [("error", message) for message in found]
 

@@ -60,7 +60,7 @@ def mistake_words(detail: Mapping[str, object]) -> str:
 
 
 def given(value: object) -> str:
-    """Return a value as a person finds it in the file, shortened."""
+    """Return a value as a user finds it in the file, shortened."""
     if value is None:
         return "an empty value"
     if isinstance(value, Mapping):

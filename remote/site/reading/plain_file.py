@@ -1,4 +1,4 @@
-"""Small files that a person names, read without waiting for what is no file."""
+"""Small files that a user names, read without waiting for what is not a file."""
 
 import errno
 import os

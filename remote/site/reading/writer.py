@@ -31,7 +31,7 @@ def marked(text: str) -> str:
 
 
 def remarked(text: str) -> str:
-    """Return the text with this version where lumitui wrote it; a person's own stays as it is."""
+    """Return the text with this version where lumitui wrote it; a user's own stays as it is."""
     return marked(text) if MARK.search(text) else text
 
 

@@ -40,7 +40,7 @@ def algorithms(host: str, table: Table) -> Algorithms:
         for keyword, ours in _OURS.items()
     }
     with_gcm = tuple(name for name in found["Ciphers"] if name in GCM)
-    if _is_usual("Ciphers", table):  # the person wants no other order
+    if _is_usual("Ciphers", table):  # the user wants no other order
         found["Ciphers"] = tuple(dict.fromkeys((*with_gcm, *found["Ciphers"])))
     for keyword, names in found.items():
         if not names and not (keyword == "MACs" and with_gcm):
@@ -65,7 +65,7 @@ def _in_openssh_s_order(table: Table) -> bool:
     """Whether HostKeyAlgorithms is OpenSSH's list, perhaps with names left out or added.
 
     Then OpenSSH requests the types first that it knows of the host; a list in an order of the
-    person's own is used as it is (`ssh_kex2` in sshconnect2.c).
+    user's own is used as it is (`ssh_kex2` in sshconnect2.c).
     """
     given = _listed("HostKeyAlgorithms", table)
     kept = [name for name in _own("HostKeyAlgorithms") if name in given]

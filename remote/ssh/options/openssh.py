@@ -43,7 +43,7 @@ class Table:
         return default if value.lower() == "none" else value
 
     def number(self, name: str, default: int) -> int:
-        """Return a number; 0 and what is no number are like no value."""
+        """Return a number; 0 and what is not a number are like no value."""
         value = self.one(name)
         return (int(value) if value.isdecimal() else 0) or default
 
@@ -86,7 +86,7 @@ def defaults() -> Mapping[str, Sequence[str]]:
 
 
 def home() -> str:
-    """Return the home folder of the person's account, which OpenSSH takes whatever HOME says."""
+    """Return the home folder of the user's account, which OpenSSH takes whatever HOME says."""
     return pwd.getpwuid(os.getuid()).pw_dir
 
 

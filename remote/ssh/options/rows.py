@@ -29,7 +29,7 @@ class Row:
     fix: str = ""
     """What to do where it is refused."""
     note: str = ""
-    """What a person should know when it has another value than those of `unless`."""
+    """What a user should know when it has another value than those of `unless`."""
     unless: tuple[str, ...] = _OFF
     """Values (patterns, in lower case) with which it is neither refused nor worth a note."""
 
@@ -107,7 +107,7 @@ ROWS: Mapping[str, Row] = {row.keyword.lower(): row for row in _ROWS}
 def judge(
     host: str, values: Mapping[str, Sequence[str]], defaults: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return what a person should know of how the options of `host` are read.
+    """Return what a user should know of how the options of `host` are read.
 
     An option with the value that it has in `defaults` is what everybody has, who sets nothing.
 

@@ -1,1 +1,1 @@
-"""Whether a host may be trusted: algorithms, known and revoked host keys, the person."""
+"""Whether a host may be trusted: algorithms, known and revoked host keys, the user."""

@@ -16,10 +16,10 @@ from lumitui.remote.ssh.trust.host_trust import check, wanted_types
 from lumitui.remote.ssh.trust.known_hosts import HostKey
 
 ANSWER = 300.0
-"""Seconds for a person's answers; sshd's LoginGraceTime is 120."""
+"""Seconds for a user's answers; sshd's LoginGraceTime is 120."""
 
 _NAME = re.compile(r"[!-+\--~]{1,64}")
-_MOST = 300  # characters of a list that a person is shown
+_MOST = 300  # characters of a list that a user is shown
 _MORE = (
     "If the ssh configuration sets Ciphers, MACs, KexAlgorithms or HostKeyAlgorithms, allow more "
     "for this host; else update both sides."

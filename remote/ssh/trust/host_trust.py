@@ -1,4 +1,4 @@
-"""Whether a host's key may be trusted: by known_hosts, by what the site publishes, by the person.
+"""Whether a host's key may be trusted: by known_hosts, by what the site publishes, by the user.
 
 The decisions are those of OpenSSH (`check_host_key` in its sshconnect.c), with these differences:
 a key that the site publishes is trusted without a question; `StrictHostKeyChecking no` is `ask`.
@@ -31,11 +31,11 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
         host: what the ssh configuration says of the host.
         shown: the key that it showed.
         published: key type -> fingerprint, as the site publishes them.
-        ask: puts a question to the person.
+        ask: puts a question to the user.
 
     Raises:
         LinkError: the key is revoked, differs from the known or the published one, or was not
-            accepted by the person.
+            accepted by the user.
     """
     trust = host.trust
     known = keys_in_files(trust, trust.name)
@@ -64,7 +64,7 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
 def _accept(
     host: HostConfig, shown: HostKey, *, published: bool, ask: Ask, remarks: list[str]
 ) -> None:
-    """Return if the new key `shown` is accepted, by the configuration or the person."""
+    """Return if the new key `shown` is accepted, by the configuration or the user."""
     trust = host.trust
     said = " ".join([*remarks, f"The host key of {trust.name}, {shown.fingerprint}, is not known"])
     if trust.strict == "yes":
@@ -126,7 +126,7 @@ def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool)
 
 
 def _remarks(known: list[KnownKey], bare: list[KnownKey]) -> list[str]:
-    """Return what a person should know before they accept a key that is not in `known`."""
+    """Return what a user should know before they accept a key that is not in `known`."""
     remarks = [
         f"An authority vouches for this host ({item.place}, @cert-authority), but lumitui "
         "cannot check host certificates; it needs the host's own key."

@@ -46,7 +46,7 @@ class KnownKey:
     marker: str
     """`@revoked`, `@cert-authority` (a key that signs hosts' keys), or nothing."""
     place: str
-    """`file:line`, for a person."""
+    """`file:line`, for a user."""
 
 
 def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
@@ -71,7 +71,7 @@ def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
 
 
 def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
-    """Return the lines of `data` that are about the host `name`; `source` is for a person."""
+    """Return the lines of `data` that are about the host `name`; `source` is for a user."""
     for number, line in enumerate(data.split(b"\n"), 1):
         text = line.partition(b"\0")[0].strip(b" \t")  # in C a string ends at a NUL
         if not text or text.startswith(b"#"):
@@ -91,7 +91,7 @@ def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
 
 
 def _decoded(word: bytes) -> bytes:
-    """Return what a word in base64 says; a line end of Windows behind it is no part of it.
+    """Return what a word in base64 says; a line end of Windows behind it is not part of it.
 
     Raises:
         ValueError: it is not base64, or not as an encoder writes it.
@@ -136,7 +136,7 @@ def _hashed_name(name: str, salt: bytes) -> bytes:
 
 
 def remember(trust: Trust, key: HostKey) -> None:
-    """Append the key to the person's first known_hosts file, where one is configured."""
+    """Append the key to the user's first known_hosts file, where one is configured."""
     if not trust.files:
         return
     path, name = trust.files[0], trust.name

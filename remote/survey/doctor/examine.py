@@ -33,8 +33,8 @@ def examine(
 ) -> list[Check]:
     """Return the checks of `site`'s profile against the live cluster.
 
-    `account` may be empty: then the first one that the site lists for the person is used.
-    `root_of` gives the work root of an account, `notes` what a person should know of how the
+    `account` may be empty: then the first one that the site lists for the user is used.
+    `root_of` gives the work root of an account, `notes` what a user should know of how the
     connection is configured.
 
     Raises:

@@ -106,7 +106,7 @@ def account_names(text: str) -> tuple[str, ...]:
 
 
 def accounts(text: str, site: Site, account: str = "") -> Iterator[Check]:
-    """Check that the person may use `account`, or has one that fits the profile's pattern."""
+    """Check that the user may use `account`, or has one that fits the profile's pattern."""
     found = account_names(text)
     listed = ", ".join(found)
     if not found:

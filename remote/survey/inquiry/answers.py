@@ -26,7 +26,7 @@ class Space:
 
 @dataclass(frozen=True)
 class PathState:
-    """What stands at a path."""
+    """What is at a path."""
 
     path: str
     kind: Literal["none", "link", "file", "folder", "other"]
@@ -41,7 +41,7 @@ class PathState:
 
 @dataclass(frozen=True)
 class OwnJob:
-    """A job of the person that has not ended."""
+    """A job of the user that has not ended."""
 
     state: str
     partition: str
@@ -61,7 +61,7 @@ class Trial:
 
 
 def path_state(path: str, text: str) -> PathState | None:
-    """Return what is said of `path`; None: nothing that can be used."""
+    """Return the message about `path`; None: nothing that can be used."""
     first, *more = [*lines(text), ""]
     row = first.split("|", 4)
     kinds: dict[str, Literal["none", "link", "file", "folder", "other"]] = {
@@ -90,7 +90,7 @@ def _fill_of(line: str) -> tuple[float | None, str] | None:
 
 
 def own_jobs(text: str) -> tuple[OwnJob, ...]:
-    """Return the person's jobs, by squeue."""
+    """Return the user's jobs, by squeue."""
     return tuple(
         OwnJob(**row) for row in rows(text, "state,partition,qos,account") if row["state"].isupper()
     )

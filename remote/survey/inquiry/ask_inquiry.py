@@ -30,7 +30,7 @@ from lumitui.remote.transport.transport import Transport
 SECONDS = 90.0
 """The time limit of the whole request."""
 MOST_PATHS = 40
-"""Most paths of a job that are looked at; a job with more names its data one by one."""
+"""Most paths of a job that are inspected; a job with more names its data one by one."""
 
 # What a path is, whether it can be read and written, the nearest folder above it that is there,
 # whether that can be written, and how full its file system is: 1 kB blocks, then inodes.
@@ -87,7 +87,7 @@ def inquire(transport: Transport, site: Site, asked: Asked) -> Answers:
     """Return what `site` says; what it cannot say is in the answers' `faults`.
 
     Raises:
-        LinkError: it could not be asked, or its answer is no answer.
+        LinkError: it could not be asked, or its answer is not an answer.
     """
     head = f"{CLEAN}\nlook={quote(_LOOK)}"
     every = questions(asked, site)

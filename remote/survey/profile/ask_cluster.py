@@ -40,7 +40,7 @@ accounts=$($t sacctmgr -n -P show assoc user="$mine" format=account 2>/dev/null 
 for folder in {_FOLDERS}; do for name in $accounts $(id -Gn) $mine; do
   case $name in */* | .*) ;; *) show found "$folder/$name" ;; esac; done; done
 show home "$HOME"'''
-"""Prints folders where the person may keep large files. What a login shell sets is not in the
+"""Prints folders where the user may keep large files. What a login shell sets is not in the
 environment of a command."""
 _KINDS = rf'''groups=$($t sinfo -h -e --local -o '%R|%D|%c|%X|%Y|%Z|%m|%G|%N' 2>&1 |
   head -n {MOST_GROUPS})

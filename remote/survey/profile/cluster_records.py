@@ -30,7 +30,7 @@ class Group:
 
 @dataclass(frozen=True)
 class WritableFolder:
-    """A folder in which the person may write."""
+    """A folder in which the user may write."""
 
     source: str
     """`$SCRATCH`, `found` or `home`."""
@@ -74,14 +74,14 @@ class Cluster:
 
     @property
     def accounts(self) -> tuple[str, ...]:
-        """The accounts that the person may use, the default one first."""
+        """The accounts that the user may use, the default one first."""
         names = [one.account for one in self.own]
         first = [self.default] if self.default in names else []
         return tuple(dict.fromkeys([*first, *names]))
 
 
 def login(text: str) -> tuple[str, str, str, str, frozenset[str]]:
-    """Return the person's name there, the host, its architecture, the home, and the groups."""
+    """Return the user's name there, the host, its architecture, the home, and the groups."""
     said = [line.strip() if line.isprintable() else "" for line in lines(text, most=100)]
     user, host, arch, home, groups, *_ = [*said, *[""] * 5]
     return user, host, arch, home if home.startswith("/") else "", frozenset(groups.split())

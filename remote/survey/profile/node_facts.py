@@ -33,7 +33,7 @@ class NodeFacts:
     said: tuple[ProfileChange, ...]
     """All that the node said, changed or as the profile has it: these keys are verified."""
     notes: tuple[str, ...]
-    """Sentences: what could not be measured, and what is for a person to use."""
+    """Sentences: what could not be measured, and what is for a user to use."""
 
     @property
     def confirmed(self) -> tuple[tuple[str, ...], ...]:

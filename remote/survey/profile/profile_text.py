@@ -1,4 +1,4 @@
-"""A proposed profile as YAML that a person reads and changes. Pure."""
+"""A proposed profile as YAML that a user reads and changes. Pure."""
 
 import json
 import re

@@ -22,7 +22,7 @@ _ENDLESS = 365 * 86_400
 
 @dataclass(frozen=True)
 class HostAddress:
-    """How the person reaches the cluster, as they said it."""
+    """How the user reaches the cluster, as they said it."""
 
     login: str
     user: str | None = None
@@ -101,7 +101,7 @@ def _work(cluster: Cluster) -> Iterator[ProfileLine]:
 
 
 def _best_place(cluster: Cluster) -> WritableFolder | None:
-    """Return the folder where runs should go: the account's before the person's, home last."""
+    """Return the folder where runs should go: the account's before the user's, home last."""
     account = cluster.accounts[0] if cluster.accounts else ""
 
     def rank(place: WritableFolder) -> tuple[bool, bool, bool, bool]:

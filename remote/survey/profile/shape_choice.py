@@ -115,7 +115,7 @@ def _check(cluster: Cluster, partition: str) -> None:
 def _usable(
     cluster: Cluster, partition: str
 ) -> tuple[list[tuple[PartitionRecord, tuple[Group, ...]]], list[str]]:
-    """Return the partitions that the person may use with their nodes, and sentences on others."""
+    """Return the partitions that the user may use with their nodes, and sentences on others."""
     usable, refused = list[tuple[PartitionRecord, tuple[Group, ...]]](), list[str]()
     for record in cluster.partitions:
         if partition and record.name != partition:
@@ -136,7 +136,7 @@ def _usable(
 
 
 def _refusal(record: PartitionRecord, cluster: Cluster) -> str:
-    """Return why the person cannot use a partition now; "": nothing says so."""
+    """Return why the user cannot use a partition now; "": nothing says so."""
     own = frozenset(cluster.accounts)
     if record.state != "UP":
         return "it is not up"

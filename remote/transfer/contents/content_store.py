@@ -326,7 +326,7 @@ class Store:
     site: str
     """Its name, for messages; "": they advise as for code."""
     group: str = ""
-    """The group that the files get; "": the person's own."""
+    """The group that the files get; "": the user's own."""
 
 
 def opened(store: Store) -> str:

@@ -2,7 +2,7 @@
 
 One request is enough when the site has the item. Otherwise a second one brings the small files and
 makes the tree, with one more for each large file and each further 256 MiB of small ones. A cut link
-loses at most the small file that was under way; a large one goes on at its last byte.
+loses at most the small file that was under way; a large one continues at its last byte.
 """
 
 import re
@@ -65,7 +65,7 @@ def stage(
 ) -> Staged:
     """Put `item` into the store at `folder`, and send only what is not there; see `run`.
 
-    `site` is its name, for messages; `group` the group that the files get, "": the person's own.
+    `site` is its name, for messages; `group` the group that the files get, "": the user's own.
     """
     return ContentUpload(transport, Store(folder, site, group), item, report).run()
 

@@ -1,4 +1,4 @@
-"""How far a shipment is, and what a person is told of it while it goes on."""
+"""How far a shipment is, and what a user is told of it while it continues."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

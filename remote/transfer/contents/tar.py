@@ -94,7 +94,7 @@ def header(
     kind: bytes = tarfile.REGTYPE,
     target: str = "",
 ) -> bytes:
-    """Return what stands before the content of one file, or for a folder or link by itself."""
+    """Return what is before the content of one file, or for a folder or link by itself."""
     raw, to = (text.encode("utf-8", "surrogateescape") for text in (name, target))
     if len(raw) > 100 or len(to) > 100 or size >> 33:
         info = tarfile.TarInfo(name)

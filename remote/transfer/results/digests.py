@@ -105,7 +105,7 @@ def _commands(
 
 
 def _take(rest: bytes, sizes: Mapping[str, int], sums: dict[str, str]) -> None:
-    """Keep a hash of a file that was asked for; anything else is as if it had not come."""
+    """Keep a hash of a file that was requested; anything else is as if it had not come."""
     match = _SUM.fullmatch(rest)
     if match is None:
         return

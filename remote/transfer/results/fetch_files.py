@@ -67,14 +67,14 @@ def fetch(
 
     `patterns` are shell patterns (`checkpoints/*.pt`), relative to `folder`; a folder that fits
     brings everything in it. Equal files are not brought again, and a file of which a cut fetch left
-    a part goes on where it was. A file that grows meanwhile comes as it was when it was listed; any
-    other file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch
+    a part continues where it was. A file that grows meanwhile comes as it was when it was listed;
+    any other file that changes or vanishes is left out, and the rest comes. `stop` ends the fetch
     between two pieces; whole files and parts stay.
 
     Raises:
         InputError: a pattern is absolute or leaves the folder, or too many files match.
         RefusedError: the site could not read the folder.
-        AnswerUnusable: the site's answer is not what was asked for.
+        AnswerUnusable: the site's answer is not what was requested.
         LumiError: the disk here is full, or `target` cannot be made.
         LinkError, LinkLost: as `Transport`; whole files and parts stay.
     """
@@ -192,7 +192,7 @@ class _Fetch:
             self._add(wanted.name, wanted.size, fresh=True)
 
     def _copy(self, wanted: WantedFile, twin: WantedFile) -> None:
-        """Make a second file of the same content; where that fails, it is asked for again."""
+        """Make a second file of the same content; where that fails, it is requested again."""
         if not self.places.holds(wanted.name, wanted.size, wanted.digest):
             return
         try:

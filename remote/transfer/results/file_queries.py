@@ -21,7 +21,7 @@ from lumitui.remote.transport.transport import Transport
 
 LONGEST_RECORD = 1 << 16
 """Most bytes of one record. Linux allows 4,096 in a path (PATH_MAX); what is longer up to this is
-reported as one file's name, and beyond it the answer is no list of files."""
+reported as one file's name, and beyond it the answer is not a list of files."""
 SAID_BYTES = 2000
 """Most bytes of the site's own words that are kept: about twenty messages of `find`."""
 COMPLAINTS_BYTES = 4 << 20
@@ -68,7 +68,7 @@ def ask(
 
     Raises:
         RefusedError: the folder cannot be entered.
-        AnswerUnusable: the answer is no list of records, too long, or not whole in time.
+        AnswerUnusable: the answer is not a list of records, too long, or not whole in time.
         LinkError, LinkLost: as `Transport.stream`.
     """
     script = fill(

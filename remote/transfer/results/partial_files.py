@@ -106,7 +106,7 @@ class PartialFiles:
     def sweep(self, wanted: Collection[str] = ()) -> None:
         """Remove parts that nobody writes, but those of `wanted`; and the folder when it is empty.
 
-        An OSError is no reason to stop a fetch, so none is raised.
+        An OSError is not a reason to stop a fetch, so none is raised.
         """
         keys = {_key(name) for name in wanted}
         with suppress(OSError):

@@ -37,7 +37,7 @@ MOST_SURPLUS = 1 << 20
 SMALL = 1 << 16
 """Bytes of a file that comes together with others: one process then sends a hundred of them."""
 TOGETHER = 100
-"""Most files that come together: so many are asked for one by one when one of them changed."""
+"""Most files that come together: so many are requested one by one when one of them changed."""
 MOST_TOGETHER = 1 << 20
 """Most bytes of files that come together."""
 MOST_AT_ONCE = 64
@@ -46,7 +46,7 @@ MOST_AT_ONCE = 64
 _LINE = re.compile(rb" (?:(end)|([0-9]{1,6}) ([0-9]{1,15}))\n")
 _LONGEST_LINE = 32
 
-# A file whose beginning is here already goes on where it was, when its beginning is still the same.
+# A file whose beginning is here continues where it was, if its beginning is still the same.
 _SCRIPT = """\
 {sha}
 cd {folder} || exit 66
@@ -73,7 +73,7 @@ printf '%s end\\n' $m
 
 @dataclass(frozen=True)
 class WantedFile:
-    """One file whose content is asked for."""
+    """One file whose content is requested."""
 
     name: str
     size: int
@@ -82,7 +82,7 @@ class WantedFile:
     """SHA-256 of these bytes."""
     steady: bool
     """Whether nothing is known to write to it: it may come together with others, and when one of
-    them changes after all, they are asked for one by one."""
+    them changes after all, they are requested one by one."""
 
 
 @dataclass
@@ -129,7 +129,7 @@ def transfer(
     Args:
         transport: the site.
         folder: the folder there.
-        files: what is asked for.
+        files: what is requested.
         open_part: returns the part of a name; for True only one that has bytes already, else None.
         stop: ends the stream when it returns true.
 

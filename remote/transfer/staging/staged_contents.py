@@ -115,7 +115,7 @@ def find(
 def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
     followed = {root.name: root} if os.path.realpath(place) != os.path.abspath(place) else {}
     try:
-        # The name that the person wrote counts, and those which a link leads to.
+        # The name that the user wrote counts, and those which a link leads to.
         ways = (place, *hops(place), root)
         what = next(filter(None, (looks_like(one.parent, one.name) for one in ways)), "")
         what = what or (key_in(root, root.stat()) if followed else "")

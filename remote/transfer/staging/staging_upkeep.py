@@ -109,7 +109,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Loose:
-    """What sends left that did not end; the next send of the same goes on with it."""
+    """What sends left that did not end; the next send of the same continues with it."""
 
     files: int = 0
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""What must not be staged without a word of the person: files that look like secrets."""
+"""What must not be staged without a word of the user: files that look like secrets."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from lumitui.remote.source.secret_names import secret_name
 
 @dataclass(frozen=True)
 class Allowed:
-    """The files of an item that the person wants to be sent, whatever they look like."""
+    """The files of an item that the user wants to be sent, whatever they look like."""
 
     words: Sequence[str] = ()
     """Patterns as `ship_secrets:` has them: from the item, or from the folder that it is in."""

@@ -86,7 +86,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
 
 @contextmanager
 def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
-    """Yield what checks scripts; with a way to the clusters, where a person wants that."""
+    """Yield what checks scripts; with a way to the clusters, where a user wants that."""
     if options["cluster"]:
         with core() as runs:
             yield runs.scripts

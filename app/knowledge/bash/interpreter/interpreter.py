@@ -88,7 +88,7 @@ class Walker(Builtins):
             self._statement(child, background=background or sent)
 
     def _list(self, children: Sequence[Node], *, background: bool) -> None:
-        """Read `a && b`: what stands behind the first may not run."""
+        """Read `a && b`: what is after the first may not run."""
         self._block(children[:1], background=background)
         self.branches += 1
         self._block(children[1:], background=background)

@@ -28,7 +28,7 @@ class OptionSyntax:
     underscores: bool = True
     """Whether `_` and `-` are the same in a name, as argparse's launchers have it."""
     unknown_values: bool = False
-    """Whether an unknown option has a value where the next word is no option."""
+    """Whether an unknown option has a value where the next word is not an option."""
 
     def full(self, name: str) -> tuple[str, ...]:
         """Return the long names that `name` may stand for: one, none, or too many."""
@@ -59,7 +59,7 @@ class Parsed:
 
     options: CommandOptions = field(default_factory=CommandOptions)
     rest: int = 0
-    """The index of the first word that is no option."""
+    """The index of the first word that is not an option."""
     strange: list[Strange] = field(default_factory=list)
 
 

@@ -126,7 +126,7 @@ class Wrapper:
     operands: int = 0
     """Its own words before that program, like `timeout`'s duration."""
     assignments: bool = False
-    """Whether `A=1` may stand before that program, as with `env`."""
+    """Whether `A=1` may be before that program, as with `env`."""
     adds: bool = False
     """Whether it starts that program again and again, with words that it reads."""
     verbs: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWor
 from lumitui.app.knowledge.model.job import Trouble
 
 BYTE_ORDER_MARK = "\ufeff"
-"""What some editors of Windows put before a text. It is no part of the script."""
+"""What some editors of Windows put before a text. It is not part of the script."""
 _MAGIC = "#SBATCH"
 _NEARLY = re.compile(
     r"^(\s+#SBATCH|\s*#\s+SBATCH|\s*#(?!SBATCH)[Ss][Bb][Aa][Tt][Cc][Hh]|#S[BATCH]{4,6}):?\s+-"

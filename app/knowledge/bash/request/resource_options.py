@@ -67,7 +67,7 @@ def _tasks(options: CommandOptions, nodes: int | None) -> tuple[int | None, int 
 def gpus_of(
     options: CommandOptions, nodes: int | None, per_node: int | None
 ) -> tuple[int | None, str, bool]:
-    """Return the GPUs on each node, their type, and whether they were asked for in all."""
+    """Return the GPUs on each node, their type, and whether they were requested in all."""
     if (text := options.value("gpus-per-node")) is not None and (found := count_of(text)):
         return found[1], found[0], False
     for part in (options.value("gres") or "").split(","):

@@ -14,10 +14,10 @@ from lumitui.remote.site.source_position import NOWHERE, Position
 
 
 class File:
-    """A text as a person wrote it, in lines and columns."""
+    """A text as a user wrote it, in lines and columns."""
 
     def __init__(self, text: str, name: str = "") -> None:
-        """Keep `text`, which stands in the file `name` ("": the script itself)."""
+        """Keep `text`, which is in the file `name` ("": the script itself)."""
         self.text, self.name = text, name
         self._starts = [0]
         for line in text.split("\n")[:-1]:
@@ -112,7 +112,7 @@ class ParsedSource:
         return Piece(self.text[start:end], piece.file, offset, "unknown", outer)
 
     def made_outside(self, start: int) -> bool:
-        """Return whether an outer shell has put in what stands at `start`."""
+        """Return whether an outer shell has put in what is at `start`."""
         index = bisect_right(self._starts, start) - 1
         return 0 <= index < len(self.pieces) and self.pieces[index].kind == "unknown"
 
@@ -122,7 +122,7 @@ class ParsedSource:
 
 
 def span(pieces: Pieces) -> Position:
-    """Return the place from the first piece to the last, as far as both stand in one file."""
+    """Return the place from the first piece to the last, as far as both are in one file."""
     held = [piece for piece in pieces if piece.text]
     if not held:
         return NOWHERE

@@ -1,4 +1,4 @@
-"""Slips of a person in bash, seen in its tree: open heredocs, brackets, early ends."""
+"""Slips of a user in bash, seen in its tree: open heredocs, brackets, early ends."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _KEYWORD = re.compile(r"^[ \t]*(if|elif|while|until)(\[\[?)(?=[ \t])", re.MULTIL
 class _Heredoc:
     word: str
     tabs: bool
-    """Whether tabs may stand before its end: `<<-`."""
+    """Whether tabs may be before its end: `<<-`."""
     line: int
     """The 0-based line on which it begins."""
     offset: int
@@ -146,7 +146,7 @@ def _brackets(tree: Tree) -> Iterator[Trouble]:
 
 
 def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:
-    """Whether a character stands in a string, a heredoc, a comment or a pattern."""
+    """Whether a character is in a string, a heredoc, a comment or a pattern."""
     node: Node | None = tree.root.descendant_for_byte_range(offset, offset + 1)
     while node is not None:
         if node.type in texts and (node.type != "case_item" or _is_pattern(node, offset)):
@@ -156,7 +156,7 @@ def _is_text(tree: Tree, offset: int, texts: frozenset[str] = _TEXTS) -> bool:
 
 
 def _is_pattern(node: Node, offset: int) -> bool:
-    """Whether a character of a case stands before its parenthesis; its commands stand behind."""
+    """Whether a character of a case is before its parenthesis; its commands stand behind."""
     closing = next((each for each in node.children if each.type == ")"), None)
     return closing is None or offset < closing.start_byte
 

@@ -24,7 +24,7 @@ _CONFUSED = {
 }
 """Names that Slurm does not have, where the nearest one is not what is meant."""
 _MOST = 300
-"""Names of a script that are compared; nobody writes more by hand."""
+"""Names of a script that are compared; nobody writes more manually."""
 
 
 @rule(

@@ -12,7 +12,7 @@ from lumitui.remote.site.profile import Site
 
 _STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
              "sh", "ray", "tail")  # fmt: skip
-"""Programs that a script waits for when they stand in the foreground."""
+"""Programs that a script waits for when they are in the foreground."""
 _MOST = 100
 """Steps of one script that are compared."""
 _GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
@@ -138,7 +138,7 @@ def _waits(job: ScriptJob, before: JobStep, step: JobStep) -> bool:
 
 
 def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
-    """Whether a loop waits for each step, or for some of them, before it goes on."""
+    """Whether a loop waits for each step, or for some of them, before it continues."""
     for line in job.text.split("\n")[max(step.at.end_line, step.at.line) - 1 :]:
         if re.search(r"\bwait\b", line):
             return True

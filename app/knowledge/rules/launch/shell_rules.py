@@ -82,7 +82,7 @@ def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
-    """Yield the script's own commands, what stands behind each in its line, and the next line."""
+    """Yield the script's own commands, what is after each in its line, and the next line."""
     lines = job.text.split("\n")
     told = set[int]()
     for command in job.commands:

@@ -49,7 +49,7 @@ def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 def _is_added(run: StepProgram, flag: str) -> bool:
-    """Whether a launcher or lumitui adds the word, and not the person."""
+    """Whether a launcher or lumitui adds the word, and not the user."""
     return run.job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
 
 

@@ -133,7 +133,7 @@ _PLAIN = {
     "all_gather_object": 2,
     "reduce_scatter": 3,
 }
-"""Arguments by position that stand before the group."""
+"""Arguments by position that are before the group."""
 
 _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
 """Methods of DeepSpeed's engine that wait for all ranks."""

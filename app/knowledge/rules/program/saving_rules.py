@@ -22,7 +22,7 @@ _SAVES = (
     "ModelCheckpoint",
     "CheckpointManager",
 )
-_LONG = 4 * 3600  # seconds: what a person would not like to lose
+_LONG = 4 * 3600  # seconds: what a user would not like to lose
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Rules about how GPUs and a node's disk are asked for."""
+"""Rules about how GPUs and a node's disk are requested."""
 
 import re
 from collections.abc import Iterator

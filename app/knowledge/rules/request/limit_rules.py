@@ -46,7 +46,7 @@ def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
     yield Hit(
         f"{option.value} is more than {queue.name} allows{size} ({most}).",
         f"Write --time={most} or less, and continue from a checkpoint in a next job.",
-        option.at,  # and no edit: a shorter limit is the person's choice, or another partition
+        option.at,  # and no edit: a shorter limit is the user's choice, or another partition
         severity=_severity(site, queue, "max_time"),
         cure=_room(job, site, queue, asked) or Cure("time", most),
     )
@@ -103,7 +103,7 @@ def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 _HOURS = frozenset({1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 18, 24, 36, 48, 72, 96})
-"""Numbers that a person means as hours; 5, 10, 15, 20, 30 and more are usual minutes too."""
+"""Numbers that a user means as hours; 5, 10, 15, 20, 30 and more are usual minutes too."""
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Rules about memory: how much a node has, in which unit, and how it is asked for."""
+"""Rules about memory: how much a node has, in which unit, and how it is requested."""
 
 import re
 from collections.abc import Iterator

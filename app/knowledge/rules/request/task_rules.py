@@ -1,4 +1,4 @@
-"""Rules about how nodes and tasks are asked for, and about options that are given twice."""
+"""Rules about how nodes and tasks are requested, and about options that are given twice."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What is said of a grid whose runs all write to one place. Pure."""
+"""The message about a grid whose runs all write to one place. Pure."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The files of the project that `venv:` names, read when a launch is made ready."""
+"""The files of the project that `venv:` names, read when a launch is prepared."""
 
 import hashlib
 from collections.abc import Iterator

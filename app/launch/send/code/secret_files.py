@@ -1,4 +1,4 @@
-"""What is said of files that look like secrets: kept back, needed by the job, or sent after all."""
+"""The messages about files that look like secrets: kept back, needed by the job, or sent."""
 
 import posixpath
 import re

@@ -1,4 +1,4 @@
-"""A job file that a person is writing: where it came from, its text, and how it is saved."""
+"""A job file that a user is writing: where it came from, its text, and how it is saved."""
 
 import os
 import tempfile
@@ -149,7 +149,7 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
             "Save this under another name, or read the file again (r).",
         )
     examples.refuse_there(target.parent, draft.files)
-    text = remarked(draft.text)  # a person's own file gets no comment
+    text = remarked(draft.text)  # a user's own file gets no comment
     _write(target, text)
     for name, content in draft.files:
         examples.write_new(target.parent / name, content)

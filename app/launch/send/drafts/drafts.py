@@ -67,7 +67,7 @@ class CheckedDraft:
 
     @property
     def loose(self) -> tuple[Finding, ...]:
-        """The problems that stand at no field of the form."""
+        """The problems that are at no field of the form."""
         return job_form.loose(self.problems)
 
 
@@ -95,7 +95,7 @@ class Drafts:
     answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
     """Returns what the cluster said of the same job a while ago; it is not asked."""
     kept: Draft | None = field(default=None)
-    """The draft that a person left without saving it."""
+    """The draft that a user left without saving it."""
 
     _summaries: dict[str, str] = field(default_factory=dict)
     """What each site is in a few words, read once: all profiles take a tenth of a second."""
@@ -127,7 +127,7 @@ class Drafts:
             same = next(
                 (item for item in (*found, *recent) if _same_files(item, cell.spec, root)), None
             )
-            # A project is looked at once: a grid has a hundred runs of the same files.
+            # A project is inspected once: a grid has a hundred runs of the same files.
             ship = {"ship": same.launch.spec.ship} if same else {}
             ready = cell.spec.model_copy(update=ship)
             ready = ready if same else project_files.with_ship_mode(ready, root)
@@ -203,7 +203,7 @@ class Drafts:
     def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
         """Return the previews; the files of one project are not looked at for every key.
 
-        A send looks at them again, and refuses what the person has not seen.
+        A send looks at them again, and refuses what the user has not seen.
         """
         now, (looked, recent) = time.monotonic(), self._recent
         saved = bool(recent) and recent[0].job_file != draft.path  # perhaps with an example's files

@@ -20,7 +20,7 @@ class FixedDraft:
     done: tuple[Finding, ...]
     """The problems that were fixed, in order."""
     left: tuple[Finding, ...]
-    """What is left for a person; errors first."""
+    """What is left for a user; errors first."""
 
 
 def fixed_draft(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:

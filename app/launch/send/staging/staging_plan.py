@@ -220,7 +220,7 @@ def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dic
     Raises:
         InputError: a file cannot be read or changed meanwhile, or an image cannot be built.
         RefusedError: the site could not store it.
-        LinkError, LinkLost: the link was lost again and again; the next send goes on.
+        LinkError, LinkLost: the link was lost again and again; the next send continues.
     """
     if staging is None or isinstance(staging, str):
         return {}
@@ -262,7 +262,8 @@ def _about(name: str, say: Say, words: str) -> None:
 def _patiently(send: Callable[[], Staged], say: Say) -> Staged:
     """Return what `send` returns; when its link is lost, call it again, a few times.
 
-    A host that cannot be reached at all is no lost link. One that held for a minute counts as new.
+    A host that cannot be reached at all is not a lost link. One that held for a minute counts as
+    new.
     """
     pauses, lost = list(_PAUSES), False
     while True:

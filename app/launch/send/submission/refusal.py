@@ -1,4 +1,4 @@
-"""What a person can try when a site or its scheduler refused a run."""
+"""What a user can try when a site or its scheduler refused a run."""
 
 import re
 
@@ -16,7 +16,7 @@ def scheduler_hint(message: str) -> str:
 
 
 def membership_hint(message: str, run: Run) -> str | None:
-    """Return what to try when the account's folder may be closed to the person; None: it is not.
+    """Return what to try when the account's folder may be closed to the user; None: it is not.
 
     `message` is what the site answered when the folder of `run` was made.
     """

@@ -40,7 +40,7 @@ _LATE_SECONDS = 10.0
 _LATE = "no answer yet; while the site's queue is full, sbatch tries again for two minutes"
 
 Report = Callable[[str, str], None]
-"""Called with the name of the step that begins, and a few words for the person."""
+"""Called with the name of the step that begins, and a few words for the user."""
 
 
 def send(

@@ -22,14 +22,14 @@ from lumitui.app.tui.widgets.script_view import ScriptView
 View = Literal["form", "yaml", "script", "node"]
 VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "node": "Node"}
 WIDE = 120
-"""Columns from which views stand beside each other."""
+"""Columns from which views are beside each other."""
 WIDEST = 176
-"""Columns from which the node map stands beside a text that was opened."""
+"""Columns from which the node map is beside a text that was opened."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
 def beside(opened: View, middle: View, width: int) -> tuple[View, ...]:
-    """Return the views that stand beside each other in `width` columns, from left to right.
+    """Return the views that are beside each other in `width` columns, from left to right.
 
     One that was opened gets most of the width. Beside the form stand both the view that was
     opened last and the node map.

@@ -1,4 +1,4 @@
-"""A text edited in the person's own editor, while the terminal interface waits."""
+"""A text edited in the user's own editor, while the terminal interface waits."""
 
 import os
 import shlex

@@ -33,7 +33,7 @@ class _Row:
 
 
 class FieldList(ScrollView, can_focus=True):
-    """The form. The cursor stands on fields and on problems."""
+    """The form. The cursor is on fields and on problems."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "act", "Change", id="form.change",
@@ -57,32 +57,32 @@ class FieldList(ScrollView, can_focus=True):
 
     @dataclass
     class Wanted(Message):
-        """The person wants to type the value of a field, or choose it."""
+        """The user wants to type the value of a field, or choose it."""
 
         field: Field
 
     @dataclass
     class Stepped(Message):
-        """The person wants the next value of a field, or the one before."""
+        """The user wants the next value of a field, or the one before."""
 
         field: Field
         step: int
 
     @dataclass
     class Cleared(Message):
-        """The person takes a field out."""
+        """The user takes a field out."""
 
         field: Field
 
     @dataclass
     class FixWanted(Message):
-        """The person applies a problem's fix."""
+        """The user applies a problem's fix."""
 
         problem: Finding
 
     @dataclass
     class FixesWanted(Message):
-        """The person applies all fixes that are shown."""
+        """The user applies all fixes that are shown."""
 
         problems: tuple[Finding, ...]
 

@@ -36,7 +36,7 @@ class FieldInput(LineInput):
     ]
 
     class Left(Message):
-        """The person types no value."""
+        """The user types no value."""
 
     def action_leave(self) -> None:
         """Type no value."""

@@ -14,7 +14,7 @@ NOTHING = Style()
 def after(style: Style, codes: str) -> Style:
     """Return what `codes` (`1;31`) make of `style`.
 
-    Blinking, hidden text and black text without a background are left out: a person must be able
+    Blinking, hidden text and black text without a background are left out: a user must be able
     to read the log.
     """
     numbers = [int(part) if part.isdecimal() else -1 for part in codes.replace(":", ";").split(";")]

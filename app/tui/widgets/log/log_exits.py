@@ -62,7 +62,7 @@ class LogExits(Vertical):
         self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
 
     def action_pager(self) -> None:
-        """Open what is kept of the log in the person's pager."""
+        """Open what is kept of the log in the user's pager."""
         attempt = self._older or self._attempt
         ask(self, lambda runs: _exported(runs, self._run_id, attempt), self._show_in_pager)
 

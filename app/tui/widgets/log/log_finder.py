@@ -126,7 +126,7 @@ class LogFinder(LineInput):
         self.found, self.words, self._places = "", "", LogMatchPlaces()
 
     def open(self) -> None:
-        """Let the person type."""
+        """Let the user type."""
         self.display = True
         self.focus()
 
@@ -220,7 +220,7 @@ class LogFinder(LineInput):
         elif self._turned or self._places.are_none(self._of):
             self._missed(place, forward=forward)
         else:
-            # A person wants to know whether it is anywhere, not only on the side they went to.
+            # A user wants to know whether it is anywhere, not only on the side they went to.
             self._turned = True
             self._ask(Sought(self.found), max(self._at, 0), forward=not forward)
 

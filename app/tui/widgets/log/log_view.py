@@ -1,4 +1,4 @@
-"""A window on a log: it follows the end, or stays where a person reads."""
+"""A window on a log: it follows the end, or stays where a user reads."""
 
 from bisect import bisect_left, bisect_right
 from typing import ClassVar
@@ -224,7 +224,7 @@ class LogView(GrowingView, can_focus=True):
         self.post_message(self.Changed())
 
     def _to_last_row(self) -> None:
-        """Scroll to the end, unless the person went elsewhere since that was wanted."""
+        """Scroll to the end, unless the user went elsewhere since that was wanted."""
         if self.follow:
             self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
 
@@ -245,7 +245,7 @@ class LogView(GrowingView, can_focus=True):
             lambda: log_rows.segments(row, self.base, marked=marked, found=self.found),
         )
 
-    # -- where a person reads
+    # -- where a user reads
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Want the page before or after the window when its edge comes near."""
@@ -291,7 +291,7 @@ class LogView(GrowingView, can_focus=True):
             self._resized()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Pause following: the person scrolls back."""
+        """Pause following: the user scrolls back."""
         self.follow = False
 
     def on_click(self, event: events.Click) -> None:

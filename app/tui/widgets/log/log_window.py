@@ -37,7 +37,7 @@ class LogWindow:
         self.size = start
         """Bytes that the log is known to have."""
         self.unseen = 0
-        """Lines that the log has grown by since a person followed it."""
+        """Lines that the log has grown by since a user followed it."""
         self.ranks: set[int] = set()
         """The ranks that had lines in it so far."""
         self.reset(start)
@@ -79,7 +79,7 @@ class LogWindow:
     def append(self, start: int, data: bytes, *, grows: bool = True) -> LineChange:
         """Take `data` from byte `start` of the log on; after a gap the window stays as it is.
 
-        So it does where it must not grow, since a person reads what would be dropped at its top.
+        So it does where it must not grow, since a user reads what would be dropped at its top.
         """
         stop = start + len(data)
         new = data[max(0, self.size - start) :]
@@ -145,7 +145,7 @@ class LogWindow:
         self._text.forget_bars(self.start)
 
     def _trim_end(self) -> None:
-        """Drop lines at the end: a person reads far above it."""
+        """Drop lines at the end: a user reads far above it."""
         self.end = self.lines[KEPT_LINES].offset
         del self.lines[KEPT_LINES:]
         self.partial = None

@@ -45,7 +45,7 @@ class RankChips(Static):
         self.update(text)
 
     def _keys(self) -> str:
-        """Return the keys that choose, as the person has them."""
+        """Return the keys that choose, as the user has them."""
         bindings = [active.binding for active in self.screen.active_bindings.values()]
         found = {binding.id: self.app.get_key_display(binding) for binding in bindings}
         return " ".join(found.get(name, usual) for name, usual in _KEYS.items())
@@ -109,7 +109,7 @@ def neighbour(ranks: Sequence[int], chosen: int | None, step: int) -> int | None
 def typed(ranks: Sequence[int], before: str, digit: str) -> tuple[str, int | None]:
     """Return the number typed so far, and the rank that it is, if any.
 
-    After the digits `before` a digit goes on with their number as long as a rank begins so; else
+    After the digits `before` a digit continues with their number as long as a rank begins so; else
     it begins another. No number is returned where no rank begins with it.
     """
     names = {str(rank) for rank in ranks}

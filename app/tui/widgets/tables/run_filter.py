@@ -56,7 +56,7 @@ class RunFilter(Vertical):
         return self._input.value
 
     def open(self) -> None:
-        """Let the person type."""
+        """Let the user type."""
         from lumitui.app.runs import FILTER_EXAMPLES
 
         self._input.placeholder = FILTER_EXAMPLES
@@ -113,7 +113,7 @@ def _wrong(text: str, error: FilterError) -> Text:
     """Return a mark below the characters that are wrong, and what is wrong with them."""
     before = cell_len(text[: error.begin])
     under = "^" * max(1, cell_len(text[error.begin : error.end]))
-    # Far to the right the words would not fit: the mark stands before them, wherever it is.
+    # Far to the right the words would not fit: the mark is before them, wherever it is.
     if before + len(under) > 30:
         before, under = 0, f"{text[error.begin : error.end]}:"
     return Text(" " * before).append(styled.plain(f"{under} {error}", "bold yellow"))

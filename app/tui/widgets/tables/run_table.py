@@ -84,7 +84,7 @@ class RunTable(ScrollView, can_focus=True):
         self._on_cpu: set[bool] = set()
         """Whether the runs that were shown have no GPUs."""
         self._all_due = 0.0
-        """When the rows of runs that have ended are looked at again; epoch seconds."""
+        """When the rows of runs that have ended are inspected again; epoch seconds."""
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
         """What the rows of the screen say: for each its place in the list and its cells."""
         self.marks: dict[str, None] = {}

@@ -44,7 +44,7 @@ class Watch:
         while not self._over.wait(0.003):
             rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
             fields = [row.split() for row in rows]
-            # 01 is ESTABLISHED; the far address is the server's: the client's side. The kernel gives
+            # 01 is ESTABLISHED; the far address is the server's. The kernel gives
             # a row twice when the table changes while it is read.
             near = {row[1] for row in fields if row[2].endswith(self._port) and row[3] == "01"}
             self.most = max(self.most, len(near))
