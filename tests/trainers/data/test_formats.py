@@ -116,6 +116,20 @@ def test_tars_and_hdf5_hold_the_same_images(load: Load, tmp_path: Path, name: st
     assert torch.equal(data.train.read(places)[0], again.train.read(places)[0])
 
 
+@pytest.mark.parametrize(("least", "most"), [(0.0, 255.0), (-1.8, 2.2)])
+def test_hdf5_floats_that_are_not_from_0_to_1_are_refused(
+    load: Load, tmp_path: Path, least: float, most: float
+) -> None:
+    """Multiplied by 255 and cut, two thirds of their pixels were black or white."""
+    torch, h5py = load("torch"), pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = torch.linspace(least, most, 20 * 64).view(20, 8, 8).numpy()
+        file["labels"] = [0, 1] * 10
+    data = open_data(load, tmp_path / "x.h5")
+    with pytest.raises(load("data.samples").BadData, match=r"has floats from .* 0 to 1 is needed"):
+        data.train.read(torch.arange(4))
+
+
 @pytest.mark.parametrize("floats", [False, True], ids=["bytes", "floats"])
 def test_hdf5_with_pixels_is_read_by_forked_workers(
     load: Load, tmp_path: Path, floats: bool

@@ -106,7 +106,13 @@ class Hdf5Images:
             name = f"{self._path}: image {place}"
             return photos.pixels(bytes(stored), name, channels, side)
         if self._floats:
-            stored = (stored * 255).round().clip(0, 255).astype("uint8")
+            least, most = float(stored.min()), float(stored.max())
+            if not (least >= 0 and most <= 1):  # nor may it be no number
+                raise BadData(
+                    f"{self._path}: image {place} has floats from {least:.4g} to {most:.4g}, and "
+                    "0 to 1 is needed. Store uint8, or divide by 255, and do not normalise."
+                )
+            stored = (stored * 255).round().astype("uint8")
         if self._first:
             stored = stored.transpose(1, 2, 0)
         found: bytes = stored.tobytes()
