@@ -204,3 +204,47 @@ def test_a_node_takes_back_what_it_said_as_soon_as_it_moves(
         seen.append(said.exists())
     # From half of the 40 s on, until it moves.
     assert seen == [False] * 4 + [True] * 4 + [False] * 4
+
+
+def test_what_another_node_said_ages_by_the_readers_clock(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own clock may be a minute ahead: then a healthy rank was blamed for a minute."""
+    watch, record = load("engine.heartbeat.watch"), load("engine.heartbeat.record")
+    now = 100.0
+    clock = SimpleNamespace(monotonic=lambda: now, time=lambda: 0.0)
+    monkeypatch.setattr(watch, "time", clock)
+    place = watch.Place(0, 0, {0: "a", 1: "b"}, tmp_path)
+    watching = watch.Watch(record.Records(tmp_path / "memory", 1), place)
+    said = tmp_path / ".hung" / "1"
+    said.parent.mkdir()
+
+    def still(number: int) -> float:
+        one = {"rank": 1, "node": "b", "count": 9, "step": 3, "doing": "step", "still": 21.0,
+               "limit": 40.0, "silent": False, "state": ""}  # fmt: skip
+        said.write_text(json.dumps({"number": number, "seen": [one]}))
+        (other,) = watching._others()
+        seconds: float = other.still
+        return seconds
+
+    assert still(1) == 21.0
+    now += 10.0
+    assert still(1) == 31.0
+    assert still(2) == 21.0
+
+
+UNSHARED = """
+import os
+from engine.heartbeat import heart
+real = heart.shared_path
+heart.shared_path = lambda token, node: real(token + os.environ["RANK"], node)
+"""
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_ranks_that_share_no_memory_watch_nobody(tmp_path: Path) -> None:
+    """As below `srun --contain`, where each rank has a /dev/shm of its own."""
+    words = (*DDP, "--epochs", "1")
+    with ranks(tmp_path, 2, *words, before=UNSHARED, TRAINER_HANG_SECONDS="2") as job:
+        assert job.wait() == [0, 0]
+    assert "do not share memory in" in job.output()

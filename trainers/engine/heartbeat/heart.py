@@ -45,19 +45,28 @@ class Heart:
         all_of_them: list[tuple[str, str]] = list(gather(mine))  # type: ignore[arg-type]
         nodes = [node for node, _ in all_of_them]
         here = [other for other, node in enumerate(nodes) if node == mine[0]]
+        self._place = here.index(rank)
         trouble = ""
         try:
             self._records = Records(shared_path(all_of_them[0][1], mine[0]), len(here))
+            self._records.move(self._place, _sign(mine[1]), 0, _START, 0.0)
         except OSError as error:
             trouble = f"rank {rank} on {mine[0]}: {error}"
         troubles = [str(one) for one in gather(trouble) if one]
         # Every rank of the node has it now: it needs no name any more.
-        if self._records and here[0] == rank:
+        if self._records:
             self._records.unlink()
+            # Ranks in containers of their own may have a /dev/shm each. They would see the others
+            # stand still, and end a healthy training.
+            signs = [_sign(all_of_them[other][1]) for other in here]
+            if signs != [self._records.read(place).count for place in range(len(here))]:
+                trouble = (
+                    f"the ranks of {mine[0]} do not share memory in {self._records.path.parent}"
+                )
+        troubles += [str(one) for one in gather(trouble) if one]
         if troubles or self._records is None:
             self._records = None
             return troubles[0]
-        self._place = here.index(rank)
         self._write()
         place = Place(rank, self._place, dict(enumerate(nodes)), run_dir)
         self._watch = Watch(self._records, place)
@@ -102,6 +111,11 @@ class Heart:
         if self._records:
             doing = self._doing
             self._records.move(self._place, self._count, self._step, doing, self._longest[doing])
+
+
+def _sign(token: str) -> int:
+    """Return what a rank writes for the others of its node to read."""
+    return int(token[:15], 16)
 
 
 HEART = Heart()

@@ -81,6 +81,10 @@ class Watch:
         self._published: tuple[float, list[int]] | None = None
         """When this node said how it is, and how often its ranks had moved."""
         self._looked = 0.0
+        self._number = 0
+        """Of what this node said last; it grows."""
+        self._heard: dict[int, tuple[int, float]] = {}
+        """The number that each other node said last, and when this one read it first."""
         self._stop = threading.Event()
         if place.rank == 0:  # what an attempt left that was killed
             shutil.rmtree(place.run_dir / FOLDER, ignore_errors=True)
@@ -180,7 +184,8 @@ class Watch:
                 self._withdraw()
             return
         folder.mkdir(exist_ok=True)
-        content = {"time": time.time(), "seen": [asdict(one) for one in seen]}
+        self._number += 1
+        content = {"number": self._number, "seen": [asdict(one) for one in seen]}
         _write(folder / str(self._index), content)
         self._published = now, counts
 
@@ -205,7 +210,11 @@ class Watch:
             if index == self._index:
                 continue
             content = json.loads(path.read_text())
-            age = max(0.0, time.time() - content["time"])
+            # By this node's clock, since it first saw that number: the clocks of nodes may differ.
+            known = self._heard.get(index)
+            if known is None or known[0] != content["number"]:
+                self._heard[index] = known = content["number"], time.monotonic()
+            age = time.monotonic() - known[1]
             if age > 8 * self._tick:
                 continue
             if index < self._index:
