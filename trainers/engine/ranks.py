@@ -12,7 +12,7 @@ import inspect
 import os
 import platform
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -170,6 +170,16 @@ def threads(mine: tuple[str, frozenset[int]], of_all: list[tuple[str, frozenset[
     return max(1, int(sum(1 / sum(core in others for others in on_node) for core in cores) + 1e-6))
 
 
+_NO_LIST = ("", "-1", "NoDevFiles")
+GPU_NAMES = {
+    "SLURM_GPUS_ON_NODE": ("", "0"),
+    "CUDA_VISIBLE_DEVICES": _NO_LIST,
+    "ROCR_VISIBLE_DEVICES": _NO_LIST,
+    "HIP_VISIBLE_DEVICES": _NO_LIST,
+}
+"""Variables that say that GPUs were requested, each with the values that say that none were."""
+
+
 class DeviceError(UsageError):
     """This rank can't use the GPU that it was given; the others may."""
 
@@ -190,14 +200,18 @@ def choose_device(ranks: Ranks, environ: Mapping[str, str] = os.environ) -> torc
     here = f"Rank {ranks.rank} on {platform.node()}"
     visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not visible:
-        given = environ.get("SLURM_GPUS_ON_NODE", "")
-        if given in ("", "0"):
+        given = [
+            f"{name}={environ[name]}"
+            for name, none in GPU_NAMES.items()
+            if environ.get(name, "") not in none
+        ]
+        if not given:
             return torch.device("cpu")
         version = torch.version
         built = f"ROCm {version.hip}" if version.hip else f"CUDA {version.cuda}"
         built = built if version.hip or version.cuda else "CPUs only"
         raise DeviceError(
-            f"{here} can use no GPU, though Slurm gave the node {given}; its PyTorch "
+            f"{here} can use no GPU, though {given[0]} is set; its PyTorch "
             f"{torch.__version__} is built for {built}. Check the container's GPU options and "
             "ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES, or set TRAINER_DEVICE=cpu."
         )
@@ -282,6 +296,29 @@ def average(values: list[float], device: torch.device) -> list[float]:
 
 
 Value = TypeVar("Value")
+
+
+def by_all(ranks: Ranks, work: Callable[[], Value]) -> Value:
+    """Do what every rank has to succeed in; one that fails ends all of them, and is named.
+
+    Alone it would leave the others waiting for it: 10 minutes, where the launcher kills nobody.
+
+    Raises:
+        UsageError: it failed on a rank.
+    """
+    found: list[Value] = []
+    trouble: UsageError | None = None
+    try:
+        found.append(work())
+    except UsageError as error:
+        trouble = error
+    troubles = gather(str(trouble or ""))
+    if trouble:
+        raise trouble
+    for rank, text in enumerate(troubles):
+        if text:
+            raise UsageError(f"Rank {rank} ended: {text}")
+    return found[0]
 
 
 def gather(value: Value, group: dist.ProcessGroup | None = None) -> list[Value]:

@@ -167,8 +167,8 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
             than one global batch.
     """
     row = MODELS[args.model]
-    data = open_data(args.data, shape=row.sample, limit=args.limit)
     device = ranks.join(me)
+    data = ranks.by_all(me, lambda: open_data(args.data, shape=row.sample, limit=args.limit))
     places = torch.arange(2) % len(data.train)
     example = data.view()(data.train.read(places)[0].to(device), places)
     strategy = make(Setup(args, me, device, lambda: _model(args, me, data.shape), example))

@@ -178,7 +178,23 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_wrong_data_ends_every_rank_before_they_meet(tmp_path: Path) -> None:
+# Rank 1 is on a node that lacks the data.
+LACKING = """
+import os
+from engine import training
+if os.environ["RANK"] == "1":
+    real = training.open_data
+    training.open_data = lambda place, **given: real("/nowhere", **given)
+"""
+
+
+def test_a_rank_that_lacks_its_data_ends_all_of_them_and_is_named(tmp_path: Path) -> None:
+    with ranks(tmp_path, 2, *DDP, before=LACKING) as job:
+        assert job.wait() == [2, 2]
+    assert "Rank 1 ended: There is no data folder /nowhere" in job.output()
+
+
+def test_wrong_data_ends_every_rank(tmp_path: Path) -> None:
     with ranks(tmp_path, 2, *DDP, "--data", "/nowhere") as job:
         assert job.wait() == [2, 2]
     assert job.output().count("There is no data folder /nowhere") == 1
