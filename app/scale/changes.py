@@ -61,14 +61,15 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     """Return in words what happens to the batch of a step and to the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
-    if "unknown" in (batch.before, batch.after):
+    known = "unknown" not in (batch.before, batch.after)
+    if not known:
         said = "How many samples a step trains is not known"
     elif batch.differs:
         said = f"A step trains {batch.after} samples, before {batch.before}"
     else:
         said = f"A step still trains {batch.after} samples"
     if rate.after == "unknown":
-        return f"{said}; nor is the learning rate." if "not known" in said else f"{said}."
+        return f"{said}." if known else f"{said}; nor is the learning rate."
     if rate.differs:
         return f"{said}; the learning rate becomes {rate.after}, before {rate.before}."
     return f"{said}; the learning rate stays {rate.after}."

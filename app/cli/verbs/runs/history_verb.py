@@ -107,6 +107,8 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
             listed += 1
     if not listed:
         say("There are no such runs.")
+    if listed >= limit and sum(1 for _ in runs.history.every(limit + 1, wanted, order)) > limit:
+        say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
     if wanted == Filter() and not reply.json:
         say(tables.file_words(runs.history.facts(), runs.history.count()))
 

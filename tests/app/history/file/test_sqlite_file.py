@@ -117,7 +117,8 @@ if step == "before":
 elif step == "inside":
     schema.version = lambda: os.kill(os.getpid(), signal.SIGKILL)
 else:
-    fresh._keep_name = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+    real = Path.rename
+    Path.rename = lambda *names: (real(*names), os.kill(os.getpid(), signal.SIGKILL))
 History(Path(sys.argv[1]))
 """
 

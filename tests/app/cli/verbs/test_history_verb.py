@@ -1,0 +1,22 @@
+"""`lumitui history` lists at most as many runs as it is asked for, and says when there are more."""
+
+import pytest
+
+from lumitui.app.history.history import History
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.command_line import envelope, lt
+from tests.support.program.home import Home
+
+
+@pytest.mark.parametrize(("count", "more"), [(50, False), (51, True)])
+def test_runs_beyond_the_limit_are_told(home: Home, count: int, more: bool) -> None:
+    history = History(home.settings.history)
+    for number in range(count):
+        history.begin(a_run(f"r-{number:06d}"))
+    history.close()
+    listed, table = lt(home, "history", "--json"), lt(home, "history", "--text", "r-")
+    assert len(envelope(listed)["data"]) == 50
+    for done in (listed, table):
+        told = "More than 50 runs match; --limit N lists more." in done.stderr
+        assert (done.returncode, told) == (0, more)
+    assert len(envelope(lt(home, "history", "--json", "--limit", "60"))["data"]) == count
