@@ -262,6 +262,24 @@ def test_a_folder_that_cannot_be_made_is_refused_with_the_site_s_words(
         sync(transport, f"{tmp_path}/file/code", scan(project), source_of(project))
 
 
+def test_a_site_without_hard_links_between_folders_is_refused_with_the_way_out(
+    send: Send, folder: str, project: Path
+) -> None:
+    """As where each folder is a file system of its own (AFS, some quotas by folder)."""
+    blobs = Path(folder) / "blobs"
+    blobs.mkdir(parents=True)
+    mount = ["/bin/mount", "-t", "tmpfs", "none", str(blobs)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting needs root")
+    try:
+        with pytest.raises(RefusedError, match="no hard links between folders") as refused:
+            send()
+        assert "`ship: archive`" in refused.value.hint
+    finally:
+        subprocess.run(["/bin/umount", blobs], check=True)
+    assert same(send().snapshot, scan(project))
+
+
 def test_a_full_disk_is_refused_and_leaves_nothing(
     transport: Transport, project: Path, tmp_path: Path
 ) -> None:
