@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -22,6 +23,9 @@ from saving.checkpoint import Checkpoints, SaveFailed, by_first, together
 from saving.files import Saved, describe
 from saving.position import Position
 
+LONGEST = timedelta(hours=2)
+"""What one rank may take to write while the others wait. The training's own group gives up after
+10 minutes, which a whole model on a slow disk may take. gloo sees at once that a rank has died."""
 Result = TypeVar("Result")
 Write: TypeAlias = Callable[[], list[str]]
 """Writes a rank's part of a save; returns the names of its files in the save's folder."""
@@ -52,20 +56,17 @@ class Saver:
     """Makes the checkpoints of a training. Every rank calls every method but `ended`, in order."""
 
     def __init__(self, me: ranks.Ranks, checkpoints: Checkpoints, *, background: bool) -> None:
-        """Prepare; in the background the ranks make a process group, which is a collective."""
+        """Prepare; the ranks make a process group for saves, which is a collective."""
         self._me = me
         self._checkpoints = checkpoints
-        self._group = dist.new_group(backend="gloo") if background else None
+        self.background = background
+        """Whether the training goes on while a checkpoint is written."""
+        self._group = dist.new_group(backend="gloo", timeout=LONGEST)
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._ended: list[Ended] = []
         self.last: Saved | None = None
         """The newest checkpoint that counts, the same on every rank while no save is on its way."""
-
-    @property
-    def background(self) -> bool:
-        """Whether the training goes on while a checkpoint is written."""
-        return self._group is not None
 
     def begin(self, at: Position, stage: Stage) -> None:
         """Start a save; when this returns the weights may change. A save on its way is awaited.
@@ -87,13 +88,13 @@ class Saver:
         def work() -> None:
             try:
                 self._finish(place, at, write)
-                self._tell(at, began, blocked if self._group else None, saved=place)
+                self._tell(at, began, blocked if self.background else None, saved=place)
             except SaveFailed as error:
-                self._tell(at, began, blocked if self._group else None, error=error)
+                self._tell(at, began, blocked if self.background else None, error=error)
             except Exception as error:  # `wait` raises it again
                 self._error = error
 
-        if not self._group:
+        if not self.background:
             work()
             self.wait()
             return

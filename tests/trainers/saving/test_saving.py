@@ -22,6 +22,7 @@ from tests.support.trainers.ranks import (
     held_at,
     losses,
     reported,
+    train,
     train_alone,
 )
 
@@ -335,3 +336,23 @@ def test_another_training_is_not_continued(load: Load, name: str, other: object)
         load("engine.reporting").UsageError, match=f"made with {name} {other}, this run"
     ):
         here.check_continues(position.from_tree(POSITION | {name: other}))
+
+
+# The training's group waits for 4 seconds, and rank 0 writes for 7.
+SLOW = """
+import datetime, os, time
+import torch
+from engine import ranks
+ranks.timedelta = lambda **limit: datetime.timedelta(seconds=4)
+real = torch.save
+def slow(*given, **more):
+    time.sleep(7)
+    return real(*given, **more)
+torch.save = slow
+"""
+
+
+def test_a_save_may_take_longer_than_the_ranks_wait_for_each_other(tmp_path: Path) -> None:
+    words = ("ddp.py", "--limit", "64", "--batch-size", "16", "--epochs", "1", "--eval", "never")
+    train(tmp_path, 2, *words, before=SLOW)
+    assert len(checkpoints(tmp_path)) == 1
