@@ -275,11 +275,13 @@ def stop(training: Training, report: reporting.Reporter) -> NoReturn:
         training.saver.wait()
     last = training.saver.last
     path = f"checkpoints/{last.folder.name}" if last else ""
-    if not training.guard.in_a_row:
-        with HEART.doing("save"), report.timed("save_s"):
-            path = training.save()
+    try:
+        if not training.guard.in_a_row:
+            with HEART.doing("save"), report.timed("save_s"):
+                path = training.save()
+    finally:
+        STOP.done()  # also where the disk is full: the next start must not stop after a step
     tell_of_saves(training, report)
     report.stop(step=training.at.step, signal=STOP.received or None, path=path)
-    STOP.done()
     HEART.close()
     raise SystemExit(STOPPED_EARLY)

@@ -21,6 +21,7 @@ from tests.support.trainers.ranks import (
     events,
     held_at,
     losses,
+    ranks,
     reported,
     train,
     train_alone,
@@ -356,3 +357,20 @@ def test_a_save_may_take_longer_than_the_ranks_wait_for_each_other(tmp_path: Pat
     words = ("ddp.py", "--limit", "64", "--batch-size", "16", "--epochs", "1", "--eval", "never")
     train(tmp_path, 2, *words, before=SLOW)
     assert len(checkpoints(tmp_path)) == 1
+
+
+# No save can be written any more.
+FULL = """
+from saving import checkpoint, saver
+def full(self, at, stage):
+    raise checkpoint.SaveFailed("The checkpoint could not be written (No space left on device).")
+saver.Saver.save = full
+"""
+
+
+def test_a_stop_on_a_full_disk_takes_its_file_away(tmp_path: Path) -> None:
+    (tmp_path / "stop").touch()
+    with ranks(tmp_path, 1, *DDP, before=FULL) as job:
+        assert job.wait() == [1]
+    assert "No space left on device" in job.output()
+    assert not (tmp_path / "stop").exists()
