@@ -59,6 +59,10 @@ def test_counting_changes_no_random_number(load: Load) -> None:
         ("NVIDIA GH200 120GB", "bf16", 989.4),
         ("NVIDIA H200", "fp32", 67),
         ("NVIDIA H200 NVL", "bf16", 835.5),
+        ("NVIDIA B200", "bf16", 2250),
+        ("NVIDIA GB200", "tf32", 1250),
+        ("NVIDIA B300 SXM6 AC", "bf16", None),
+        ("AMD Instinct MI325X", "fp16", 1307.4),
         ("Tesla V100-SXM2-32GB", "fp16", 125),
         ("Tesla V100-SXM2-32GB", "bf16", None),
         ("NVIDIA GeForce RTX 2060", "fp16", None),
@@ -103,6 +107,7 @@ def test_fp32_is_tf32_where_pytorch_may_round(load: Load) -> None:
     try:
         torch.set_float32_matmul_precision("highest")
         assert cards.arithmetic("fp32", gpu) == "fp32"
+        assert cards.arithmetic("fp32", gpu, convolves=True) == "tf32"  # cuDNN's default
         torch.set_float32_matmul_precision("high")
         assert cards.arithmetic("fp32", gpu) == "tf32"
         assert cards.arithmetic("bf16", gpu) == "bf16"

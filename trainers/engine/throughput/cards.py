@@ -20,6 +20,11 @@ CARDS: tuple[Row, ...] = (
     # source: AMD Instinct MI300A and MI300X data sheets
     ("MI300A", 980.6, 980.6, 490.3, 122.6),
     ("MI300X", 1307.4, 1307.4, 653.7, 163.4),
+    # source: AMD Instinct MI325X data sheet: the compute units and the clock of MI300X
+    ("MI325X", 1307.4, 1307.4, 653.7, 163.4),
+    # source: NVIDIA Blackwell Architecture Technical Brief (a GPU of GB200 NVL72; of HGX B200)
+    ("GB200", 2500.0, 2500.0, 1250.0, 80.0),
+    ("B200", 2250.0, 2250.0, 1125.0, 75.0),
     # source: NVIDIA H200 Tensor Core GPU data sheet (SXM; NVL has less)
     ("H200 NVL", 835.5, 835.5, 417.5, 60.0),
     # source: NVIDIA GH200 Grace Hopper Superchip data sheet (H100 with 96 or 144 GB)
@@ -65,8 +70,13 @@ def device_name(device: torch.device) -> str:
     return name
 
 
-def arithmetic(precision: str, device: torch.device) -> str:
-    """The row's precision: fp32 is tf32 where PyTorch may take it for matrix products."""
+def arithmetic(precision: str, device: torch.device, *, convolves: bool = False) -> str:
+    """The row's precision: fp32 is tf32 where PyTorch may take it for most of the products.
+
+    cuDNN takes it for convolutions unless it is told not to, whatever matrix products take.
+    """
     allowed = torch.get_float32_matmul_precision() != "highest"
+    if convolves:
+        allowed = torch.backends.cudnn.allow_tf32
     nvidia = device.type == "cuda" and not torch.version.hip
     return "tf32" if precision == "fp32" and allowed and nvidia else precision

@@ -32,7 +32,8 @@ class Figures:
         cls, model: str, shape: Shape, ranks: int, device: torch.device, precision: str
     ) -> Figures:
         """Count a model of the table, and look this rank's card up."""
-        precision = cards.arithmetic(precision, device)
+        convolves = model.startswith(("cnn", "resnet"))
+        precision = cards.arithmetic(precision, device, convolves=convolves)
         return cls(
             flops(model, shape),
             shape.input[0] if shape.kind == "tokens" else None,
