@@ -82,7 +82,7 @@ FAILURES = (
     ),
     Failure(
         "no node has taskset",
-        ("there is no taskset where they run",),
+        ("their environment has no taskset",),
         lambda script: in_its_launch('exec "$@"\'', 'PATH=$RUN_DIR/.bin; exec "$@"\'')(
             before_proof(
                 'mkdir "$RUN_DIR/.bin"; for name in sh sed tr uname mv cut cat; '
