@@ -360,7 +360,7 @@ def test_a_save_may_take_longer_than_the_ranks_wait_for_each_other(tmp_path: Pat
 
 
 # No save can be written any more.
-FULL = """
+NO_SAVE = """
 from saving import checkpoint, saver
 def full(self, at, stage):
     raise checkpoint.SaveFailed("The checkpoint could not be written (No space left on device).")
@@ -370,7 +370,7 @@ saver.Saver.save = full
 
 def test_a_stop_on_a_full_disk_takes_its_file_away(tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
-    with ranks(tmp_path, 1, *DDP, before=FULL) as job:
+    with ranks(tmp_path, 1, *DDP, before=NO_SAVE) as job:
         assert job.wait() == [1]
     assert "No space left on device" in job.output()
     assert not (tmp_path / "stop").exists()
