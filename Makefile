@@ -83,7 +83,7 @@ check: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	cd trainers && ../.venv/bin/mypy --strict --python-version 3.10 .
+	cd trainers && ../.venv/bin/mypy --strict --python-version 3.10 . ../templates/examples/lumitui_run.py
 	.venv/bin/lint-imports
 	@$(PY) -m tests.repository.supply.audit
 

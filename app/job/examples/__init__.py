@@ -12,7 +12,14 @@ from lumitui.app.job.examples.adapted import (
     text_for,
     with_value,
 )
-from lumitui.app.job.examples.example_table import EXAMPLES, GROUPS, JobExample, examples, names
+from lumitui.app.job.examples.example_table import (
+    EXAMPLES,
+    GROUPS,
+    JobExample,
+    examples,
+    names,
+    run_file,
+)
 from lumitui.app.job.examples.new_files import refuse_there, write_all, write_new
 
 __all__ = [
@@ -26,6 +33,7 @@ __all__ = [
     "fitting_partition",
     "names",
     "refuse_there",
+    "run_file",
     "text_for",
     "with_value",
     "write_all",

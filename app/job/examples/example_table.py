@@ -14,6 +14,7 @@ GROUPS = {
     "scripts": "Scripts of your own",
 }
 """The folders of the examples, and what each is called."""
+_RUN_FILE = EXAMPLES / "lumitui_run.py"
 _JOB = "job.yaml"
 
 
@@ -50,12 +51,20 @@ def examples() -> dict[str, JobExample]:
 
 def _example(path: Path, group: str) -> JobExample:
     # pip compiles what it installs: `__pycache__` is a folder beside the programs then.
-    inside = sorted(path.iterdir()) if path.is_dir() else []
-    beside = [item for item in inside if item.is_file() and item.name != _JOB]
+    here = sorted(path.iterdir()) if path.is_dir() else []
+    beside = [item for item in here if item.is_file() and item.name != _JOB]
     text = (path / _JOB if path.is_dir() else path).read_text(encoding="utf-8")
     summary = text.partition("\n")[0].removeprefix("# ")
     files = tuple((item.name, item.read_text(encoding="utf-8")) for item in beside)
+    if any(f"import {_RUN_FILE.stem}" in program for _, program in files):
+        files += (run_file(),)
     return JobExample(path.stem, group, summary, text, files)
+
+
+@cache
+def run_file() -> tuple[str, str]:
+    """Return name and text of what a script copies to stop, save and report in time."""
+    return _RUN_FILE.name, _RUN_FILE.read_text(encoding="utf-8")
 
 
 def names() -> list[str]:

@@ -58,10 +58,11 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
     elif place.launcher.signals == "torchrun":
         yield Finding(
             "chain-exit",
-            "error",
+            "warning",
             f"{place.launcher.name} ends with 1 when the script ends with 85, so that the chain "
-            "would end after one attempt.",
-            "Use the launcher srun.",
+            "goes on only if the script has also reported the stop in metrics.jsonl.",
+            "Let it end with finish() of lumitui_run.py (`lumitui new --run-file`), or use the "
+            "launcher srun.",
             "torch/distributed/run.py; templates/job/chain.sh",
             at=at_key("launcher"),
             fix=Fix("use srun", at_key("launcher"), "srun"),

@@ -41,7 +41,7 @@ _LAUNCH = (
            "Each attempt would train the same again.", _SCRIPT),
     _topic("chain-signal", "error", "a chain whose script is not warned",
            "No attempt ends in time to go back into the queue.", "sbatch(1), --signal"),
-    _topic("chain-exit", "error", "a chain whose launcher loses the exit code",
+    _topic("chain-exit", "warning", "a chain whose launcher loses the exit code",
            "The chain ends after one attempt.", "torch/distributed/run.py"),
     _topic("chain-contract", "note", "a chain whose script must end with exit code 85",
            "With another code the chain takes the run as finished.", "templates/job/chain.sh"),

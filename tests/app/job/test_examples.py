@@ -117,6 +117,19 @@ def test_new_writes_the_job_file_and_its_files_once(here: Here, tmp_path: Path) 
     assert "is already there" in done.stderr and not (tmp_path / "job.yaml").exists()
 
 
+def test_the_run_file_goes_beside_a_job_file_where_it_is_asked_for(
+    here: Here, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").touch()
+    words = ("new", "--script", "train.py", "--run-file", "--output", str(tmp_path / "job.yaml"))
+    assert here(*words).returncode == 0
+    text = (tmp_path / "lumitui_run.py").read_text()
+    assert text == examples.run_file()[1] and len(text.splitlines()) <= 250
+    (tmp_path / "job.yaml").unlink()
+    done = here(*words)
+    assert done.returncode == 2 and "lumitui_run.py is already there" in done.stderr
+
+
 def test_an_error_that_a_person_can_correct_is_written_and_shown(
     here: Here, tmp_path: Path
 ) -> None:

@@ -1,28 +1,41 @@
 """The examples of own scripts stop, save and resume as docs/scripts.md says a script may."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.jobs.small_jobs import wait_until
 from tests.support.trainers.own_scripts import (
     JAX,
-    SCRIPTS,
     STEPS,
+    TRANSFORMERS,
     environment,
     events,
     horovod_python,
+    project,
     run_script,
 )
-from tests.support.trainers.ranks import STOPPED_EARLY, losses
+from tests.support.trainers.ranks import STOPPED_EARLY, losses, ranks, reported
 
 PYTHONS: dict[str, Callable[[], Path | None]] = {
-    "simple-ddp/simple_ddp.py": lambda: None,
-    "jax/train.py": lambda: environment("jax", JAX),
-    "horovod/train.py": horovod_python,
+    "simple-ddp": lambda: None,
+    "accelerate": lambda: None,
+    "hf-trainer": lambda: environment("transformers", TRANSFORMERS, sees_ours=True),
+    "jax": lambda: environment("jax", JAX),
+    "horovod": horovod_python,
 }
-SLOW = ("jax/train.py", "horovod/train.py")
+SLOW = ("hf-trainer", "jax", "horovod")
 """They bring an environment of their own."""
+LIMITS = 4
+"""Attempts that a training is spread over: as many time limits of a chain."""
+
+
+def steps(run_dir: Path) -> list[object]:
+    """Return the steps in metrics.jsonl, in its order."""
+    return [line["step"] for line in reported(run_dir) if "loss" in line]
 
 
 @pytest.mark.parametrize(
@@ -30,32 +43,70 @@ SLOW = ("jax/train.py", "horovod/train.py")
     [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PYTHONS],
 )
 def test_a_script_stops_when_asked_and_goes_on_as_if_it_had_not(tmp_path: Path, name: str) -> None:
-    python, script = PYTHONS[name](), SCRIPTS / name
+    python, script = PYTHONS[name](), project(tmp_path / "code", name)
     words = ("--steps", str(STEPS), "--save-every", "5")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run_script(whole, 2, python, script, *words) == [0, 0]
-    found = losses(whole)
-    assert list(found) == list(range(1, STEPS + 1)) and found[STEPS] < found[1]
+    curve = losses(whole)
+    assert list(curve) == list(range(1, STEPS + 1)) and curve[STEPS] < curve[1]
     assert events(whole) == ["start", "end"]
-    assert len(list((whole / "checkpoints").iterdir())) == 3  # after 5, 10 and 12
+    assert len(list((whole / "checkpoints").iterdir())) == 2, "after 10 and 12; 5 went"
 
     parts.mkdir()
-    (parts / "stop").touch()
-    assert run_script(parts, 2, python, script, *words) == [STOPPED_EARLY] * 2
-    assert len(list((parts / "checkpoints").iterdir())) == 1
-    (parts / "stop").unlink()
+    for _ in range(LIMITS - 1):
+        (parts / "stop").touch()
+        resume = ["--resume"] * (parts / "checkpoints").exists()
+        assert run_script(parts, 2, python, script, *words, *resume) == [STOPPED_EARLY] * 2
+        assert not (parts / "stop").exists(), "the next attempt would stop, too"
     assert run_script(parts, 2, python, script, *words, "--resume") == [0, 0]
-    assert events(parts) == ["start", "stop", "start", "end"]
-    assert losses(parts) == pytest.approx(found, rel=1e-5)
+    assert events(parts) == ["start", "stop"] * (LIMITS - 1) + ["start", "end"]
+    assert losses(parts) == pytest.approx(curve, rel=1e-5)
+    assert steps(parts) == list(range(1, STEPS + 1)), "no step was trained twice"
+
+
+def test_lightning_stops_and_trains_each_step_once(tmp_path: Path) -> None:
+    # Not the same losses: its loader has no state, so that an epoch begins with its first samples.
+    script, parts = project(tmp_path / "code", "own-lightning"), tmp_path / "parts"
+    parts.mkdir()
+    for _ in range(LIMITS - 1):
+        (parts / "stop").touch()
+        resume = ["--resume"] * (parts / "checkpoints").exists()
+        assert run_script(parts, 2, None, script, "--epochs", "2", *resume) == [STOPPED_EARLY] * 2
+    assert run_script(parts, 2, None, script, "--epochs", "2", "--resume") == [0, 0]
+    assert events(parts) == ["start", "stop"] * (LIMITS - 1) + ["start", "end"]
+    assert steps(parts) == list(range(1, 41)), "20 of them in an epoch"
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_a_signal_to_one_rank_stops_all_with_a_checkpoint(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    script, run_dir = project(tmp_path / "code", "simple-ddp"), tmp_path / "run"
+    with ranks(run_dir, 2, str(script), "--steps", "1000000") as job:
+        wait_until(lambda: (run_dir / "metrics.jsonl").exists())
+        os.kill(job.processes[1].pid, number)
+        assert job.wait() == [STOPPED_EARLY] * 2, job.output()
+    last = max(losses(run_dir))
+    assert (run_dir / f"checkpoints/step-{last:08}/state.pt").is_file()
+    assert events(run_dir) == ["start", "stop"]
+
+
+def test_a_save_that_was_cut_and_a_line_that_was_cut_are_left_out(tmp_path: Path) -> None:
+    script, run_dir = project(tmp_path / "code", "simple-ddp"), tmp_path / "run"
+    assert run_script(run_dir, 1, None, script, "--steps", "3") == [0]
+    (run_dir / "checkpoints" / ".step-00000009").mkdir()
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "lo')
+    assert run_script(run_dir, 1, None, script, "--steps", "6", "--resume") == [0]
+    whole = [line for line in (run_dir / "metrics.jsonl").read_text().splitlines() if "}" in line]
+    assert [line for line in whole if '"step": 4,' in line]
+    assert (run_dir / "checkpoints" / "step-00000006").is_dir()
 
 
 @pytest.mark.slow
 def test_jax_learns_the_same_on_any_number_of_ranks(tmp_path: Path) -> None:
-    python, script, words = (
-        PYTHONS["jax/train.py"](),
-        SCRIPTS / "jax" / "train.py",
-        ("--steps", "12"),
-    )
+    python, script = PYTHONS["jax"](), project(tmp_path / "code", "jax")
+    words = ("--steps", "12")
     run_script(tmp_path / "one", 1, python, script, *words, "--batch-size", "64")
     run_script(tmp_path / "two", 2, python, script, *words, "--batch-size", "32")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job.examples import EXAMPLES
+from lumitui.app.job.examples import examples
 from tests.support.servers.sshd import free_port
 from tests.support.trainers.ranks import clean_environ, ranks, started
 
-SCRIPTS = EXAMPLES / "scripts"
+TRANSFORMERS = ("transformers==5.23.0",)
 JAX = ("jax==0.10.2",)
 """141 MB to download with all that it needs: not a package of every checkout."""
 HOROVOD = ("setuptools<70", "wheel", "packaging", "cloudpickle", "psutil", "pyyaml")
@@ -86,6 +86,16 @@ def horovod_python() -> Path:
     assert done.returncode == 0, done.stderr[-3000:]
     (folder / "built").touch()
     return python
+
+
+def project(folder: Path, example: str) -> Path:
+    """Write an example's files into `folder`; return its program."""
+    folder.mkdir()
+    for name, text in examples()[example].files:
+        (folder / name).write_text(text)
+    script = examples()[example].spec.script
+    assert script
+    return folder / script
 
 
 def run_script(

@@ -40,6 +40,11 @@ class _Beginning(TypedDict):
 @click.option("--example", metavar="NAME", help="Example to start from. [default: ddp]")
 @click.option("--account", metavar="NAME", help="Project that pays.")
 @click.option("--name", metavar="NAME", help="Job name. [default: the example's]")
+@click.option(
+    "--run-file",
+    is_flag=True,
+    help="Also write lumitui_run.py: with it your script stops in time, saves and reports.",
+)
 @click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")
 @click.option(
     "--gpus",
@@ -58,7 +63,12 @@ class _Beginning(TypedDict):
 @json_option
 @click.pass_obj
 def new(
-    reply: Reply, listing: bool, site_name: str, path: Path, **options: Unpack[_Beginning]
+    reply: Reply,
+    listing: bool,
+    site_name: str,
+    path: Path,
+    run_file: bool,
+    **options: Unpack[_Beginning],
 ) -> None:
     """Write a job file, and the files it needs.
 
@@ -73,6 +83,8 @@ def new(
 
     beginning = examples.Beginning(**options)
     files = examples.chosen(beginning).files
+    if run_file and examples.run_file() not in files:
+        files += (examples.run_file(),)
     with core() as runs:
         site = runs.sites.load(site_name)
         text = examples.text_for(site, beginning)

@@ -5,20 +5,17 @@ the others at the start.
 """
 
 import argparse
-import json
 import os
 import time
-from pathlib import Path
 
 import horovod.torch as hvd
 import torch
 from torch import nn
 
-RANK, LOCAL_RANK = int(os.environ.get("RANK", "0")), int(os.environ.get("LOCAL_RANK", "0"))
-WORLD_SIZE = int(os.environ.get("WORLD_SIZE", "1"))
-RUN_DIR = Path(os.environ.get("RUN_DIR", "."))
-STOPPED_EARLY = 85
-"""The exit code that says: saved, and not done."""
+import lumitui_run as run
+from lumitui_run import RANK, RUN_DIR, WORLD_SIZE
+
+LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 INPUTS, OUTPUTS = 42, 3
 
 
@@ -98,24 +95,13 @@ def choose_device() -> torch.device:
     return device
 
 
-def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
-    """Write a checkpoint: aside, then renamed, so that half of one never counts."""
-    if RANK == 0:
-        (RUN_DIR / "checkpoints").mkdir(exist_ok=True)
-        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
-        torch.save(state, RUN_DIR / "checkpoint.new")
-        os.replace(RUN_DIR / "checkpoint.new", RUN_DIR / f"checkpoints/step-{step:06}.pt")
+def greatest(values: list[float]) -> list[float]:
+    """Return the greatest of all ranks, of each number."""
+    return hvd.allreduce(torch.tensor(values), op=hvd.Max, name="greatest").tolist()
 
 
-def report(**line: object) -> None:
-    """Append a line to metrics.jsonl, which lumitui shows as table and curves."""
-    if RANK == 0:
-        with (RUN_DIR / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-
-def main() -> int:
-    """Train from the beginning or the last checkpoint; return the exit code."""
+def main() -> None:
+    """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a linear layer with Horovod.")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=32, help="samples of a rank")
@@ -131,41 +117,37 @@ def main() -> int:
     plain = torch.optim.SGD(model.parameters(), args.lr)
     optimizer = hvd.DistributedOptimizer(plain, named_parameters=model.named_parameters())
     first = 1
-    found = sorted((RUN_DIR / "checkpoints").glob("step-*.pt"))
-    if args.resume and found:
-        state = torch.load(found[-1], map_location=device, weights_only=True)
+    if args.resume and (saved := run.newest()):
+        state = torch.load(saved / "state.pt", map_location=device, weights_only=True)
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         first = state["step"] + 1
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 
-    batch, began = args.batch_size * WORLD_SIZE, time.monotonic()
-    report(event="start", world_size=WORLD_SIZE, global_batch=batch, first_step=first)
+    run.start(global_batch=args.batch_size * WORLD_SIZE, first_step=first)
     for step in range(first, args.steps + 1):
-        step_began = time.monotonic()
         torch.manual_seed(step * 65_537 + RANK)  # other samples on every rank, each step
         inputs = torch.randn(args.batch_size, INPUTS, device=device)
         loss = nn.functional.mse_loss(model(inputs), target(inputs).detach())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        asked = torch.tensor([loss.item(), float((RUN_DIR / "stop").exists())])
-        mean, stopping = hvd.allreduce(asked, name="told").tolist()  # the averages over the ranks
-        now = time.monotonic()
-        report(step=step, loss=mean, lr=args.lr, seconds=now - began,
-               samples_per_s=batch / (now - step_began))  # fmt: skip
-        if stopping or step == args.steps or step % args.save_every == 0:
-            save(model, optimizer, step)
-        if stopping and step < args.steps:
-            report(event="stop", step=step)
-            hvd.shutdown()
-            return STOPPED_EARLY
-    report(event="end", step=args.steps)
+        mean = hvd.allreduce(loss.detach(), name="loss")  # the average over the ranks
+        run.log(step=step, loss=mean, lr=args.lr)
+        stop = run.stop_requested(greatest)
+        if stop or step == args.steps or step % args.save_every == 0:
+            with run.saving(f"step-{step:06}") as folder:
+                if RANK == 0:
+                    state = {"model": model.state_dict(), "step": step}
+                    state |= {"optimizer": optimizer.state_dict()}
+                    torch.save(state, folder / "state.pt")
+        if stop:
+            break
     if RANK == 0:
-        print(f"trained to step {args.steps} on {hvd.size()} ranks")
+        print(f"trained on {hvd.size()} ranks")
     hvd.shutdown()
-    return 0
+    run.finish()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

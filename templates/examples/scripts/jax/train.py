@@ -5,22 +5,19 @@ computation over all ranks, in which JAX averages the gradients.
 """
 
 import argparse
-import json
 import os
-import time
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.multihost_utils import process_allgather
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-RANK, WORLD_SIZE = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-RUN_DIR = Path(os.environ.get("RUN_DIR", "."))
-STOPPED_EARLY = 85
-"""The exit code that says: saved, and not done."""
+import lumitui_run as run
+from lumitui_run import RANK, WORLD_SIZE
+
 INPUTS, HIDDEN = 42, 64
 Weights = dict[str, jax.Array]
 
@@ -53,13 +50,11 @@ def loss_of(weights: Weights, inputs: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, donate_argnums=0)
-def train_step(
-    weights: Weights, inputs: jax.Array, stop: jax.Array, lr: float
-) -> tuple[Weights, jax.Array, jax.Array]:
-    """Return changed weights, the loss, and whether any rank was asked to stop."""
+def train_step(weights: Weights, inputs: jax.Array, lr: float) -> tuple[Weights, jax.Array]:
+    """Return changed weights, and the loss."""
     loss, gradient = jax.value_and_grad(loss_of)(weights, inputs)
     changed = jax.tree.map(lambda weight, slope: weight - lr * slope, weights, gradient)
-    return changed, loss, stop.max()
+    return changed, loss
 
 
 def samples(step: int, count: int) -> np.ndarray:
@@ -68,24 +63,14 @@ def samples(step: int, count: int) -> np.ndarray:
     return whole[RANK * count // WORLD_SIZE : (RANK + 1) * count // WORLD_SIZE]
 
 
-def save(weights: Weights, step: int) -> None:
-    """Write a checkpoint: aside, then renamed, so that half of one never counts."""
-    if RANK == 0:
-        (RUN_DIR / "checkpoints").mkdir(exist_ok=True)
-        with (RUN_DIR / "checkpoint.new").open("wb") as file:
-            np.savez(file, **{name: np.asarray(value) for name, value in weights.items()})
-        os.replace(RUN_DIR / "checkpoint.new", RUN_DIR / f"checkpoints/step-{step:06}.npz")
+def greatest(values: list[float]) -> list[float]:
+    """Return the greatest of all ranks, of each number."""
+    of_all = np.atleast_2d(process_allgather(np.array(values, np.float32)))
+    return [float(value) for value in of_all.max(axis=0)]
 
 
-def report(**line: object) -> None:
-    """Append a line to metrics.jsonl, which lumitui shows as table and curves."""
-    if RANK == 0:
-        with (RUN_DIR / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-
-def main() -> int:
-    """Train from the beginning or the last checkpoint; return the exit code."""
+def main() -> None:
+    """Train from the beginning or the newest checkpoint."""
     parser = argparse.ArgumentParser(description="Train a small network with JAX.")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=64, help="samples of a rank")
@@ -99,37 +84,31 @@ def main() -> int:
     everywhere, divided = NamedSharding(mesh, Spec()), NamedSharding(mesh, Spec("ranks"))
     weights = jax.jit(new_weights, out_shardings=everywhere)(jax.random.key(0))
     first = 1
-    found = sorted((RUN_DIR / "checkpoints").glob("step-*.npz"))
-    if args.resume and found:
-        with np.load(found[-1]) as saved:
+    if args.resume and (checkpoint := run.newest()):
+        with np.load(checkpoint / "weights.npz") as saved:
             weights = {
                 name: jax.make_array_from_process_local_data(everywhere, saved[name])
                 for name in saved
             }
-        first = int(found[-1].stem.removeprefix("step-")) + 1
+        first = int(checkpoint.name.removeprefix("step-")) + 1
 
-    batch, began = args.batch_size * WORLD_SIZE, time.monotonic()
-    report(event="start", world_size=WORLD_SIZE, global_batch=batch, first_step=first)
+    batch = args.batch_size * WORLD_SIZE
+    run.start(global_batch=batch, first_step=first)
     for step in range(first, args.steps + 1):
-        step_began = time.monotonic()
-        asked = np.array([(RUN_DIR / "stop").exists()], dtype=np.int32)
         inputs = jax.make_array_from_process_local_data(divided, samples(step, batch))
-        stop = jax.make_array_from_process_local_data(divided, asked)
-        weights, loss, stopping = train_step(weights, inputs, stop, args.lr)
-        now_loss, stopping = float(loss), bool(stopping)  # waits for the device
-        now = time.monotonic()
-        report(step=step, loss=now_loss, lr=args.lr, seconds=now - began,
-               samples_per_s=batch / (now - step_began))  # fmt: skip
-        if stopping or step == args.steps or step % args.save_every == 0:
-            save(weights, step)
-        if stopping and step < args.steps:
-            report(event="stop", step=step)
-            return STOPPED_EARLY
-    report(event="end", step=args.steps)
+        weights, loss = train_step(weights, inputs, args.lr)
+        run.log(step=step, loss=float(loss), lr=args.lr)  # waits for the device
+        stop = run.stop_requested(greatest)
+        if stop or step == args.steps or step % args.save_every == 0:
+            with run.saving(f"step-{step:06}") as folder:
+                if RANK == 0:
+                    np.savez(folder / "weights.npz", **jax.tree.map(np.asarray, weights))
+        if stop:
+            break
     if RANK == 0:
-        print(f"trained to step {args.steps} on {len(jax.devices())} devices")
-    return 0
+        print(f"trained on {len(jax.devices())} devices")
+    run.finish()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
