@@ -7,6 +7,7 @@ the samples are dealt to ranks and batches, and after a resume.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -47,10 +48,15 @@ class View:
                 images = centre(images, self.side)
             else:
                 images = random_crops(images, self.side, draws(self.seed, places))
-        mean = torch.tensor(self.mean, device=inputs.device).view(1, -1, 1, 1)
-        deviation = torch.tensor(self.deviation, device=inputs.device).view(1, -1, 1, 1)
-        images = (images / 255 - mean) / deviation
+        mean = _channels(self.mean, inputs.device)
+        images = (images / 255 - mean) / _channels(self.deviation, inputs.device)
         return images.to(self.dtype, memory_format=torch.contiguous_format)
+
+
+@cache
+def _channels(numbers: tuple[float, ...], device: torch.device) -> Tensor:
+    """One number a channel, sent to a GPU once: a copy from pageable memory waits for the GPU."""
+    return torch.tensor(numbers, device=device).view(1, -1, 1, 1)
 
 
 def centre(images: Tensor, side: int) -> Tensor:
@@ -87,7 +93,9 @@ def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
     down = (1 - height) * (2 * random[:, 4] - 1)
     none = torch.zeros_like(width)
     rows = [width * mirrored, none, across, none, height, down]
-    theta = torch.stack(rows, dim=1).view(-1, 2, 3).to(images.device, images.dtype)
+    theta = torch.stack(rows, dim=1).view(-1, 2, 3).to(images.dtype)
+    if images.is_cuda:  # a copy from pageable memory would wait for the GPU
+        theta = theta.pin_memory().to(images.device, non_blocking=True)
     size = [len(images), images.shape[1], side, side]
     grid = functional.affine_grid(theta, size, align_corners=False)
     crops: Tensor = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)

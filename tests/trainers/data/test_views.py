@@ -1,5 +1,8 @@
 """What a model sees of a photo follows from its place and the seed alone."""
 
+import pytest
+import torch
+
 from tests.support.trainers.ranks import Load
 
 
@@ -52,3 +55,24 @@ def test_a_test_sees_the_centre(load: Load) -> None:
     assert torch.equal(centre(images, 28), images[:, :, 2:30, 2:30])  # 7 of 8 pixels, as they are
     assert torch.equal(centre(images, 32), images)
     assert centre(images, 8).shape == centre(images[:, :, :4, :4], 8).shape == (2, 3, 8, 8)
+
+
+def test_what_each_batch_needs_is_sent_to_the_device_once(load: Load) -> None:
+    views = load("data.views")
+    device = torch.device("cpu")
+    assert views._channels((0.5,), device) is views._channels((0.5,), device)
+    view = views.View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
+    images, places = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8), torch.arange(4)
+    assert torch.equal(view(images, places), view(images, places))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="counts what waits for a GPU")
+def test_no_batch_waits_for_the_gpu(load: Load) -> None:
+    view = load("data.views").View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
+    images = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8, device="cuda")
+    view(images, torch.arange(4))
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        view(images, torch.arange(4))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
