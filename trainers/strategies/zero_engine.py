@@ -35,6 +35,10 @@ ALONE = ("0", "0", "1", "127.0.0.1", "29500")
 Engine: TypeAlias = deepspeed.DeepSpeedEngine
 
 
+PRIVATE = ("checkpoint_engine", "_copy_recovery_script", "_config", "zero_optimization_stage")
+"""What our saves and resumes take of the engine although DeepSpeed promises none of it (0.19)."""
+
+
 class NotCompiled(UsageError):
     """What DeepSpeed compiles at the start could not be compiled on this node."""
 
@@ -66,7 +70,8 @@ def start(
     """Build DeepSpeed's engine around a network, in the process group that stands.
 
     Raises:
-        UsageError: DeepSpeed refuses the configuration, or can't compile what it needs.
+        UsageError: DeepSpeed refuses the configuration, can't compile what it needs, or is a
+            version that saves in another way.
     """
     # DeepSpeed takes the GPU of this number, whichever was chosen: where a launcher shows each rank
     # its own GPU only, local rank 3's is number 0.
@@ -103,6 +108,11 @@ def start(
         ) from error
     if build_folder:
         shutil.rmtree(build_folder, ignore_errors=True)
+    if missing := [name for name in PRIVATE if not hasattr(engine, name)]:
+        raise UsageError(
+            f"DeepSpeed {deepspeed.__version__} has no {missing[0]}, so that its checkpoints could "
+            "not be written whole. Use version 0.19, which these trainers are tested with."
+        )
     return engine
 
 

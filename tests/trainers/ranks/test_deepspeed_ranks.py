@@ -55,6 +55,13 @@ def test_deepspeed_trains_and_resumes_with_the_same_losses(tmp_path: Path) -> No
     assert len(checkpoints(parted)) == 2
 
 
+def test_a_deepspeed_that_saves_otherwise_is_refused_at_the_start(tmp_path: Path) -> None:
+    other = "import deepspeed\ndel deepspeed.DeepSpeedEngine._copy_recovery_script\n"
+    code, output = train_alone(tmp_path, *ZERO, before=other, DS_ACCELERATOR="cpu")
+    assert code == 2 and "has no _copy_recovery_script, so that its checkpoints" in output, output
+    assert "Traceback" not in output and not losses(tmp_path)
+
+
 @pytest.mark.slow
 def test_deepspeed_trains_alone_and_goes_on_with_an_edited_rate(tmp_path: Path) -> None:
     words = (*ZERO, "--seed", "1234567890")
