@@ -5,27 +5,20 @@ A step whose loss or gradient is not a finite number changes no weight. A few in
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
-import torch
-
-from data.loading import Batch, Batches
 from engine import ranks, reporting
 from engine.heartbeat import HEART
 from engine.stop_request import STOP, STOPPED_EARLY
-from engine.throughput.clock import Clock
-from engine.throughput.figures import Figures, memory
+from engine.throughput.figures import memory
 from engine.watchers.trace import Trace
-from engine.window import Window
 from saving import checkpoint
-from saving.position import Position
-from saving.saver import Saver
-from strategies.strategy import Strategy
+
+if TYPE_CHECKING:
+    from engine.training import Training
 
 DIVERGED = 86
 """Exit code of a training that was ended because its loss was no longer a number."""
@@ -93,47 +86,6 @@ class LossGuard:
             )
             + " with a lower learning rate, or look at the data of these steps."
         )
-
-
-class Training(Protocol):
-    """What the loop needs: engine/training.py has it."""
-
-    args: argparse.Namespace
-    me: ranks.Ranks
-    device: torch.device
-    at: Position
-    guard: LossGuard
-    checkpoints: checkpoint.Checkpoints
-    saver: Saver
-    window: Window
-    clock: Clock
-    figures: Figures
-    strategy: Strategy
-
-    @property
-    def global_batch(self) -> int:
-        """Samples a step, over all ranks."""
-
-    def epoch_has_more(self) -> bool:
-        """Whether a whole global batch of this epoch is left."""
-
-    def batches(self) -> Batches:
-        """Open what is left of the epoch."""
-
-    def step(self, batches: Iterator[Batch]) -> None:
-        """Give the next global batch to the device; `window` tells what came out."""
-
-    def save(self) -> str:
-        """Save; return the folder. Every rank returns when it counts, or raises."""
-
-    def begin_save(self) -> None:
-        """Save, or begin to; `saver.ended` tells how it went."""
-
-    def test(self) -> float | None:
-        """The task's figure, of the test samples; None when a rank was asked to stop."""
-
-    def resume(self) -> None:
-        """Continue from the newest whole checkpoint, if there is one."""
 
 
 def begin(training: Training) -> None:
