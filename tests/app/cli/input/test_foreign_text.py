@@ -186,12 +186,12 @@ def test_a_run_is_shown_harmlessly(here: Here, runs: Runs, home: Home, name: str
             )
         )
     kept.close()
-    one, two = "other-000000", "other-000001"
+    one, two, there = "other-000000", "other-000001", str(home.data / "here")
     for words in (
         ["history"], ["history", "--json"], ["show", one], ["diff", one, two], ["why", one],
         ["why", one, "--helpdesk"], ["scaling", one], ["grid", one], ["cancel", one],
         ["note", one, name], ["note", one, "--tag", name.split("\n")[0]], ["status"],
-        ["resubmit", one], ["logs", one], ["fetch", one, name],
+        ["resubmit", one], ["logs", one], ["fetch", one, name, "--to", there],
     ):  # fmt: skip
         done = here(*words)
         harmless(done.stdout + done.stderr)
