@@ -11,7 +11,7 @@ from lumitui.remote.site.states import State
 if TYPE_CHECKING:
     # Pydantic, which these bring, takes longer than a short verb of the command line.
     from lumitui.app.history.run import Run
-    from lumitui.app.job.launch import Price, RankLayout
+    from lumitui.app.job.launch import Price, RankLayout, RankMemory
     from lumitui.remote.site.finding import Finding
 
 # -- counts and sizes
@@ -51,6 +51,11 @@ def layout_size(layout: "RankLayout") -> str:
     ranks = f"{count(layout.nodes, 'node')}, {count(layout.world_size, 'rank')}"
     gpus = layout.nodes * layout.gpus_per_node
     return f"{ranks} on CPU" if layout.on_cpu else f"{ranks}, {layout.device.some(gpus)}"
+
+
+def rank_memory(memory: "RankMemory") -> str:
+    """Return what a rank needs of its GPU: `about 41 of 64 GiB`."""
+    return f"about {memory.gib} of {memory.of >> 30} GiB"
 
 
 MOST_RANGES = 8

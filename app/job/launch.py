@@ -1,7 +1,7 @@
 """What a job file becomes: the layout of its ranks, its price and the files that are sent."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lumitui.remote.site.device import Device, device
 from lumitui.remote.site.run_folder import JOB_SCRIPT
@@ -64,6 +64,32 @@ class Price:
 
 
 @dataclass(frozen=True)
+class RankMemory:
+    """What a rank needs of its GPU's memory for a step, by an estimate."""
+
+    needed: int
+    """Bytes at the peak; without the driver's and NCCL's."""
+    of: int
+    """Bytes that the GPU has."""
+    batch: int
+    """Samples of a rank in one pass."""
+
+    RESERVED: ClassVar[int] = 2 << 30
+    """Bytes for the driver, NCCL and gaps between tensors: an assumption, nobody measured it."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is less than the GPU has."""
+        return self.needed + self.RESERVED <= self.of
+
+    @property
+    def gib(self) -> str:
+        """What is needed, in GiB: `41`, `0.3`, and `0.1` for less."""
+        amount = max(0.1, self.needed / (1 << 30))
+        return f"{amount:.0f}" if amount >= 9.95 else f"{amount:.1f}"
+
+
+@dataclass(frozen=True)
 class LaunchFile:
     """A small file that goes to the run's folder."""
 
@@ -85,6 +111,8 @@ class Launch:
     global_batch: int | None = None
     """Samples per step over all ranks; None: not known."""
     can_resume: bool = False
+    memory: RankMemory | None = None
+    """What a rank needs of its GPU; None: not known."""
 
     @property
     def texts(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from lumitui.app.launch.job_price import device_options, memory_options, price_o
 from lumitui.app.launch.launcher_templates import TEMPLATES, TRAINER_FOLDER
 from lumitui.app.launch.layout import layout_of
 from lumitui.app.launch.placement import Placement, placement_of
+from lumitui.app.launch.rank_memory import memory_of
 from lumitui.app.launch.script import staged
 from lumitui.app.launch.script.program_call import (
     PROBE,
@@ -102,6 +103,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         files=tuple(files),
         global_batch=train or _global_batch(spec, layout),
         can_resume=bool(place.resume_arguments),
+        memory=memory_of(spec, site, layout),
     )
 
 

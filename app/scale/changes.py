@@ -46,7 +46,8 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         row("arguments", _other_arguments),
         row("billed at most", lambda launch: words.amount(launch.price)),
     ]
-    rows += [change for change in [row("stop signal", _signal)] if change.differs]
+    seldom = (row("stop signal", _signal), row("memory of a rank", _memory))
+    rows += [change for change in seldom if change.differs]
     rows += _config_changes(before, after)
     shown = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
     rows += [
@@ -79,6 +80,10 @@ def _signal(launch: Launch) -> str:
     """Return the stop signal with its seconds before the time limit."""
     name, _, seconds = (signal_of(launch.spec) or "").partition("@")
     return f"{name}, {seconds} s before the limit" if name else "none"
+
+
+def _memory(launch: Launch) -> str:
+    return words.rank_memory(launch.memory) if launch.memory else "not known"
 
 
 def _gpus(launch: Launch) -> int:

@@ -1,7 +1,7 @@
 """A run that is sent again: from its parent to a spec to a launch, each derived once. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.history.attempts import saved
@@ -11,6 +11,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.deepspeed_batch import deepspeed_of, has_deepspeed, read_config
+from lumitui.app.launch.rank_memory import memory_of
 from lumitui.app.scale.changes import PlanChange, changes_between
 from lumitui.app.scale.rescale import Written, apply_settings, rescale
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -109,6 +110,8 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
     if not request.sets("signal") and (signal := longer_signal(spec, request.slowest_save)):
         spec = changed(spec, {"signal": signal}, "signal")
     earlier = launch_of(parent)
+    if parent.site == site.name:
+        earlier = replace(earlier, memory=memory_of(parent.spec, site, parent.layout))
     launch = rescale(
         earlier,
         spec,

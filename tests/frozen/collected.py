@@ -62,8 +62,10 @@ def previews(folder: Path, every: int) -> Iterator[Entry]:
         place = folder / f"{name}@{site.name}"
         place.mkdir()
         account = ["--account", own_account(site)] if site.account.required else []
-        kind = ["--script", "train.py"] if name == examples.OWN_SCRIPT else ["--example", name]
-        (place / "train.py").write_text("print()\n")
+        kind = ["--example", name]
+        if name == examples.OWN_SCRIPT:
+            kind = ["--script", "train.py"]
+            (place / "train.py").write_text("print()\n")
         job = str(place / "job.yaml")
         made = _printed("new", "--site", site.name, *kind, *account, "--output", job)
         shown = _printed("preview", "--all", job)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.launch import rank_memory
 from lumitui.app.launch.adviser import lint_findings
 from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.launch.placement import Placement, placement_of
@@ -20,7 +21,6 @@ from lumitui.app.launch.rules import (
     launcher_rules,
     mistakes,
     offline_rules,
-    relaunch_rules,
     slurm_rules,
     venv_rules,
 )
@@ -169,7 +169,6 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
 RULES: tuple[LaunchRule, ...] = (
     *slurm_rules.RULES,
     *chain_rules.RULES,
-    *relaunch_rules.RULES,
     *launcher_rules.RULES,
     *offline_rules.RULES,
     *venv_rules.RULES,
@@ -177,6 +176,7 @@ RULES: tuple[LaunchRule, ...] = (
     _launcher,
     _image,
     *architecture_rules.RULES,
+    *rank_memory.RULES,
     _strategy_stage,
     _two_micro_batches,
     *binding_rules.RULES,

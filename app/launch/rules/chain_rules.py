@@ -1,4 +1,4 @@
-"""The adviser's rules about `chain:`: an attempt can end in time, and the next one continue."""
+"""The adviser's rules about `chain:` and `relaunch:`: an attempt ends in time, the next goes on."""
 
 from collections.abc import Iterator
 
@@ -79,4 +79,22 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
-RULES: tuple[LaunchRule, ...] = (_site, _program)
+def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if launch.spec.relaunch and not place.resume_arguments:
+        yield Finding(
+            "relaunch-resume",
+            "error",
+            "Each launch would begin anew: nothing says how the script continues.",
+            "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`; or "
+            "leave out `relaunch:`.",
+            "templates/job/relaunch.sh",
+            at=at_key("relaunch"),
+            fix=Fix("launch it once", at_key("relaunch"), None),
+        )
+
+
+RULES: tuple[LaunchRule, ...] = (
+    _site,
+    _program,
+    _resume,
+)

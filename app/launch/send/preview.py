@@ -5,9 +5,8 @@ from pathlib import Path
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.adviser.adviser import findings
-from lumitui.app.launch.send.code import script_downloads
-from lumitui.app.launch.send.code.installs import installs_finding
 from lumitui.app.launch.send.code.project_files import Files
+from lumitui.app.launch.send.code.script_texts import download_findings, installs_finding
 from lumitui.app.launch.send.staging.staging_plan import findings_of as staged_findings
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
@@ -65,7 +64,7 @@ def preview_of(
     """Return the preview of `launch`, which `command` submits at `site` with `files`."""
     installs = installs_finding(files.install, launch.spec, site)
     staged = staged_findings(launch.spec, files.project, site) if files.ships_code else ()
-    loads = tuple(script_downloads.findings_of(launch.spec, files.project, site))
+    loads = tuple(download_findings(launch.spec, files.project, site))
     # The adviser reads the script too, and says the same of each line.
     told = {(one.rule, launch.spec.script) for one in loads}
     advice = (

@@ -21,6 +21,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     warnings = sum(finding.severity == "warning" for finding in preview.findings)
     lines = [
         ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
+        *([("memory", f"{words.rank_memory(launch.memory)} a rank")] if launch.memory else []),
         ("time", f"at most {chain_words.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
     ]
@@ -64,6 +65,8 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Te
     layout = words.layout_size(first.layout)
     runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
     parts = [("asks for ", f"{runs}{layout}"), ("time ", chain_words.time_limit(first.spec))]
+    if first.memory:
+        parts.append(("memory ", words.rank_memory(first.memory)))
     alone = price if len(previews) == 1 else None
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
     parts.append(("billed ", billed))

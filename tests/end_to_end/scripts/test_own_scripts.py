@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from tests.support.jobs.small_jobs import wait_until
 from tests.support.trainers.own_scripts import (
     JAX,
     STEPS,
+    TINY,
     TRANSFORMERS,
+    TRL,
     environment,
     events,
     horovod_python,
@@ -75,6 +78,27 @@ def test_lightning_stops_and_trains_each_step_once(tmp_path: Path) -> None:
     assert run_script(parts, 2, None, script, "--epochs", "2", "--resume") == [0, 0]
     assert events(parts) == ["start", "stop"] * (LIMITS - 1) + ["start", "end"]
     assert steps(parts) == list(range(1, 41)), "20 of them in an epoch"
+
+
+@pytest.mark.slow
+def test_a_fine_tuning_with_trl_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    python = environment("trl", TRL, sees_ours=True)
+    script = project(tmp_path / "code", "hf-sft")
+    subprocess.run([python, "-c", TINY, str(tmp_path)], check=True, timeout=120)
+    words = ("--model", str(tmp_path / "model"), "--data", str(tmp_path / "train.jsonl"),
+             "--batch-size", "8")  # fmt: skip
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run_script(whole, 2, python, script, *words) == [0, 0]
+    assert list(losses(whole)) == list(range(1, 13)), "192 lines, 16 a step"
+    parts.mkdir()
+    for _ in range(LIMITS - 1):
+        (parts / "stop").touch()
+        resume = ["--resume"] * (parts / "checkpoints").exists()
+        assert run_script(parts, 2, python, script, *words, *resume) == [STOPPED_EARLY] * 2
+    assert run_script(parts, 2, python, script, *words, "--resume") == [0, 0]
+    assert losses(parts) == pytest.approx(losses(whole), rel=1e-5)
+    assert steps(parts) == list(range(1, 13))
+    assert (parts / "adapter" / "adapter_model.safetensors").is_file()
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])

@@ -16,6 +16,29 @@ from tests.support.servers.sshd import free_port
 from tests.support.trainers.ranks import clean_environ, ranks, started
 
 TRANSFORMERS = ("transformers==5.23.0",)
+TRL = (*TRANSFORMERS, "trl==1.16.0", "peft==0.21.2", "datasets==5.2.0")
+TINY = """
+import json, sys, torch
+from pathlib import Path
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+folder = Path(sys.argv[1])
+lines = [f"the number after {number} is {number + 1}" for number in range(192)]
+words = Tokenizer(models.BPE())
+words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+words.decoder = decoders.ByteLevel()
+letters = pre_tokenizers.ByteLevel.alphabet()
+words.train_from_iterator(lines, trainers.BpeTrainer(
+    vocab_size=300, special_tokens=["<s>", "</s>", "<pad>"], initial_alphabet=letters))
+PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>", eos_token="</s>",
+    pad_token="<pad>").save_pretrained(folder / "model")
+torch.manual_seed(0)
+LlamaForCausalLM(LlamaConfig(vocab_size=300, hidden_size=32, intermediate_size=64,
+    num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,
+    max_position_embeddings=64)).save_pretrained(folder / "model")
+(folder / "train.jsonl").write_text("".join(json.dumps({"text": line}) + "\\n" for line in lines))
+"""
+"""Writes a model of Hugging Face with its words, and lines to learn."""
 JAX = ("jax==0.10.2",)
 """141 MB to download with all that it needs: not a package of every checkout."""
 HOROVOD = ("setuptools<70", "wheel", "packaging", "cloudpickle", "psutil", "pyyaml")

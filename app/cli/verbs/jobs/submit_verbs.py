@@ -53,7 +53,9 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         say(f"The script of the first run, {found.cell}:")
     elif not only_script:
         code = f"; code: {found.files.weight}" if found.files.weight else ""
-        say(f"{words.layout_size(launch.layout)}; {price}{code}")
+        memory = launch.memory
+        each = f", {words.rank_memory(memory)} of memory each" if memory else ""
+        say(f"{words.layout_size(launch.layout)}{each}; {price}{code}")
     files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
     text = "\n".join(files) if all_files else launch.script
     text = text if only_script else f"{found.command}\n\n{text}"

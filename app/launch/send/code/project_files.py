@@ -12,8 +12,7 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.script.program_call import BUNDLED
 from lumitui.app.launch.send.code.code_links import taken_links
-from lumitui.app.launch.send.code.installs import install_line
-from lumitui.app.launch.send.code.rule_texts import texts_of
+from lumitui.app.launch.send.code.script_texts import install_line, texts_of
 from lumitui.app.launch.send.code.secret_files import findings_of, needed_by
 from lumitui.app.launch.send.code.weight import code_size
 from lumitui.app.launch.send.code.weight import findings_of as weight_findings

@@ -14,7 +14,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.draft import job_form, problems
 from lumitui.app.launch.draft.job_form import Field, FieldChoice
-from lumitui.app.launch.rules.mistakes.output_mistakes import shared_outputs
+from lumitui.app.launch.rules.mistakes import shared_outputs
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.drafts import draft as beginnings

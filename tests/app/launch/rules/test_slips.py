@@ -8,7 +8,7 @@ from lumitui.app.job.grid import cells
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.rules.mistakes.output_mistakes import shared_outputs
+from lumitui.app.launch.rules.mistakes import shared_outputs
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 

@@ -1,0 +1,184 @@
+"""How much of its GPU's memory a rank of a bundled trainer needs for a step. Pure.
+
+Held to what the trainers were measured to allocate: tests/trainers/test_rank_memory.py.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+
+import yaml
+
+from lumitui.app.explain.words import count
+from lumitui.app.job.launch import Launch, RankLayout, RankMemory
+from lumitui.app.job.script_args import argument_value
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.launcher_templates import TEMPLATES
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import at_key
+
+_TABLE = TEMPLATES / "model_memory.yaml"
+_MOST_WAYS = 3
+"""Ways out that one finding names."""
+_FLOAT = 4
+"""Bytes of a weight, and of its gradient: they are float32 in each of these strategies."""
+_STATES = {"sgd": 4, "adam": 8, "adamw": 8}
+"""Bytes that an optimizer keeps of a weight."""
+_WORLD = {"ddp": "ddp", "lightning_trainer": "ddp", "fsdp": "fsdp"}
+"""What each bundled trainer keeps on a rank; DeepSpeed's buffers are not known here."""
+
+
+@dataclass(frozen=True)
+class _ModelRow:
+    """A row of the table, which says what each of these is."""
+
+    weights: int
+    outside: int
+    block: int
+    input: int
+    passes: Mapping[str, Mapping[str, tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What decides about the memory of a rank."""
+
+    strategy: str
+    world_size: int
+    model: str = "cnn"
+    batch: int = 32
+    accumulates: bool = False
+    optimizer: str = "sgd"
+    precision: str = "fp32"
+    recompute: bool = False
+    keep_gradients: bool = False
+
+    def needed(self) -> int:
+        """Return the bytes of a rank at its peak; without the driver's and NCCL's.
+
+        Raises:
+            KeyError: the table has no such model, precision or optimizer.
+        """
+        model = _models()[self.model]
+        weights = model.weights
+        half = self.precision != "fp32"
+        step = model.passes[("bf16" if half else "fp32") + ", recomputed" * self.recompute]
+        gradients, states = _FLOAT * weights, _STATES[self.optimizer] * weights
+        kept = _FLOAT * weights + states + 2 * self.batch * model.input
+
+        def at(name: str, less: int = 0) -> int:
+            fixed, of_a_sample = step[name]
+            return max(0, fixed - less) + of_a_sample * self.batch
+
+        if self.strategy == "fsdp":
+            # What is gathered has the precision of the arithmetic already: autocast copies none.
+            copies, size = (2 * weights, 2) if half else (0, _FLOAT)
+            part = kept // self.world_size + size * model.outside
+            whole = self.keep_gradients and self.accumulates
+            summed = gradients if whole else gradients // self.world_size
+            # Two gathered blocks, one's gradients, and the same in float32 for the sum over ranks.
+            inside = part + summed + at("inner", copies) + (3 * size + _FLOAT) * model.block
+            return max(part + summed * whole + at("most", copies), inside)
+        if self.strategy == "single" and not self.accumulates:
+            return kept + at("growing")
+        return kept + gradients + at("most")
+
+
+def memory_of(spec: JobSpec, site: Site, layout: RankLayout) -> RankMemory | None:
+    """Return what a rank needs of its GPU's memory; None: nobody knows, or there is no GPU."""
+    training = _training_of(spec, layout)
+    if layout.on_cpu or training is None:
+        return None
+    return RankMemory(training.needed(), site.node.gpu_memory_gib << 30, training.batch)
+
+
+def remedies(spec: JobSpec, site: Site, layout: RankLayout) -> Iterator[str]:
+    """Yield what would make a rank fit, each as words with what it needs then."""
+    training = _training_of(spec, layout)
+    if training is None:
+        return
+    smaller = False
+    for change, words in _changes(training).items():
+        memory = RankMemory(change.needed(), site.node.gpu_memory_gib << 30, change.batch)
+        if memory.fits and not (smaller and change.batch < training.batch):
+            yield f"{words} ({memory.gib} GiB)"
+            smaller = change.batch < training.batch
+
+
+def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
+    memory = launch.memory
+    if memory is None or memory.fits:
+        return
+    ways = list(islice(remedies(place.spec, place.site, launch.layout), _MOST_WAYS))
+    do = f"{' or '.join(ways)}." if ways else "Choose a smaller --model, or use more ranks."
+    yield Finding(
+        "memory-fit",
+        "warning",
+        f"A step of {count(memory.batch, 'sample')} needs about {memory.gib} GiB of each "
+        f"{place.site.node.device.noun}'s {memory.of >> 30}, of which the driver and NCCL take "
+        "some.",
+        do[0].upper() + do[1:],
+        "templates/model_memory.yaml",
+        at=at_key("args"),
+    )
+
+
+RULES: tuple[LaunchRule, ...] = (_memory,)
+"""The adviser's: a step that does not fit fails after the queue."""
+
+
+def _changes(training: _Training) -> Mapping[_Training, str]:
+    """Return other trainings of the same model, the larger batches first, with their words."""
+    recomputed = "fp32, recomputed" in _models()[training.model].passes
+    changes = {replace(training, recompute=True): "add --recompute"} if recomputed else {}
+    if training.precision == "fp32":
+        changes[replace(training, precision="bf16")] = "set --precision bf16"
+    batch = training.batch // 2
+    while batch:
+        changes[replace(training, batch=batch)] = f"set --batch-size {batch}"
+        batch //= 2
+    if training.strategy == "ddp" and training.world_size > 1:
+        split = replace(training, strategy="fsdp")
+        changes[split] = "use trainer and strategy fsdp"
+        if recomputed:
+            changes[replace(split, recompute=True)] = (
+                "use trainer and strategy fsdp with --recompute"
+            )
+    return changes
+
+
+def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
+    """Return what the job trains; None: another program, or arguments that say no such thing."""
+    strategy = _WORLD.get(spec.trainer or "")
+    if strategy is None:
+        return None
+    args = spec.args
+    alone = strategy == "ddp" and layout.world_size == 1
+    training = _Training("single" if alone else strategy, layout.world_size)
+    try:
+        training = replace(
+            training,
+            model=argument_value(args, "--model") or training.model,
+            batch=int(argument_value(args, "--batch-size") or training.batch),
+            accumulates=int(argument_value(args, "--accumulate") or 1) > 1,
+            optimizer=argument_value(args, "--optimizer") or training.optimizer,
+            precision=argument_value(args, "--precision") or training.precision,
+            recompute="--recompute" in args,
+            keep_gradients="--keep-gradients" in args,
+        )
+        training.needed()
+    except (ValueError, KeyError):
+        return None
+    return training
+
+
+@cache
+def _models() -> dict[str, _ModelRow]:
+    """Return the table's rows by model."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    rows = yaml.load(_TABLE.read_bytes(), loader)
+    return {model: _ModelRow(**row) for model, row in rows.items()}

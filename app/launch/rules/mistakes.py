@@ -1,0 +1,137 @@
+"""The adviser's rules about slips in a job file: laptop paths, outputs of a grid, secrets."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.job.grid import Cell
+from lumitui.app.job.launch import Launch
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.placement import Placement
+from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.remote.site.finding import Finding, Fix
+from lumitui.remote.site.source_position import at_key
+
+_LAPTOP = re.compile(
+    r"(?:^|[=:,])(?P<path>/Users/[^/\s,:]+/?[^\s,:]*|[A-Za-z]:[\\/][^\s,]+|"
+    r"/mnt/[a-z]/Users/[^\s,:]+|/content/(?:drive|sample_data)[^\s,:]*|/kaggle/[^\s,:]+)"
+)
+"""Paths of macOS, Windows, WSL, Colab and Kaggle."""
+
+
+def _laptop(launch: Launch, place: Placement) -> Iterator[Finding]:
+    if place.site.scheduler != "slurm":
+        return
+    for key, text in _words(launch.spec):
+        match = _LAPTOP.search(text)
+        if match:
+            yield Finding(
+                "laptop-path",
+                "error",
+                f"`{key}:` names {match['path']}, a path of a laptop, which {place.site.name} does "
+                "not have.",
+                "Let `stage:` send it, like `stage: {DATA: "
+                f"{match['path']}}}` and $STAGE_DATA in `args:`; or write its path on the site.",
+                "docs/scripts.md; the site's profile, work_root",
+                at=at_key(key),
+            )
+
+
+def _words(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield what a job file says of paths on the site, each with its key."""
+    yield from (("args", text) for text in spec.args)
+    yield from (("resume", text) for text in spec.resume)
+    yield from ((f"env.{name}", text) for name, text in spec.env.items())
+    yield from ((f"links.{name}", text) for name, text in spec.links.items())
+    yield from (("container.binds", bind.partition(":")[0]) for bind in spec.container.binds)
+    for key, path in (("image", spec.container.image), ("venv", spec.container.venv)):
+        if path:
+            yield f"container.{key}", path
+
+
+_SYSTEM = re.compile(r"(?:/usr/bin/)?python3?")
+_OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
+"""Variables by which a job brings an environment of its own."""
+
+
+def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
+    spec, site = launch.spec, place.site
+    program = place.trainer is not None or (spec.script or "").endswith(".py")
+    own = spec.venv or any(name in spec.env for name in _OWN)
+    if place.container or not spec.container.none or site.modules or own or not program:
+        return
+    if _SYSTEM.fullmatch(place.runtime.python):
+        yield Finding(
+            "bare-python",
+            "warning",
+            f"Without a container and without modules, {place.runtime.python} is the system's own "
+            f"at {site.name}, which has no PyTorch.",
+            "Leave out `container: {none: true}`, install with `venv:`, or let a shell script "
+            "bring an environment of yours.",
+            "the site's profile, containers, modules and python",
+            at=at_key("container"),
+            fix=Fix("use the site's container", at_key("container"), None),
+        )
+
+
+_ALL = re.compile(r"(?:\./)?(?:\*\*/)*(?:\*+|\.\*|\*\.\*|\.)?/?")
+
+
+def _everything(launch: Launch, place: Placement) -> Iterator[Finding]:
+    for pattern in launch.spec.ship_secrets:
+        if _ALL.fullmatch(pattern):
+            yield Finding(
+                "ship-all-secrets",
+                "warning",
+                f"`ship_secrets: [{pattern}]` sends every file that looks like a secret, those too "
+                "that the project gets later.",
+                "Name the one file that the job needs, like `ship_secrets: [config/dev.env]`.",
+                "docs/scripts.md; SECURITY.md",
+                at=at_key("ship_secrets"),
+            )
+
+
+_OUTPUT = re.compile(
+    r"(?:out|output|outdir|save|ckpts?|checkpoints?|results?|logs?|logdir|savedir|work|run|exp|"
+    r"experiment|log|tensorboard)(?:-?(?:dir|path|folder|file|root|to|directory|prefix))?"
+)
+_OF_A_RUN = re.compile(r"\$\{?(?:RUN_DIR|SLURM_JOB_ID|SLURM_ARRAY|NODE_TMP)|^/tmp|^/dev/shm")
+
+
+def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
+    """Return what there is to say of the outputs of a grid's runs."""
+    first = cells[0].spec
+    own = {key for key, _value in cells[0].settings}
+    if len(cells) < 2:
+        return ()
+    return tuple(
+        Finding(
+            "grid-output",
+            "warning",
+            f"All {len(cells)} runs of the grid write to one place, {name} {value}: each "
+            "overwrites what the others wrote.",
+            f"Leave {name} out, and let the program write to $RUN_DIR, which is each run's own.",
+            "docs/scripts.md",
+            at=at_key("args"),
+        )
+        for name, value in _outputs(first)
+        if name not in own
+    )
+
+
+def _outputs(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the arguments that name a place on the site that is not the run's own."""
+    for number, word in enumerate(spec.args):
+        name, equals, value = word.partition("=")
+        following = spec.args[number + 1] if number + 1 < len(spec.args) else ""
+        value = value if equals else following
+        plain = name.lstrip("-").replace("_", "-").lower()
+        shared = value.startswith(("/", "$")) and not _OF_A_RUN.search(value)
+        if name.startswith("-") and _OUTPUT.fullmatch(plain) and shared:
+            yield name, value
+
+
+RULES: tuple[LaunchRule, ...] = (
+    _laptop,
+    _bare,
+    _everything,
+)
