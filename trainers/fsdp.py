@@ -20,7 +20,7 @@ from engine.stop_request import STOP  # noqa: F401  # first: it notes a signal d
 import argparse
 
 from engine import reporting, training
-from engine.arguments import add_shared, add_torch
+from engine.arguments import add_shared, add_torch, count
 
 
 def main() -> None:
@@ -30,6 +30,8 @@ def main() -> None:
     add_torch(parser)
     parser.add_argument("--keep-gradients", action="store_true",
         help="with --accumulate, meet once a step; 4 bytes a weight more")  # fmt: skip
+    parser.add_argument("--shard-size", type=count, metavar="N",
+        help="split the model over N ranks, like those of a node (default: all)")  # fmt: skip
     args = parser.parse_args()
     from strategies.fsdp import Fsdp  # raises a sentence with a PyTorch that has none
 

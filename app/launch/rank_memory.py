@@ -22,8 +22,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import at_key
 
 _TABLE = TEMPLATES / "model_memory.yaml"
-_MOST_WAYS = 3
-"""Ways out that one finding names."""
+_MOST_WAYS = 3  # out, that one finding names
 _FLOAT = 4
 """Bytes of a weight, and of its gradient: they are float32 in each of these strategies."""
 _STATES = {"sgd": 4, "adam": 8, "adamw": 8}
@@ -56,6 +55,8 @@ class _Training:
     precision: str = "fp32"
     recompute: bool = False
     keep_gradients: bool = False
+    shard_size: int = 0
+    """Ranks that the model is split over; 0: all."""
 
     def needed(self) -> int:
         """Return the bytes of a rank at its peak; without the driver's and NCCL's.
@@ -77,9 +78,10 @@ class _Training:
         if self.strategy == "fsdp":
             # What is gathered has the precision of the arithmetic already: autocast copies none.
             copies, size = (2 * weights, 2) if half else (0, _FLOAT)
-            part = kept // self.world_size + size * model.outside
+            ranks = self.shard_size or self.world_size
+            part = kept // ranks + size * model.outside
             whole = self.keep_gradients and self.accumulates
-            summed = gradients if whole else gradients // self.world_size
+            summed = gradients if whole else gradients // ranks
             # Two gathered blocks, one's gradients, and the same in float32 for the sum over ranks.
             inside = part + summed + at("inner", copies) + (3 * size + _FLOAT) * model.block
             return max(part + summed * whole + at("most", copies), inside)
@@ -169,6 +171,7 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
             precision=argument_value(args, "--precision") or training.precision,
             recompute="--recompute" in args,
             keep_gradients="--keep-gradients" in args,
+            shard_size=int(argument_value(args, "--shard-size") or 0),
         )
         training.needed()
     except (ValueError, KeyError):

@@ -113,6 +113,25 @@ def test_bf16_trains_within_its_own_tolerance(tmp_path: Path, alone: dict[int, f
     assert found != pytest.approx(alone, abs=EXACT)  # it was bf16
 
 
+def test_fsdp_in_groups_trains_as_one_rank_and_goes_on_in_others(
+    tmp_path: Path, alone: dict[int, float]
+) -> None:
+    split = ("--batch-size", "4", "--accumulate", "2", "--save-every", "1")
+    groups = ("--shard-size", "2", "--save-in-background", "--steps", "2")
+    train(tmp_path, 4, "fsdp.py", *SHORT, *split, *groups)
+    train(tmp_path, 4, "fsdp.py", *SHORT, *split, "--resume", "--steps", "3")
+    train(tmp_path, 2, "ddp.py", *SHORT, "--batch-size", "16", "--resume")
+    assert losses(tmp_path) == pytest.approx(alone, abs=EXACT)
+    starts = [line["first_step"] for line in reported(tmp_path) if "first_step" in line]
+    assert starts == [1, 3, 4]
+
+
+def test_groups_that_do_not_divide_the_ranks_are_refused(tmp_path: Path) -> None:
+    with ranks(tmp_path, 2, "fsdp.py", *SHORT, "--shard-size", "3") as job:
+        assert job.wait() == [2, 2], job.output()
+    assert "--shard-size 3 does not divide 2 ranks into equal groups. Take a" in job.output()
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_fsdp_trains_batch_norm_in_less_precision(tmp_path: Path, precision: str) -> None:
     words = ("--model", "cnn", "--limit", "64", "--batch-size", "16", "--epochs", "2")

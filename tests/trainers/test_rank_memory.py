@@ -153,6 +153,9 @@ def test_a_split_model_needs_less_on_more_nodes_and_the_plan_says_so() -> None:
         memory, _ = preview(trainer="fsdp", strategy="fsdp", args=args, nodes=nodes)
         assert memory
         sizes[nodes] = memory.needed
+    in_groups, _ = preview(trainer="fsdp", strategy="fsdp", args=[*args, "--shard-size", "8"],
+                           nodes=2)  # fmt: skip
+    assert in_groups and in_groups.needed == sizes[1], "it is split over one node's ranks"
     states = 16 * 6_738_415_616
     assert sizes[1] - sizes[2] == pytest.approx(states / 8 - states / 16, rel=0.01)
 

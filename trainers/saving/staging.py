@@ -27,7 +27,7 @@ class Staging:
     def __init__(self) -> None:
         """Start with no memory; the first copy takes as much as the state has."""
         self._kept: dict[str, Tensor] = {}
-        self._meshes: dict[int, DeviceMesh] = {}
+        self._meshes: dict[tuple[int, ...], DeviceMesh] = {}
 
     def copied(self, state: object, name: str = "") -> object:
         """A tree of dictionaries, lists and tuples with every tensor copied to main memory.
@@ -71,12 +71,12 @@ class Staging:
         from torch.distributed.tensor import DTensor
 
         one = cast("DTensor", split)
-        size = one.device_mesh.size()
-        if size not in self._meshes:
-            self._meshes[size] = init_device_mesh("cpu", (size,))
+        shape = tuple(one.device_mesh.shape)
+        if shape not in self._meshes:
+            self._meshes[shape] = init_device_mesh("cpu", shape)
         return DTensor.from_local(
             self._tensor(one.to_local(), name, done),
-            self._meshes[size],
+            self._meshes[shape],
             one.placements,
             run_check=False,
             shape=one.shape,

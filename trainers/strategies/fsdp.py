@@ -23,7 +23,7 @@ from strategies.blocks import blocks
 from strategies.pytorch import Single
 
 try:
-    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.distributed.tensor import DTensor, distribute_tensor
 except ImportError as error:
@@ -52,7 +52,8 @@ class Fsdp(Single):
         uses = Counter(tensor for module in net.modules() for tensor in _own(module))
         shared: dict[Tensor, Tensor | None] = {one: None for one in uses if uses[one] > 1}
         del uses
-        mesh = init_device_mesh(self._device.type, (self._me.world_size,))
+        mesh = self._mesh()
+        self._group = mesh.get_group(mesh.ndim - 1)
         # Gathered in the precision that computes; the sums over ranks stay float32. Batch norm
         # computes in float32 only, as its running means are; autocast casts for the rest then.
         normed = any(isinstance(module, _BatchNorm) for module in net.modules())
@@ -69,6 +70,23 @@ class Fsdp(Single):
         self._bring(net, shared)
         self._split = fully_shard(net, mesh=mesh, mp_policy=policy)
         return net
+
+    def _mesh(self) -> DeviceMesh:
+        """The ranks in groups that share a model: within one it is split, between them repeated.
+
+        Ranks of a group follow each other, so that groups of a node's size keep what is gathered
+        within the node; between nodes only each rank's part of the gradients is summed.
+        """
+        count, size = self._me.world_size, self._args.shard_size or self._me.world_size
+        if count % size:
+            raise UsageError(
+                f"--shard-size {size} does not divide {count} ranks into equal groups. Take a "
+                "divisor, like the number of GPUs of a node."
+            )
+        if size == count:
+            return init_device_mesh(self._device.type, (count,))
+        names = ("repeated", "split")
+        return init_device_mesh(self._device.type, (count // size, size), mesh_dim_names=names)
 
     def _bring(self, part: nn.Module, shared: dict[Tensor, Tensor | None]) -> None:
         """Give every rank what a part of the model lacks there, as rank 0 has built it.
@@ -105,11 +123,12 @@ class Fsdp(Single):
         for a model of 7 billion.
         """
         self._split.set_requires_gradient_sync(last or not self._args.keep_gradients)
+        self._split.set_requires_all_reduce(last)  # between groups, once a step
         return nullcontext()
 
     def over_ranks(self, squares: Tensor) -> Tensor:
-        """Each rank has the gradients of its part: one number to add up."""
-        dist.all_reduce(squares)
+        """Each rank has the gradients of its part: one number to add up, in its group."""
+        dist.all_reduce(squares, group=self._group)
         return squares
 
     def state(self) -> on_disk.Tree:

@@ -68,12 +68,18 @@ def counted(output: str, what: str) -> list[dict[str, int]]:
             ("fsdp.py", *TWICE, "--keep-gradients"),
             {"c10d::_allgather_base_": 2, "c10d::_reduce_scatter_base_": 1, "c10d::allreduce_": 1},
         ),
+        # In groups of two: the parts of the gradients meet between the groups, once a step.
+        (
+            ("fsdp.py", *TWICE, "--batch-size", "2", "--shard-size", "2"),
+            {"c10d::_allgather_base_": 2, "c10d::_reduce_scatter_base_": 2, "c10d::allreduce_": 2},
+        ),
     ],
 )
 def test_a_step_reads_nothing_from_the_device_and_sends_gradients_only(
     tmp_path: Path, words: tuple[str, ...], sent: dict[str, int]
 ) -> None:
-    output = train(tmp_path, 2, words[0], *SHORT, *words[1:], before=COUNTED).output()
+    size = 4 if "--shard-size" in words else 2
+    output = train(tmp_path, size, words[0], *SHORT, *words[1:], before=COUNTED).output()
     steps = counted(output, "step")
     assert len(steps) == 4
     assert all(calls == sent for calls in steps[1:]), steps
