@@ -19,9 +19,8 @@ import sys
 import time
 from pathlib import Path
 
+from data import packing
 from data.formats.photos import MODES, SIDE
-from data.packing import images
-from data.packing.text import pack_text
 from engine.arguments import count
 from engine.reporting import TrainingError
 
@@ -72,13 +71,13 @@ def main() -> None:
     if not args.folder.exists():
         raise TrainingError(f"There is no folder {args.folder}. Name one that has images.")
     if args.text:
-        text = pack_text(args.folder, args.out)
+        text = packing.pack_text(args.folder, args.out)
         print(f"{text.tokens:,} tokens of {text.files} files are in {args.out}.")
         return
     bar, began = Bar(), time.monotonic()
     channels = min(MODES) if args.grey else max(MODES)
     try:
-        found = images.pack(args.folder, args.out, (channels, args.size), args.workers, bar)
+        found = packing.pack(args.folder, args.out, (channels, args.size), args.workers, bar)
     finally:
         bar.close()
     speed = found.new / (time.monotonic() - began)

@@ -20,7 +20,7 @@ sys.path.insert(0, sys.argv[1])
 import torch
 from engine import ranks
 from saving.checkpoint import Checkpoints
-from saving.position import Position
+from saving.files import Position
 from saving.saver import Saver
 from saving.staging import Staging
 

@@ -77,8 +77,9 @@ def test_a_process_ignores_a_projects_packages_and_notes_a_signal_while_it_impor
 
 
 def test_every_trainer_listens_for_signals_before_it_imports_anything_else() -> None:
-    """What comes before is Python's own `__future__`; pack.py trains nothing."""
-    trainers = {path for path in TRAINERS.glob("*.py") if path.name != "pack.py"}
+    """What comes before is Python's own `__future__`; the two tools train nothing."""
+    tools = ("pack.py", "export_weights.py")
+    trainers = {path for path in TRAINERS.glob("*.py") if path.name not in tools}
     assert len(trainers) >= 3
     for path in trainers:
         first = next(
@@ -99,7 +100,7 @@ def test_trainers_import_nothing_of_the_laptop() -> None:
 
 
 def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:
-    rates = [load("strategies.schedule").cosine(0.02, done / 1000) for done in range(1001)]
+    rates = [load("strategies.optimizers").cosine(0.02, done / 1000) for done in range(1001)]
     assert rates[0] == pytest.approx(0.002)
     assert rates.index(max(rates)) == pytest.approx(50, abs=1)
     assert max(rates) == pytest.approx(0.02, rel=0.01)

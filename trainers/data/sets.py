@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from data import mnist, synthetic
-from data.formats import hdf5, image_folder, shards, squashfs, tar_shards, tokens
+from data.formats import hdf5, image_folder, shards, tar_shards, tokens
 from data.samples import BadData, DataSet, InMemory, Range, Samples, first
 from data.views import View
 from engine.reporting import UsageError
@@ -84,8 +84,27 @@ def _in_file(path: Path, shape: Shape | None) -> DataSet:
         return hdf5.open_hdf5(path, shape)
     if path.name.endswith(tar_shards.ENDING):
         return tar_shards.open_tars(path, shape)
-    squashfs.check(path)
+    _check_squashfs(path)
     raise UsageError(
         f"{path} is of no known format. A file may be HDF5 (.h5), a tar of images, or a squashfs; "
         f"a folder may hold {KNOWN}."
+    )
+
+
+MAGIC = b"hsqs"
+
+
+def _check_squashfs(path: Path) -> None:
+    """Say how to mount a file, if it is a squashfs: a job may not do it, its container does.
+
+    Raises:
+        UsageError: it is one.
+    """
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            return
+    raise UsageError(
+        f"{path} is a squashfs, which has to be mounted before it is read. Let the container do "
+        f"it, with `-B {path}:/data:image-src=/` (in a job file: container: binds:), and give "
+        "--data /data."
     )

@@ -10,9 +10,8 @@ from pathlib import Path
 from data.mnist import SAMPLE
 from engine.watchers import targets, trace
 from models.table import MODELS
-from strategies.optimizers import OPTIMIZERS
+from strategies.optimizers import OPTIMIZERS, SCHEDULES
 from strategies.precision import PRECISIONS
-from strategies.schedule import SCHEDULES
 
 
 def count(text: str) -> int:

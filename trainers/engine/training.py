@@ -21,14 +21,14 @@ from data.sets import open_data
 from data.shares import TrainingShares, epoch_order, epoch_seed, seed_of
 from engine import loop, ranks, reporting, testing
 from engine.heartbeat import HEART
-from engine.tasks import TASKS, Task
+from engine.testing import TASKS, Task
 from engine.throughput.clock import DATA, OPTIMIZER, PASSES, Clock
 from engine.throughput.figures import Figures
 from engine.watchers import targets
 from engine.window import Taken, Window
 from models.table import MODELS, Shape, build, size
 from saving import begin, checkpoint
-from saving.position import Position, Settings, changes
+from saving.files import Position, Settings, changes
 from saving.saver import Saver
 from strategies.strategy import Make, Setup, Strategy
 

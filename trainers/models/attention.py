@@ -53,3 +53,17 @@ def fill_normal(layer: nn.Linear | nn.Embedding, deviation: float) -> None:
     nn.init.normal_(layer.weight, std=deviation)
     if isinstance(layer, nn.Linear) and layer.bias is not None:
         nn.init.zeros_(layer.bias)
+
+
+class TiedEmbedding(nn.Embedding):
+    """One matrix that turns words into vectors and, transposed, vectors into logits.
+
+    Both ways are a forward pass of this one module: fsdp and ZeRO gather its weight for it, and
+    a checkpoint has it once (two layers that share a weight lose that when they leave "meta").
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map words int64 (batch, length) to vectors, or vectors (batch, length, dim) to logits."""
+        if x.is_floating_point():
+            return functional.linear(x, self.weight)
+        return super().forward(x)

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from models.attention import SelfAttention, fill_normal
-from models.embedding import TiedEmbedding
+from models.attention import SelfAttention, TiedEmbedding, fill_normal
 
 
 @dataclass(frozen=True)

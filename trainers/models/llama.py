@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.attention import Attention, fill_normal, merge_heads
-from models.embedding import TiedEmbedding
+from models.attention import Attention, TiedEmbedding, fill_normal, merge_heads
 
 
 @dataclass(frozen=True)
@@ -101,6 +100,23 @@ class Llama(nn.Module):
         for module in self.modules():
             if isinstance(module, RmsNorm):
                 module.eps = float(str(config.get("rms_norm_eps", module.eps)))
+
+    def config(self) -> dict[str, object]:
+        """The config.json with which transformers computes the same."""
+        size = self.size
+        return {
+            "model_type": "llama",
+            "vocab_size": self.embed_tokens.num_embeddings,
+            "hidden_size": size.dim,
+            "num_hidden_layers": size.depth,
+            "num_attention_heads": size.heads,
+            "num_key_value_heads": size.groups,
+            "intermediate_size": size.hidden,
+            "max_position_embeddings": self.length,
+            "rms_norm_eps": self.norm.eps,
+            "rope_theta": self.rotary.base,
+            "tie_word_embeddings": size.tied,
+        }
 
     def init_weights(self) -> None:
         """Draw new weights: normal, the ends of residual paths scaled as GPT-2's.

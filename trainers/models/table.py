@@ -13,7 +13,7 @@ from torch import nn
 
 from data.shares import seed_of
 from engine.reporting import UsageError
-from models import autoencoder, digits, gpt2, llama, resnet, vit
+from models import digits, gpt2, llama, resnet, vit
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ MODELS: dict[str, Model] = {
     # Group norm looks at one image at a time: any world size gives the same training.
     "cnn-gn": Model("classify", _of(digits.Cnn, digits.groups_of_four), DIGITS),
     "vit": Model("classify", _of(digits.VisionTransformer), DIGITS, ("TransformerEncoderLayer",)),
-    "autoencoder": Model("rebuild", _of(autoencoder.Autoencoder), DIGITS),
+    "autoencoder": Model("rebuild", _of(digits.Autoencoder), DIGITS),
     **_rows("classify", vit.Vit, vit.SIZES, IMAGENET, ("Block",)),
     **_rows("classify", resnet.ResNet, resnet.SIZES, IMAGENET, ("BasicBlock", "Bottleneck")),
     **_rows("next-token", gpt2.Gpt2, gpt2.SIZES, _text(1024, 50_257), ("Block",)),

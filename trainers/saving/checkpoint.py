@@ -32,9 +32,18 @@ import torch.distributed as dist
 
 from engine import ranks
 from engine.reporting import TrainingError, UsageError, attempt
-from saving.disk import cause, sync, write_whole
-from saving.files import MANIFEST, NAME, UNFINISHED, Saved, seal
-from saving.position import Position, Settings
+from saving.files import (
+    MANIFEST,
+    NAME,
+    UNFINISHED,
+    Position,
+    Saved,
+    Settings,
+    cause,
+    seal,
+    sync,
+    write_whole,
+)
 from saving.staging import local
 
 KEEP = 2

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from engine.reporting import UsageError
-from saving.disk import checksum, sync
-from saving.position import Position, Settings
 
 Tree = dict[str, dict[str, object]]
 """Parts by name, each of tensors, numbers, text and lists: what weights_only loading accepts."""
@@ -137,3 +138,127 @@ def describe(folder: Path, names: list[str]) -> Files:
 def seal(content: object) -> str:
     """The manifest's own checksum."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that `path` holds the whole old or the whole new content at every moment.
+
+    Raises:
+        OSError: the disk is full or the like; `path` keeps its old content.
+    """
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    sync(path.parent)
+
+
+PROBE = 2**20
+"""Bytes that are written to learn whether a disk takes any more."""
+
+
+def cause(error: Exception, folder: Path) -> str:
+    """Why nothing could be written in a folder, in the system's words where that can be learned.
+
+    PyTorch's writer says `iostream error` or the like when a disk or a quota is full. So a little
+    is written again, in Python.
+    """
+    if not isinstance(error, OSError) or not error.strerror:
+        probe = folder / ".probe"
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(PROBE))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as found:
+            error = OSError(found.errno, found.strerror)  # the probe is nobody's business
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror + (f": {error.filename}" if error.filename else "")
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def sync(path: Path) -> None:
+    """Force a file's content, or a folder's entries (a rename), to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file, as `sha256sum` prints it."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(2**20):  # file_digest needs Python 3.11
+            found.update(chunk)
+    return found.hexdigest()
+
+
+Settings = Mapping[str, object]
+"""What of a training may change when it continues, but not without a word: numbers and texts."""
+
+
+def changes(before: Settings, now: Settings) -> str:
+    """What differs between the settings of a checkpoint and those of now; empty: nothing known."""
+    both = [name for name in now if name in before and before[name] != now[name]]
+    return ", ".join(f"{name} from {before[name]} to {now[name]}" for name in both)
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a training has come, and what may not change when it continues."""
+
+    model: str
+    optimizer: str
+    seed: int
+    train_samples: int
+    world_size: int
+    step: int = 0
+    """Optimizer steps done."""
+    epoch: int = 0
+    """The current epoch, counted from 0."""
+    samples: int = 0
+    """Images of that epoch already used: a number of samples, not of steps, so that a training
+    with another global batch continues at the right place."""
+
+    def check_continues(self, saved: Position) -> None:
+        """Refuse to continue a training of something else.
+
+        Raises:
+            UsageError: model, optimizer, seed or amount of data differ: the losses would make no
+                sense.
+        """
+        for name in ("model", "optimizer", "seed", "train_samples"):
+            if getattr(self, name) != getattr(saved, name):
+                raise UsageError(
+                    f"The checkpoint was made with {name.replace('_', ' ')} "
+                    f"{getattr(saved, name)}, this run asks for {getattr(self, name)}. "
+                    "Resume with the same arguments, or start in an empty run folder."
+                )
+
+    @classmethod
+    def from_tree(cls, tree: object) -> Position:
+        """Read a position back.
+
+        Raises:
+            UsageError: a field is missing or of another type.
+        """
+        values = tree if isinstance(tree, dict) else {}
+        kinds = {one.name: {"str": str, "int": int}[str(one.type)] for one in fields(cls)}
+        right = set(values) == set(kinds) and all(
+            type(values[name]) is kind and (kind is str or name == "seed" or values[name] >= 0)
+            for name, kind in kinds.items()
+        )
+        if not right:
+            raise UsageError(
+                "The checkpoint is not one of this trainer's. Start in an empty run folder."
+            )
+        return cls(**values)

@@ -20,8 +20,7 @@ import torch.distributed as dist
 
 from engine import ranks
 from saving.checkpoint import Checkpoints, SaveFailed, by_first, together
-from saving.files import Saved, describe
-from saving.position import Position
+from saving.files import Position, Saved, describe
 
 LONGEST = timedelta(hours=2)
 """What one rank may take to write while the others wait. The training's own group gives up after

@@ -14,7 +14,7 @@ from engine.reporting import UsageError
 from saving import files as on_disk
 from saving.saver import Write
 from saving.staging import Staging, local
-from strategies import blocks, optimizers, precision, schedule
+from strategies import blocks, optimizers, precision
 from strategies.strategy import Setup, poisoned
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Single:
 
     def rate(self, done: float) -> float:
         """Warm up, then fall to 0 along a cosine, or stay, as the arguments say."""
-        return schedule.SCHEDULES[self._args.schedule](self.lr, done)
+        return optimizers.SCHEDULES[self._args.schedule](self.lr, done)
 
     def forward(self, inputs: Tensor, last: bool) -> Tensor:
         """The model's answer to a micro batch."""

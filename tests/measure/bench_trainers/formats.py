@@ -145,7 +145,7 @@ def pillow() -> Any:
 
 def make(folder: Path) -> None:
     """Make the same photos in each format."""
-    pack = import_module("data.packing.images").pack
+    pack = import_module("data.packing").pack
     made = random.Random(1)
     for name, size in (("photos", PHOTO), ("small", SMALL)):
         for number in range(CLASSES * OF_A_CLASS):

@@ -26,7 +26,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def pack(load: Load, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Pack in this process: 24x24 pixels, ten images a shard; two files are open at a time."""
-    images = load("data.packing.images")
+    images = load("data.packing")
     monkeypatch.setattr(load("data.formats.open_files"), "MOST", 2)
     monkeypatch.setattr(images, "SHARD_BYTES", 10 * 3 * 24 * 24)
 
@@ -94,7 +94,7 @@ def test_a_packing_goes_on_after_it_was_cut_anywhere(
 def test_a_shard_is_on_the_disk_before_the_journal_names_it(
     load: Load, pack: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = load("data.packing.images")
+    images = load("data.packing")
     make_folder(tmp_path / "from", {"a": 12})
     monkeypatch.setattr(images, "_made", lambda work, *_: map(images.make, work))
     monkeypatch.setattr(images, "_count", lambda: None)
@@ -152,7 +152,7 @@ def test_two_packings_of_one_folder_do_not_mix(
     make_folder(tmp_path / "from", {"a": 12})
     pack(tmp_path / "from", tmp_path / "out")
     plan = (tmp_path / "out" / "pack.journal").read_text().split("\n")[0]
-    other = load("data.packing.journal").Journal(tmp_path / "out", plan)
+    other = load("data.packing").Journal(tmp_path / "out", plan)
     with pytest.raises(load("data.samples").BadData, match=r"Another pack\.py is writing to"):
         pack(tmp_path / "from", tmp_path / "out")
     other.close()
@@ -178,7 +178,7 @@ def test_a_damaged_image_ends_the_packing_with_its_name(
 def test_no_shards_are_written_among_the_images(load: Load, tmp_path: Path) -> None:
     make_folder(tmp_path / "a", {"x": 2})
     make_folder(tmp_path / "b" / "train", {"x": 2})
-    images = load("data.packing.images")
+    images = load("data.packing")
     for folder, out in (("a", "a"), ("a", "a/x/out"), ("b", "b/train/out"), ("b", "b/../b")):
         with pytest.raises(load("data.sets").BadData, match="is where the images are"):
             images.pack(tmp_path / folder, tmp_path / out, (3, 8), 1, lambda *_: None)

@@ -187,11 +187,11 @@ def test_a_node_takes_back_what_it_said_as_soon_as_it_moves(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An old report, read 20 s later, would make a hang of a step that was only slow."""
-    watch, record = load("engine.heartbeat.watch"), load("engine.heartbeat.record")
+    watch = load("engine.heartbeat.watch")
     now = 0.0
     clock = SimpleNamespace(monotonic=lambda: now, time=time.time)
     monkeypatch.setattr(watch, "time", clock)
-    records = record.Records(tmp_path / "memory", 1)
+    records = watch.Records(tmp_path / "memory", 1)
     watching = watch.Watch(records, watch.Place(1, 0, {0: "a", 1: "b"}, tmp_path))
     assert records.read(0).pid == os.getpid()  # a rank that stops at once is known, too
     said = tmp_path / ".hung" / "1"
@@ -210,12 +210,12 @@ def test_what_another_node_said_ages_by_the_readers_clock(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own clock may be a minute ahead: then a healthy rank was blamed for a minute."""
-    watch, record = load("engine.heartbeat.watch"), load("engine.heartbeat.record")
+    watch = load("engine.heartbeat.watch")
     now = 100.0
     clock = SimpleNamespace(monotonic=lambda: now, time=lambda: 0.0)
     monkeypatch.setattr(watch, "time", clock)
     place = watch.Place(0, 0, {0: "a", 1: "b"}, tmp_path)
-    watching = watch.Watch(record.Records(tmp_path / "memory", 1), place)
+    watching = watch.Watch(watch.Records(tmp_path / "memory", 1), place)
     said = tmp_path / ".hung" / "1"
     said.parent.mkdir()
 

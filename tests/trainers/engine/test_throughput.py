@@ -72,7 +72,7 @@ def test_counting_changes_no_random_number(load: Load) -> None:
 def test_a_card_has_the_peak_of_its_data_sheet(
     load: Load, name: str, precision: str, tera: float | None
 ) -> None:
-    found = load("engine.throughput.cards").peak(name, precision)
+    found = load("engine.throughput.figures").peak(name, precision)
     assert found == (None if tera is None else pytest.approx(tera * 1e12))
 
 
@@ -98,11 +98,11 @@ def test_a_card_whose_name_rocm_does_not_know_is_still_known(
     torch = load("torch")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "AMD Radeon Graphics")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
-    assert load("engine.throughput.cards").device_name(torch.device("cuda", 0)) == name
+    assert load("engine.throughput.figures").device_name(torch.device("cuda", 0)) == name
 
 
 def test_fp32_is_tf32_where_pytorch_may_round(load: Load) -> None:
-    cards, torch = load("engine.throughput.cards"), load("torch")
+    cards, torch = load("engine.throughput.figures"), load("torch")
     gpu, before = torch.device("cuda", 0), torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("highest")

@@ -29,7 +29,7 @@ def saver(load: Load, group: None, tmp_path: Path) -> Any:
 
 
 def at(load: Load, step: int) -> Any:
-    return load("saving.position").Position("cnn", "sgd", 0, 8, 1, step)
+    return load("saving.files").Position("cnn", "sgd", 0, 8, 1, step)
 
 
 def test_what_is_copied_does_not_change_when_the_training_goes_on(load: Load, group: None) -> None:

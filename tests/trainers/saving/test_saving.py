@@ -36,7 +36,7 @@ sys.path.insert(0, {trainers!r})
 from pathlib import Path
 from saving.checkpoint import Checkpoints
 from saving.files import describe
-from saving.position import Position
+from saving.files import Position
 kept = Checkpoints(Path())
 kept.take_over()
 def save(step):
@@ -54,7 +54,7 @@ while True:
 
 def saved_by(load: Load, run_dir: Path, *steps: int) -> Any:
     """Save small checkpoints as a start of its own; return the checkpoints."""
-    torch, position = load("torch"), load("saving.position").Position
+    torch, position = load("torch"), load("saving.files").Position
     kept = load("saving.checkpoint").Checkpoints(run_dir)
     kept.take_over()
     for step in steps:
@@ -126,7 +126,7 @@ def test_only_the_last_two_are_kept_and_a_damaged_one_is_none_of_them(
     later = saved_by(load, tmp_path)
     later.continues(kept.newest_first()[1])
     later.distrust(kept.newest_first()[0].folder)
-    position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 4)
+    position = load("saving.files").Position("cnn", "sgd", 0, 8, 1, 4)
     later.commit(later.begin(4), position)
     assert [one.step for one in kept.newest_first()] == [4, 2]
 
@@ -143,7 +143,7 @@ def test_a_start_that_did_not_resume_removes_nothing_of_another_training(
     third = load("saving.checkpoint").Checkpoints(tmp_path)
     third.take_over()
     third.continues(third.newest_first()[0])
-    position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 4)
+    position = load("saving.files").Position("cnn", "sgd", 0, 8, 1, 4)
     for step in (4, 5):
         third.commit(third.begin(step), position)
     assert [one.start for one in third.newest_first()] == [3, 3, 1, 1]  # of its own: the last two
@@ -191,7 +191,7 @@ def test_a_save_that_was_begun_before_the_next_start_does_not_count(
     old = saved_by(load, tmp_path, 5)
     begun = old.begin(9)  # here its node was lost
     later = saved_by(load, tmp_path)
-    position = load("saving.position").Position("cnn", "sgd", 0, 8, 1, 7)
+    position = load("saving.files").Position("cnn", "sgd", 0, 8, 1, 7)
     later.commit(later.begin(7), position)
     begun.folder.mkdir(exist_ok=True)  # the later start has removed it
     old.commit(begun, position)
@@ -277,7 +277,7 @@ def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
 
 
 def test_pytorchs_words_for_a_full_disk_are_the_systems(load: Load, tmp_path: Path) -> None:
-    cause = load("saving.disk").cause
+    cause = load("saving.files").cause
     for error in (RuntimeError("iostream error\nat 0x7f"), OSError("rank 1: iostream error")):
         assert cause(error, tmp_path).endswith("iostream error")  # the disk has room
         assert not list(tmp_path.iterdir())
@@ -322,7 +322,7 @@ POSITION = {
     "changes", [{"step": "7"}, {"step": -1}, {"model": None}, {"epoch": True}, {"more": 1}]
 )
 def test_a_position_of_other_types_is_refused(load: Load, changes: dict[str, object]) -> None:
-    position = load("saving.position").Position
+    position = load("saving.files").Position
     assert position.from_tree(POSITION).seed == -5
     for tree in (POSITION | changes, [1], None):
         with pytest.raises(load("engine.reporting").UsageError, match="not one of this trainer's"):
@@ -331,7 +331,7 @@ def test_a_position_of_other_types_is_refused(load: Load, changes: dict[str, obj
 
 @pytest.mark.parametrize(("name", "other"), [("optimizer", "adam"), ("model", "vit"), ("seed", 1)])
 def test_another_training_is_not_continued(load: Load, name: str, other: object) -> None:
-    position = load("saving.position").Position
+    position = load("saving.files").Position
     here = position.from_tree(POSITION)
     with pytest.raises(
         load("engine.reporting").UsageError, match=f"made with {name} {other}, this run"

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from data.formats import photos
 from data.formats.image_folder import held_out
-from data.formats.libraries import library
+from data.formats.photos import library
 from data.samples import BadData, DataSet
 from models.table import Shape
 

@@ -6,13 +6,14 @@ Pillow is imported when the first photo is read: without photos, a training need
 from __future__ import annotations
 
 import io
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from data.formats.libraries import library
 from data.samples import BadData, DataSet, Samples
+from engine.reporting import UsageError
 from models.table import Shape
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".ppm", ".gif", ".tif", ".tiff")
@@ -102,3 +103,24 @@ def photo_set(train: Samples, test: Samples, shape: Shape | None) -> DataSet:
         deviation or (0.25,) * stored[0],
         side if crops else None,
     )
+
+
+def library(module: str, reads: str, name: str, where: str = "") -> Any:
+    """A module, or what to do without it.
+
+    Args:
+        module: to import.
+        reads: what it reads, in an error.
+        name: under which it is installed.
+        where: the images are to be packed when it can't be.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"{reads}, which is not installed here. Install {name}, or pack the images"
+            f"{where} with pack.py: packed ones need nothing."
+        ) from error

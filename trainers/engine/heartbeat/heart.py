@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from engine.heartbeat.record import DOING, Records, node_name, shared_path
-from engine.heartbeat.watch import Place, Watch
+from engine.heartbeat.watch import DOING, Place, Records, Watch, node_name, shared_path
 
 WARM_STEPS = 3
 """The first steps compile and choose kernels: they may take long, and count as the start."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.throughput import cards
 from engine.throughput.flops import TRAINING, flops
 from models.table import Shape
 
@@ -33,12 +32,12 @@ class Figures:
     ) -> Figures:
         """Count a model of the table, and look this rank's card up."""
         convolves = model.startswith(("cnn", "resnet"))
-        precision = cards.arithmetic(precision, device, convolves=convolves)
+        precision = arithmetic(precision, device, convolves=convolves)
         return cls(
             flops(model, shape),
             shape.input[0] if shape.kind == "tokens" else None,
             ranks,
-            cards.peak(cards.device_name(device), precision),
+            peak(device_name(device), precision),
             precision,
         )
 
@@ -74,3 +73,78 @@ def memory(device: torch.device) -> dict[str, float]:
         }
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
     return {"memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30}
+
+
+PRECISIONS = ("bf16", "fp16", "tf32", "fp32")
+"""tf32: float32 numbers whose products have 10 bits, on Nvidia's tensor cores."""
+
+# name in the device's name, then bf16, fp16, tf32, fp32; None where the card has no such unit.
+# The first row whose name is found counts.
+Row = tuple[str, float | None, float | None, float | None, float | None]
+CARDS: tuple[Row, ...] = (
+    # PyTorch's device is a GCD, half of a card. fp32: of its matrix cores, which rocBLAS uses.
+    # source: AMD Instinct MI250X data sheet: 383.0 (fp16, bf16), 95.7 (fp32 matrix) a card
+    ("MI250X", 191.5, 191.5, None, 47.85),
+    # source: AMD Instinct MI300A and MI300X data sheets
+    ("MI300A", 980.6, 980.6, 490.3, 122.6),
+    ("MI300X", 1307.4, 1307.4, 653.7, 163.4),
+    # source: AMD Instinct MI325X data sheet: the compute units and the clock of MI300X
+    ("MI325X", 1307.4, 1307.4, 653.7, 163.4),
+    # source: NVIDIA Blackwell Architecture Technical Brief (a GPU of GB200 NVL72; of HGX B200)
+    ("GB200", 2500.0, 2500.0, 1250.0, 80.0),
+    ("B200", 2250.0, 2250.0, 1125.0, 75.0),
+    # source: NVIDIA H200 Tensor Core GPU data sheet (SXM; NVL has less)
+    ("H200 NVL", 835.5, 835.5, 417.5, 60.0),
+    # source: NVIDIA GH200 Grace Hopper Superchip data sheet (H100 with 96 or 144 GB)
+    ("GH200", 989.4, 989.4, 494.7, 67.0),
+    ("H200", 989.4, 989.4, 494.7, 67.0),
+    # source: NVIDIA H100 Tensor Core GPU data sheet; exact: Hopper architecture paper, table 2
+    ("H100 NVL", 835.5, 835.5, 417.5, 60.0),
+    ("H100 PCIe", 756.0, 756.0, 378.0, 51.2),
+    ("H100", 989.4, 989.4, 494.7, 66.9),
+    # source: NVIDIA A100 Tensor Core GPU data sheet (SXM and PCIe alike)
+    # Leonardo's own variant is faster; no data sheet of it was found.
+    ("A100-SXM-64GB", None, None, None, None),
+    ("A100", 312.0, 312.0, 156.0, 19.5),
+    # source: NVIDIA V100 data sheet; it has neither bf16 nor tf32
+    ("V100-PCIE", None, 112.0, None, 14.0),
+    ("V100", None, 125.0, None, 15.7),
+)
+_MI250X_UNITS = 110
+"""Compute units of a GCD. Its siblings MI250 and MI210 have 104."""
+
+
+def peak(name: str, precision: str) -> float | None:
+    """Peak operations a second of a card, by the name PyTorch gives it; None: not known."""
+    for part, *peaks in CARDS:
+        if part in name:
+            found = dict(zip(PRECISIONS, peaks, strict=True)).get(precision)
+            return found * 1e12 if found else None
+    return None
+
+
+def device_name(device: torch.device) -> str:
+    """The card's name, also in a container whose ROCm has no list of names.
+
+    There it is empty or that of no card at all, but the architecture is known.
+    """
+    if device.type != "cuda":
+        return ""
+    name = torch.cuda.get_device_name(device)
+    found = torch.cuda.get_device_properties(device)
+    architecture = getattr(found, "gcnArchName", "")
+    if architecture.startswith("gfx90a") and found.multi_processor_count == _MI250X_UNITS:
+        return "AMD Instinct MI250X"
+    return name
+
+
+def arithmetic(precision: str, device: torch.device, *, convolves: bool = False) -> str:
+    """The row's precision: fp32 is tf32 where PyTorch may take it for most of the products.
+
+    cuDNN takes it for convolutions unless it is told not to, whatever matrix products take.
+    """
+    allowed = torch.get_float32_matmul_precision() != "highest"
+    if convolves:
+        allowed = torch.backends.cudnn.allow_tf32
+    nvidia = device.type == "cuda" and not torch.version.hip
+    return "tf32" if precision == "fp32" and allowed and nvidia else precision

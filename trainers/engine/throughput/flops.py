@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.attention import Attention
-from models.embedding import TiedEmbedding
+from models.attention import Attention, TiedEmbedding
 from models.table import Shape, build
 
 TRAINING = 3

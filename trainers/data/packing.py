@@ -1,4 +1,4 @@
-"""Packs a folder of images into shards: each image is decoded once, not in each epoch.
+"""Packs images into shards, each decoded once and not in each epoch; and text into tokens.
 
 The same images give the same bytes, whatever the number of workers. A packing that was killed goes
 on: a shard counts when it is on disk under its name and its checksum is in the journal.
@@ -7,10 +7,13 @@ on: a shard counts when it is on disk under its name and its checksum is in the 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
+import json
 import os
 import signal
 import sys
+from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -20,20 +23,20 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from data.formats import photos, shards
 from data.formats.image_folder import HELD_OUT, FolderImages, Listing, listing, parts
-from data.formats.shards import Manifest, Shard
-from data.packing.journal import Journal
+from data.formats.shards import JOURNAL, Manifest, Shard
+from data.formats.tokens import TESTS, TRAIN
 from data.samples import BadData
 from engine.reporting import TrainingError
 from models.table import Shape
-from saving.disk import checksum, write_whole
+from saving.files import checksum, write_whole
 
 SHARD_BYTES = 256_000_000
 """Of pixels in a shard: large enough for a parallel file system, small enough to be done again."""
@@ -243,3 +246,113 @@ def make(work: Work) -> Shard:
             "then run pack.py again: it goes on."
         ) from error
     return Shard(work.file, work.part, len(work), found.hexdigest())
+
+
+class Journal:
+    """A file to which each shard is added when it is on disk; locked until it is closed."""
+
+    def __init__(self, folder: Path, plan: str) -> None:
+        """Read what there is.
+
+        Args:
+            folder: where the shards are.
+            plan: says what is being packed: another plan's shards are not mixed with ours.
+
+        Raises:
+            BadData: the folder holds another packing, or one that is going on.
+        """
+        self._file = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.done: dict[str, Shard] = {}
+        """The shards that were whole, by their names."""
+        try:
+            self._lock(folder)
+            self._read(folder, plan)
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, folder: Path, plan: str) -> None:
+        lines = (folder / JOURNAL).read_bytes().split(b"\n")
+        cut = lines.pop()  # what follows the last end of line: of a packing that was killed
+        if lines and lines[0] != plan.encode():
+            raise BadData(
+                f"{folder} holds other images already, or these of another --size. Choose another "
+                "folder, or remove that one."
+            )
+        for line in lines[1:]:
+            with suppress(ValueError, TypeError):
+                shard = Shard(**json.loads(line))
+                self.done[shard.file] = shard
+        os.truncate(self._file, os.lseek(self._file, -len(cut), os.SEEK_END))
+        if not lines:
+            self._write(plan)
+
+    def add(self, shard: Shard) -> None:
+        """Note a shard that is whole and on disk."""
+        self._write(json.dumps(asdict(shard)))
+        self.done[shard.file] = shard
+
+    def close(self) -> None:
+        """Let others pack into the folder."""
+        os.close(self._file)
+
+    def _write(self, line: str) -> None:
+        os.write(self._file, line.encode() + b"\n")
+        os.fsync(self._file)
+
+    def _lock(self, folder: Path) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BadData(
+                f"Another pack.py is writing to {folder}. Wait for it, or choose another folder."
+            ) from error
+        except OSError:
+            pass  # some parallel file systems have no locks
+
+
+ENDINGS = (".txt", ".md", ".py")
+"""How names of texts end."""
+END = 256
+"""The token after each file."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """What was made of texts."""
+
+    files: int
+    tokens: int
+
+
+def pack_text(where: Path, out: Path) -> Text:
+    """Write train.bin and val.bin with what says how to read them.
+
+    Args:
+        where: a file, or a folder with files below it.
+        out: the folder to write to.
+
+    Raises:
+        BadData: there is no text.
+    """
+    paths = [where] if where.is_file() else sorted(_texts(where))
+    tokens = array("H")
+    for path in paths:
+        tokens.extend(path.read_bytes())
+        tokens.append(END)
+    kept = len(tokens) - len(tokens) // HELD_OUT
+    if kept == len(tokens):
+        raise BadData(
+            f"{where} has no text to pack. Name a file, or a folder with files that end in "
+            f"{', '.join(ENDINGS)}."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    says = json.dumps({"dtype": "uint16", "vocabulary": END + 1, "tokenizer": "bytes"})
+    for name, part in ((TESTS[0], tokens[kept:]), (TRAIN, tokens[:kept])):
+        write_whole((out / name).with_suffix(".json"), says.encode() + b"\n")
+        write_whole(out / name, part.tobytes())
+    return Text(len(paths), len(tokens))
+
+
+def _texts(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file()]

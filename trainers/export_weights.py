@@ -1,0 +1,104 @@
+"""Write a trained Llama as Hugging Face's files, which transformers, TRL and vLLM load.
+
+    python export_weights.py RUN_DIR/checkpoints OUT --model llama-7b --like CodeLlama-7b-hf
+
+CHECKPOINT is one of `ddp` or `fsdp`, or a folder of them, of which the newest counts. --like is the
+folder that --init named: what it says of the model and its words goes with the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+from torch import Tensor
+
+from engine.arguments import count
+from engine.reporting import TrainingError
+from models.llama import Llama
+from models.table import MODELS, Shape, build
+from saving import begin
+from saving.files import write_whole
+
+KINDS = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+BESIDE = ("tokenizer*", "special_tokens_map.json", "generation_config.json", "*.jinja")
+"""What of --like is copied besides config.json."""
+
+
+def export(checkpoint: Path, out: Path, net: Llama, like: Path | None, kind: str) -> int:
+    """Write the weights that `checkpoint` has of `net`; return how many numbers.
+
+    Raises:
+        UsageError: they can't be read, or are those of another network.
+    """
+    begin.begin_with(net, checkpoint)
+    out.mkdir(parents=True, exist_ok=True)
+    config = net.config()
+    if like:
+        begin.begin_with(net, like, weights=False)  # refuses what the network does not compute
+        config = json.loads((like / begin.CONFIG).read_text(encoding="utf-8"))
+        for path in (path for pattern in BESIDE for path in like.glob(pattern)):
+            shutil.copyfile(path, out / path.name)
+    config |= {"architectures": ["LlamaForCausalLM"], "torch_dtype": kind, "dtype": kind}
+    write_whole(out / begin.CONFIG, json.dumps(config, indent=1).encode())
+    tensors = {
+        name if name == begin.HEAD else begin.PREFIX + name: value.to(KINDS[kind])
+        for name, value in net.state_dict().items()
+    }
+    aside = out / f".model{begin.ENDING}"
+    with aside.open("wb") as file:
+        write_safetensors(tensors, file)
+    aside.rename(out / f"model{begin.ENDING}")
+    return sum(value.numel() for value in tensors.values())
+
+
+def write_safetensors(tensors: dict[str, Tensor], file: BinaryIO) -> None:
+    """Write eight bytes with the length of a JSON header, that, and the numbers.
+
+    Source: the format's description at github.com/huggingface/safetensors.
+    """
+    names = {kind: name for name, kind in begin.KINDS.items()}
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, value in tensors.items():
+        offsets = [end, end := end + value.nbytes]
+        shape = list(value.shape)
+        header[name] = {"dtype": names[value.dtype], "shape": shape, "data_offsets": offsets}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # so that the numbers begin where a reader may map them
+    file.write(len(text).to_bytes(8, "little") + text)
+    for value in tensors.values():
+        file.write(value.contiguous().view(-1).view(torch.uint8).numpy().data)
+
+
+def main() -> None:
+    """Read the command line and write the files."""
+    parser = argparse.ArgumentParser(description="Write a trained Llama as Hugging Face's files.")
+    add = parser.add_argument
+    add("checkpoint", type=Path, help="of ddp or fsdp, or a folder of checkpoints")
+    add("out", type=Path, help="a folder")
+    llamas = [name for name in MODELS if name.startswith("llama")]
+    add("--model", choices=llamas, required=True, help="that was trained")
+    add("--vocabulary", type=count, help="words of the data (default: the model's)")
+    add("--like", type=Path, metavar="FOLDER", help="of the model that the training began with")
+    add("--dtype", choices=KINDS, default="bfloat16", help="of the weights (default: bfloat16)")
+    args = parser.parse_args()
+    shape = MODELS[args.model].sample
+    shape = Shape(shape.kind, shape.input, args.vocabulary or shape.classes)
+    net = build(args.model, shape, 0)
+    assert isinstance(net, Llama)
+    numbers = export(args.checkpoint, args.out, net, args.like, args.dtype)
+    print(f"{args.out} has {numbers:,} weights of {args.model} in {args.dtype}.")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (TrainingError, OSError) as error:
+        print(f"export_weights.py: {error}", file=sys.stderr)
+        sys.exit(error.code if isinstance(error, TrainingError) else 1)
