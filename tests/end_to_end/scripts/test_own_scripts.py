@@ -115,6 +115,34 @@ def test_a_signal_to_one_rank_stops_all_with_a_checkpoint(
     assert events(run_dir) == ["start", "stop"]
 
 
+LOADED = """
+import os, signal, torch
+from torch.utils.data import DataLoader, TensorDataset
+import lumitui_run as run
+loader = DataLoader(TensorDataset(torch.arange(4e5)), 4, num_workers=2, persistent_workers=True)
+batches = iter(loader)
+run.start(global_batch=4)
+for step, batch in enumerate(batches, 1):
+    run.log(step=step, loss=float(batch[0].sum()))
+    if step == 20:
+        for process in [*(worker.pid for worker in batches._workers), os.getpid()]:
+            os.kill(process, signal.SIGUSR1)
+    if run.stop_requested():
+        break
+run.finish()
+"""
+
+
+def test_a_signal_that_reaches_the_processes_that_read_data_kills_none(tmp_path: Path) -> None:
+    # Slurm sends its signal to every process of a step; and those that live on hold nothing up.
+    project(tmp_path / "code", "simple-ddp")
+    script, run_dir = tmp_path / "code" / "loaded.py", tmp_path / "run"
+    script.write_text(LOADED)
+    with ranks(run_dir, 1, str(script)) as job:
+        assert job.wait() == [STOPPED_EARLY], job.output()
+    assert events(run_dir) == ["start", "stop"] and "killed" not in job.output()
+
+
 def test_a_save_that_was_cut_and_a_line_that_was_cut_are_left_out(tmp_path: Path) -> None:
     script, run_dir = project(tmp_path / "code", "simple-ddp"), tmp_path / "run"
     assert run_script(run_dir, 1, None, script, "--steps", "3") == [0]
