@@ -120,9 +120,9 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
     yield Finding(
         "memory-fit",
         "warning",
-        f"A step of {count(memory.batch, 'sample')} needs about {memory.gib} GiB of each "
-        f"{place.site.node.device.noun}'s {memory.of >> 30}, of which the driver and NCCL take "
-        "some.",
+        f"A step of {count(memory.batch, 'sample')} needs about {memory.gib} GiB per "
+        f"{place.site.node.device.noun}, which has {memory.of >> 30} GiB and needs some for the "
+        "driver and NCCL.",
         do[0].upper() + do[1:],
         "templates/model_memory.yaml",
         at=at_key("args"),

@@ -1,6 +1,6 @@
-"""What a training script does for lumitui: stop in time, save whole, report. Copy it beside yours.
+"""Lets a training script stop in time, save and report for lumitui. Copy it beside your script.
 
-It needs Python 3.9, and nothing else. All ranks make the same calls:
+It needs only Python 3.9. All ranks make the same calls:
 
     run.start(global_batch=256)
     for step in range(first, steps + 1):
@@ -49,7 +49,7 @@ def _note(number: int, frame: object) -> None:
 
 
 def listen() -> None:
-    """Note USR1 and TERM instead of dying of them; again, where a library has taken them."""
+    """Note USR1 and TERM instead of being killed; call it again if a library replaced this."""
     with contextlib.suppress(ValueError):  # only the main thread may
         for number in (signal.SIGUSR1, signal.SIGTERM):
             signal.signal(number, _note)
@@ -61,8 +61,8 @@ listen()
 def stop_requested(exchange: Callable[[list[float]], list[float]] | None = None) -> bool:
     """Return whether to save and stop now, the same on every rank.
 
-    Call it after each step. About every two seconds the ranks meet, by torch.distributed or by
-    `exchange`, which returns the greatest of all ranks for each of a rank's numbers.
+    Call it after each step. About every two seconds the ranks exchange it, by torch.distributed
+    or by `exchange`, which returns the maximum over all ranks of each number.
     """
     global _calls, _every, _asked, _stopping
     _calls += 1
@@ -98,8 +98,8 @@ def checkpoint_dir() -> Path:
 def newest(pattern: str = "*", *, last_file: str = "") -> Path | None:
     """Return the checkpoint with the highest number in its name, or None.
 
-    `last_file` is what another program writes last in one: it was cut without it. Hugging Face's
-    Trainer: newest("checkpoint-*", last_file="trainer_state.json").
+    `last_file` is the file that another program writes last: without it, a checkpoint is not
+    complete. Hugging Face's Trainer: newest("checkpoint-*", last_file="trainer_state.json").
     """
     found = (path for path in checkpoint_dir().glob(pattern) if not path.name.startswith("."))
     return max((path for path in found if (path / last_file).exists()), key=_number, default=None)
@@ -111,7 +111,7 @@ def _number(path: Path) -> int:
 
 @contextlib.contextmanager
 def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
-    """Give a folder to save in, which counts once every rank has left; `keep` of them stay.
+    """Open a folder to save in, which counts once every rank has left it; keep the newest.
 
     `name` ends in the step's number. All ranks may write into it, on a shared file system.
     """
@@ -175,9 +175,9 @@ def _plain(value: Any) -> object:
 
 
 def finish(done: bool | None = None) -> NoReturn:
-    """End the process: with 0 when the training is `done`, else with 85. None: unless it stopped.
+    """End the process: with 0 if the training is `done` (by default: if not stopped), else with 85.
 
-    All but destructors is done that an interpreter does at its end: on CPUs a thread of gloo's may
+    It does what an interpreter does at its end, except for destructors: on CPUs a gloo thread may
     hold the last tensor, and the process would abort or hang (PyTorch 2.13).
     """
     done = next(one for one in (done, _done, not _stopping) if one is not None)

@@ -59,10 +59,10 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield Finding(
             "chain-exit",
             "warning",
-            f"{place.launcher.name} ends with 1 when the script ends with 85, so that the chain "
-            "goes on only if the script has also reported the stop in metrics.jsonl.",
-            "Let it end with finish() of lumitui_run.py (`lumitui new --run-file`), or use the "
-            "launcher srun.",
+            f"{place.launcher.name} exits with 1 if the script exits with 85, so the chain "
+            "continues only if the script also reports the stop in metrics.jsonl.",
+            "End the script with finish() from lumitui_run.py (`lumitui new --run-file`), or use "
+            "the launcher srun.",
             "torch/distributed/run.py; templates/job/chain.sh",
             at=at_key("launcher"),
             fix=Fix("use srun", at_key("launcher"), "srun"),

@@ -198,6 +198,11 @@ class SiteColumn(Vertical):
             asking = Text(no_overview_yet(self.site, asking=True), "dim")
             yield Static(asking, classes="site-parts", markup=False)
 
+    def on_resize(self) -> None:
+        """Draw the tables for this width at once, not with the next second."""
+        if isinstance(self.screen, ClusterScreen):
+            self.screen.draw()
+
     def head(self, name: str, age: str, error: LumiError | None) -> None:
         """Show the first lines; the rest is drawn for a new answer only."""
         if len(self.query(".site-head, .site-error, .site-parts")) < 3:

@@ -113,7 +113,7 @@ def test_how_the_rest_is_written_does_not_matter(rest: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    sorted(BUILT_IN.parent.rglob("*.yaml")),
+    sorted([*BUILT_IN.glob("*.yaml"), *(BUILT_IN.parent / "examples").rglob("*.yaml")]),
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_an_edit_of_a_template_changes_one_line(path: Path) -> None:

@@ -1,7 +1,7 @@
 # Two accelerated nodes in the shape of Karolina: two sockets of 64 cores, four NUMA domains each, eight A100, two each on
 # the domains 1, 3, 5 and 7. Sources: docs.it4i.cz (karolina-mpi, resources-allocation-policy), and a user's copy of
 # karolina-partitions of July 2026. The order of the GPUs is the one of other HGX boards with these processors: unverified.
-DEFAULT_ROOT=/tmp/minikarolina DEFAULT_SSH_PORT=2440 DEFAULT_BASE=17150
+DEFAULT_ROOT=/tmp/minikarolina DEFAULT_SSH_PORT=2440 DEFAULT_BASE=20350
 CLUSTER=karolina LOGIN_HOST=login1 OTHER_LOGIN_HOST=''
 
 NODE_FORMAT='acn%02d' NODE_FIRST=1 DEFAULT_NODES=2

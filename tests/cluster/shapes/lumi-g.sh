@@ -1,6 +1,7 @@
 # LUMI-G in eight nodes. Sources: LUMI user guide (hardware/lumig, runjobs) and the LUMI training
 # materials of April 2026 (201-Slurm, 202-Binding, 205-Containers).
-DEFAULT_ROOT=/tmp/minilumi DEFAULT_SSH_PORT=2422 DEFAULT_BASE=16800
+# A run's ranks meet on port 10000 + job id % 10000: Slurm's own ports lie above.
+DEFAULT_ROOT=/tmp/minilumi DEFAULT_SSH_PORT=2422 DEFAULT_BASE=20000
 CLUSTER=lumi LOGIN_HOST=uan01 OTHER_LOGIN_HOST=uan02
 
 NODE_FORMAT='nid%06d' NODE_FIRST=5001 DEFAULT_NODES=8

@@ -1,7 +1,7 @@
 # Two nodes in the shape of Mahti's GPU partitions: two sockets of 64 cores with two threads, four NUMA domains each, four
 # A100, and a disk on each node that a job asks for as the gres `nvme`. Sources: CSC user guide of August 2026
 # (systems-mahti, batch-job-partitions). Which GPU is near which domain is not published; the buses are the stand-in's own.
-DEFAULT_ROOT=/tmp/minimahti DEFAULT_SSH_PORT=2436 DEFAULT_BASE=16950
+DEFAULT_ROOT=/tmp/minimahti DEFAULT_SSH_PORT=2436 DEFAULT_BASE=20150
 CLUSTER=mahti LOGIN_HOST=mahti-login11 OTHER_LOGIN_HOST=''
 
 NODE_FORMAT='g11%02d' NODE_FIRST=1 DEFAULT_NODES=2

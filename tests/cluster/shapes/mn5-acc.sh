@@ -1,7 +1,7 @@
 # Two nodes in the shape of MareNostrum 5 ACC: untyped GPUs, no SMT, no reserved cores, a default partition, and a QOS
 # that must be given. Sources: TRUBA's translation of BSC's pages (June 2025); BSC's course book (supercomputing-for-ai,
 # January 2026) for 20 cores a GPU and acc_training. Second-hand: BSC's own pages were not read.
-DEFAULT_ROOT=/tmp/minimn5 DEFAULT_SSH_PORT=2432 DEFAULT_BASE=16900
+DEFAULT_ROOT=/tmp/minimn5 DEFAULT_SSH_PORT=2432 DEFAULT_BASE=20100
 CLUSTER=mn5 LOGIN_HOST=alogin1 OTHER_LOGIN_HOST=''
 TRANSFER_HOST=transfer1                    # files go over it
 CLOSED=yes                                 # no node, login nodes included, reaches anything outside

@@ -1,7 +1,7 @@
 # Two nodes in the shape of Puhti's GPU partition: two sockets of 20 cores, four V100, and a disk on each node that a job
 # asks for as the gres `nvme`. Sources: CSC user guide of August 2026 (systems-puhti, batch-job-partitions,
 # creating-job-scripts-puhti). The buses are the stand-in's own.
-DEFAULT_ROOT=/tmp/minipuhti DEFAULT_SSH_PORT=2434 DEFAULT_BASE=16850
+DEFAULT_ROOT=/tmp/minipuhti DEFAULT_SSH_PORT=2434 DEFAULT_BASE=20050
 CLUSTER=puhti LOGIN_HOST=puhti-login11 OTHER_LOGIN_HOST=''
 
 NODE_FORMAT='r01g%02d' NODE_FIRST=1 DEFAULT_NODES=2

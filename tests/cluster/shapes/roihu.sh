@@ -1,7 +1,7 @@
 # Two nodes in the shape of Roihu's GPU partitions: four superchips of 72 cores and a GH200 each, 288 cores. Sources: CSC
 # user guide of August 2026 (systems-roihu, batch-job-partitions) and its pull requests 3140, 3141, 3159. Superchip i has
 # the cores 72i to 72i+71: inferred. The processor is this machine's own: the stand-in is no ARM.
-DEFAULT_ROOT=/tmp/miniroihu DEFAULT_SSH_PORT=2438 DEFAULT_BASE=17050
+DEFAULT_ROOT=/tmp/miniroihu DEFAULT_SSH_PORT=2438 DEFAULT_BASE=20250
 CLUSTER=roihu LOGIN_HOST=roihu-gpu-login1 OTHER_LOGIN_HOST=''
 
 NODE_FORMAT='gh%04d' NODE_FIRST=1 DEFAULT_NODES=2

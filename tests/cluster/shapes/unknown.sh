@@ -1,6 +1,6 @@
 # Two nodes of a cluster that no profile describes: nothing has the name that it has elsewhere, and its GPUs are
 # in no order that anybody would guess. Made up. What `lumitui site add` and `site check --probe` must find out.
-DEFAULT_ROOT=/tmp/miniunknown DEFAULT_SSH_PORT=2439 DEFAULT_BASE=17000
+DEFAULT_ROOT=/tmp/miniunknown DEFAULT_SSH_PORT=2439 DEFAULT_BASE=20200
 CLUSTER=zephyr LOGIN_HOST=porch OTHER_LOGIN_HOST=''
 
 NODE_FORMAT='gx%02d' NODE_FIRST=11 DEFAULT_NODES=2

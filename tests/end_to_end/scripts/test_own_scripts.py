@@ -84,7 +84,7 @@ def test_lightning_stops_and_trains_each_step_once(tmp_path: Path) -> None:
 def test_a_fine_tuning_with_trl_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     python = environment("trl", TRL, sees_ours=True)
     script = project(tmp_path / "code", "hf-sft")
-    subprocess.run([python, "-c", TINY, str(tmp_path)], check=True, timeout=120)
+    subprocess.run([str(python), "-c", TINY, str(tmp_path)], check=True, timeout=120)
     words = ("--model", str(tmp_path / "model"), "--data", str(tmp_path / "train.jsonl"),
              "--batch-size", "8")  # fmt: skip
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -80,6 +80,6 @@ def test_transformers_computes_the_same_logits(load: Load, trained: Path, tmp_pa
     net = table.build("llama-tiny", table.MODELS["llama-tiny"].sample, 0)
     load("saving.begin").begin_with(net, trained / "checkpoints")
     ours = net(torch.arange(24).view(2, 12) % 7).flatten().tolist()
-    command = [python, "-c", LOGITS, str(tmp_path / "out")]
+    command = [str(python), "-c", LOGITS, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert json.loads(done.stdout) == pytest.approx(ours, abs=1e-5)

@@ -43,7 +43,7 @@ class _Beginning(TypedDict):
 @click.option(
     "--run-file",
     is_flag=True,
-    help="Also write lumitui_run.py: with it your script stops in time, saves and reports.",
+    help="Also write lumitui_run.py, which lets your script stop in time, save and report.",
 )
 @click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")
 @click.option(

@@ -1,7 +1,7 @@
-"""Fine-tune a language model with TRL and LoRA (peft), without a network; numbered lines: lumitui.
+"""Fine-tune a language model offline with TRL and LoRA; the lines for lumitui are numbered.
 
 The data are lines of JSON, in one of TRL's forms: {"text": …}, {"prompt": …, "completion": …} or
-{"messages": [{"role": …, "content": …}, …]}. At the end $RUN_DIR/adapter has what was learnt.
+{"messages": [{"role": …, "content": …}, …]}. The result is in $RUN_DIR/adapter.
 """
 
 import argparse

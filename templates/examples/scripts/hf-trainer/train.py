@@ -1,7 +1,7 @@
 """Train a language model with Hugging Face's Trainer; the lines for lumitui are numbered.
 
-Without --model it is a tiny one with new weights, and the text is made up: replace both. On a site
-whose nodes reach no network, `stage:` brings the folder of a model and its data.
+Without --model, it builds a tiny model with new weights and trains on synthetic text: replace both.
+If the site's nodes have no network, `stage:` uploads the folder of a model and your data.
 """
 
 import argparse
