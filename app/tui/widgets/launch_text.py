@@ -65,11 +65,11 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Te
     layout = words.layout_size(first.layout)
     runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
     parts = [("asks for ", f"{runs}{layout}"), ("time ", chain_words.time_limit(first.spec))]
-    if first.memory:
-        parts.append(("memory ", words.rank_memory(first.memory)))
     alone = price if len(previews) == 1 else None
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
     parts.append(("billed ", billed))
+    if first.memory:
+        parts.append(("memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")
     for label, value in parts:
         text.append(label, "dim").append_text(styled.plain(f"{value}  "))

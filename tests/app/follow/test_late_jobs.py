@@ -11,6 +11,7 @@ from lumitui.app.follow.late_jobs import late_runs, recent_runs
 from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.endings import accident
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.command_line import CLUSTER, lt, told, write
@@ -68,8 +69,9 @@ def test_a_submission_is_given_up_by_the_site_s_clock(
     assert runs.history.get("young-000002").state is State.UNKNOWN
 
 
-HELD = """#!/bin/bash
-(sleep 2; exec "$1" --hold "${@:2}") >/dev/null 2>&1 </dev/null &
+HELD = """real=$1
+shift
+(sleep 2; exec "$real" --hold "$@") >/dev/null 2>&1 </dev/null &
 echo 'sbatch: error: Batch job submission failed: Unspecified error' >&2
 exit 1
 """
@@ -81,15 +83,8 @@ def test_status_cancels_the_job_that_appears_after_a_refusal(
 ) -> None:
     home.add_cluster(cluster)
     write(path, CLUSTER)
-    folder = cluster.root / "accidents"
-    folder.mkdir(exist_ok=True)  # a test that was killed leaves it
-    (folder / "sbatch").write_text(HELD)
-    (folder / "sbatch").chmod(0o755)
-    try:
+    with accident(cluster, "sbatch", HELD):
         told(lt(home, "submit", str(path), "--yes"), 4, "The scheduler refused the job")
-    finally:
-        (folder / "sbatch").unlink()
-        folder.rmdir()
     (row,) = listed(home)
 
     def waits() -> bool:
