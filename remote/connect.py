@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.scheduler_protocol import Scheduler
     from lumitui.remote.site.profile import Hosts, Site
     from lumitui.remote.ssh.prompts import Ask
+    from lumitui.remote.transport.sessions import Sessions
     from lumitui.remote.transport.transport import Transport
 
 
@@ -40,6 +41,8 @@ class Connection:
     """Returns sentences for a user about how the connection is configured; usually none."""
     log: RequestLog = field(default_factory=RequestLog)
     """What the site was asked lately."""
+    sessions: Sessions | None = None
+    """What shells and forwarded ports go over; None: a transport of a test."""
     transfer: Callable[[], Transport] | None = None
     """Returns a new connection to the host for files; None: files go over `transport`."""
 
@@ -87,7 +90,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         def cost() -> Footprint:
             return footprint((local,), processes)
 
-        return Connection(logged, processes, getpass.getuser, home, cost, log=log)
+        return Connection(logged, processes, getpass.getuser, home, cost, log=log, sessions=local)
     from lumitui.remote.scheduler.slurm import Slurm
     from lumitui.remote.ssh.config import Login
     from lumitui.remote.ssh.connection import Ssh
@@ -126,6 +129,7 @@ def connect(site: Site, ask: Ask) -> Connection:
         silence=lambda: min(line.silence() for line in (lines[0], lines[-1])),
         notes=lambda: ssh.notes,
         log=log,
+        sessions=ssh,
         transfer=for_files if hosts.transfer else None,
     )
 

@@ -23,6 +23,9 @@ VERBS = {
         "note": "runs.one_run",
         "diff": "runs.one_run",
         "cancel": "runs.one_run",
+        "wait": "runs.inside_verbs",
+        "shell": "runs.inside_verbs",
+        "forward": "runs.inside_verbs",
         "fetch": "runs.one_run",
     },
     "Other sizes": {

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import takewhile
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ class Verbs(click.Group):
 
 def run_verb(verbs: Verbs, arguments: list[str]) -> int:
     """Run one command line and return its exit code; errors are printed, never raised."""
-    reply = Reply(json="--json" in arguments)
+    reply = Reply(json="--json" in list(takewhile(lambda word: word != "--", arguments)))
     error: LumiError | None = None
     code = 0
     try:

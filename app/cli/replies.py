@@ -332,6 +332,7 @@ def _replies() -> dict[str, Any]:
         "note": RunData,
         "diff": Difference,
         "cancel": RunData,
+        "wait": list[RunData],
         "fetch": FetchOutcome,
         "resubmit": RunData | Sent,
         "scaling": Compared,

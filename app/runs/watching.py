@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.runs.core import RunsCore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from lumitui.app.follow.log.log_follower import LogEvent
     from lumitui.app.follow.log.log_pages import LogPages
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lumitui.app.follow.wait import Stop
     from lumitui.app.history.run import Run
     from lumitui.remote.transport.footprint import Footprint
+    from lumitui.remote.transport.sessions import ForwardedPort
 
 
 class Watching(RunsCore):
@@ -141,6 +142,59 @@ class Watching(RunsCore):
 
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
+
+    def enter(
+        self,
+        run_id: str,
+        command: Sequence[str] = (),
+        *,
+        node: str = "",
+        rank: int | None = None,
+        terminal: bool = True,
+    ) -> int:
+        """Run `command` (empty: a shell) inside a running job, with this process's own streams.
+
+        It has the container, the variables and the folder of the run, on one node: `node`, or the
+        one of `rank`, or the first.
+
+        Returns:
+            Its exit status.
+
+        Raises:
+            InputError: no such run or rank, or it is not running.
+            RefusedError: the job has no such node.
+            LinkError: the site cannot be reached, or the link was lost; the job continues.
+        """
+        from lumitui.app.follow.inside import enter
+
+        run = self.history.get(run_id)
+        site = self.sites.load(run.site)
+        return enter(self._watcher, site, run, command, node=node, rank=rank, terminal=terminal)
+
+    def forward(
+        self,
+        run_id: str,
+        port: int,
+        here: int | None = None,
+        *,
+        node: str = "",
+        rank: int | None = None,
+    ) -> ForwardedPort:
+        """Return a port of this machine (`here`; 0: any) that leads to one of a running job's node.
+
+        It works until it is closed; the connection to the site carries it.
+
+        Raises:
+            InputError: as `enter`; or the port of this machine is in use.
+            RefusedError, LinkError: as `enter`.
+        """
+        from lumitui.app.follow.inside import reach_port
+        from lumitui.remote.transport.sessions import ForwardedPort
+
+        run = self.history.get(run_id)
+        site = self.sites.load(run.site)
+        connect = reach_port(self._watcher, site, run, port, node=node, rank=rank)
+        return ForwardedPort(port if here is None else here, connect)
 
     @cached_property
     def clusters(self) -> Clusters:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.remote.scheduler.cancelling import NEXT
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview
+from lumitui.remote.scheduler.job_step import StepCall, place_step
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_WORDS,
@@ -110,6 +111,14 @@ class Process:
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:
         """See Scheduler.gpus."""
         raise RefusedError("This machine's jobs run without GPUs.", "Check them on a cluster.")
+
+    def place_step(self, call: StepCall) -> str:
+        """See Scheduler.place_step."""
+        return place_step(self._transport, call, "")
+
+    def node_of(self, call: StepCall) -> str:
+        """See Scheduler.node_of."""
+        return "127.0.0.1"
 
     def overview(self, budget: str) -> ClusterOverview:
         """See Scheduler.overview; nothing is asked."""

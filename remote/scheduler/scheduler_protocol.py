@@ -10,6 +10,7 @@ from lumitui.remote.site.states import State as State
 if TYPE_CHECKING:
     # Neither they nor pydantic are needed to poll.
     from lumitui.remote.scheduler.cluster_overview import ClusterOverview
+    from lumitui.remote.scheduler.job_step import StepCall
     from lumitui.remote.scheduler.step_gpus import GpuReading
     from lumitui.remote.site.gpu_readings import GpuReadings
 
@@ -218,6 +219,22 @@ class Scheduler(Protocol):
         Raises:
             RefusedError: the step could not start, or there is nothing to read.
             LinkError: the site could not be asked.
+        """
+        ...
+
+    def place_step(self, call: "StepCall") -> str:
+        """Return the path of a script on the site that runs a command inside a running job.
+
+        Raises:
+            RefusedError: the job is not running, or has no such node.
+            LinkError: the site could not be asked.
+        """
+        ...
+
+    def node_of(self, call: "StepCall") -> str:
+        """Return the name of a running job's node, as the login node reaches it.
+
+        Raises: as `place_step`.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.remote.scheduler.cancelling import cancel_script, parse_cancel
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview, ask_overview
+from lumitui.remote.scheduler.job_step import StepCall, node_of, place_step
 from lumitui.remote.scheduler.run_files import files_script
 from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_WORDS,
@@ -154,6 +155,16 @@ class Slurm:
         """See Scheduler.gpus."""
         self.commands += 1
         return read_gpus(self._transport, CLEAN, job_id, nodes, readings)
+
+    def place_step(self, call: StepCall) -> str:
+        """See Scheduler.place_step."""
+        self.commands += 3
+        return place_step(self._transport, call, CLEAN)
+
+    def node_of(self, call: StepCall) -> str:
+        """See Scheduler.node_of."""
+        self.commands += 2
+        return node_of(self._transport, call, CLEAN)
 
     @purpose("cancel")
     def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from itertools import chain
 
 from lumitui.remote.site.errors import LinkError, LinkLost
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.ssh.exchange import RequestExchange
 from lumitui.remote.ssh.link import Channel, ChannelRefused, CommandRefused, Link
 from lumitui.remote.ssh.prompts import is_attended
@@ -111,6 +112,40 @@ class Requests:
         finally:
             self._release(channel)
 
+    def attach(self, path: str, *, terminal: bool) -> int:
+        """Run the script at `path` there with this process's own input and outputs.
+
+        Returns:
+            Its exit status.
+
+        Raises:
+            LinkError: no connection could be made.
+            LinkLost: the connection ended first.
+        """
+        from lumitui.remote.ssh.terminal_relay import relay, request_terminal
+
+        link = self._connected()
+        channel, _ = self._take(link, 60.0)
+        try:
+            if terminal:
+                request_terminal(channel)
+            link.begin(channel, f"exec /bin/sh {quote(path)}", link.timeout)
+            self.requests += 1
+            return relay(channel, terminal=terminal)
+        except CommandRefused as error:
+            raise _refuses_commands(link) from error
+        finally:
+            self._release(channel)
+
+    def tunnel(self, host: str, port: int) -> Channel:
+        """Return a channel to a port of another host, opened by the server.
+
+        Raises:
+            ConnectionRefusedError: nobody listens there yet, or the server forwards nothing.
+            LinkError: no connection could be made.
+        """
+        return self._connected().tunnel(host, port)
+
     def close(self) -> None:
         """End the connection, even while it is being made; a later request makes a new one."""
         self._closings += 1
@@ -162,10 +197,7 @@ class Requests:
             except CommandRefused as error:
                 self._release(channel)
                 if not spare:
-                    raise LinkError(
-                        f"The server refuses to run commands for {link.address}.",
-                        "Ask the site whether this login is for file transfer only.",
-                    ) from error
+                    raise _refuses_commands(link) from error
             except LinkError:
                 self._release(channel)
                 if lost or link.alive():
@@ -245,3 +277,10 @@ class Requests:
             f"{link.address} gave no answer within {timeout:g} s.",
             "It is not known whether the request was carried out; this is checked later.",
         )
+
+
+def _refuses_commands(link: Link) -> LinkError:
+    return LinkError(
+        f"The server refuses to run commands for {link.address}.",
+        "Ask the site whether this login is for file transfer only.",
+    )

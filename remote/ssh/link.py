@@ -152,6 +152,11 @@ class Channel:
         with _as_oserror():
             self.inner.shutdown_write()
 
+    def shutdown(self, how: int, /) -> None:
+        """End one direction, or both; see `socket.shutdown`."""
+        with _as_oserror():
+            self.inner.shutdown(how)
+
     def close(self) -> None:
         """End it."""
         with _as_oserror():
@@ -215,6 +220,24 @@ class Link:
                 raise self._unanswered(error, keep=ahead) from error
             self._silent = None
             return channel
+
+    def tunnel(self, host: str, port: int) -> Channel:
+        """Open a channel to a port of `host`, as the server reaches it; `begin` is not for it.
+
+        Raises:
+            ConnectionRefusedError: nobody listens there, or the server forwards nothing.
+            LinkError: the server is silent.
+        """
+        try:
+            return Channel(
+                self._hops[-1].open_channel(
+                    "direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=self.timeout
+                )
+            )
+        except paramiko.ChannelException as error:
+            raise ConnectionRefusedError(error.code, error.text) from error
+        except BROKEN as error:
+            raise self._unanswered(error, keep=True) from error
 
     def begin(self, channel: Channel, command: str, seconds: float) -> None:
         """Start `command`; CommandRefused, or LinkError when the server is silent."""

@@ -75,6 +75,7 @@ def test_what_each_verb_prints_is_what_its_schema_says(
         ["fetch", run["id"], "--to", str(tmp_path / "got")],
         ["new", "--site", "laptop", "--trainer", "ddp", "--output", str(tmp_path / "1.yaml")],
         ["submit", str(slow), "--yes"], ["cancel", "last", "--yes"],
+        ["wait", "last"],
         ["note", "last", "x", "--tag", "best"],
         ["lint", str(script), "--site", "lumi"], ["lint", str(script), "--format", "json"],
         ["import", str(script), "--site", "lumi", "-o", str(tmp_path / "adopted.yaml")],

@@ -70,6 +70,10 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "grid": (Words("{run}"),),
     "resubmit": (Words("{run}", writes=True), Words("{run} --nodes 2")),
     "cancel": (Words("{run}", writes=True),),
+    # The run has ended: waiting returns at once, and nothing is entered.
+    "wait": (Words("{run}"), Words("{run} --json")),
+    "shell": (Words("{run} -- true"),),
+    "forward": (Words("{run} 6006"),),
     "fetch": (Words("{run} --to {new}/results", writes=True),),
     "site prune": (Words("laptop", writes=True), Words("laptop --dry-run")),
     "site data": (Words("laptop"), Words("laptop --prune --dry-run")),

@@ -1,0 +1,140 @@
+"""The verbs that stay with a running job: wait for its end, a shell in it, its ports here."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.send_progress import wait_for_end
+from lumitui.app.cli.session import MOST, core, json_option, no_nan, run_argument, runs_beginning
+from lumitui.app.runs import InputError, LumiError
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Runs
+
+_SLOWEST = 15.0
+"""Seconds between two tries whether a program listens on a forwarded port."""
+node_option = click.option("--node", metavar="NAME", default="", help="On this node of the job.")
+rank_option = click.option(
+    "--rank",
+    metavar="N",
+    type=click.IntRange(min=0, max=MOST),
+    help="On the node of rank N, with its environment. [default: the first node]",
+)
+
+
+@click.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True, shell_complete=runs_beginning)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    callback=no_nan,
+    help="Stop waiting after this time, with exit code 124; the jobs continue.",
+)
+@json_option
+@click.pass_obj
+def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
+    """Wait until runs have ended.
+
+    The exit code is that of the first run that did not end well: 5 if it failed.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    failure: LumiError | None = None
+    with core() as runs:
+        waited = [runs.history.get(run_id) for run_id in run_ids]
+        for run in waited:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                wait_for_end(reply, runs, run, left)
+            except LumiError as error:
+                failure = failure or error
+        reply.keep([run_data(runs.history.get(run.id)) for run in waited])
+    if failure is not None:
+        raise failure
+
+
+@click.command()
+@run_argument
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+@node_option
+@rank_option
+def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) -> int:
+    """Open a shell inside a running job, or run COMMAND there.
+
+    It has the run's container, environment and folder, and shares the job's cores and GPUs: leave
+    the training some. The exit code is the command's. In a pipe there is no terminal, so the
+    output is the command's alone:
+
+    \b
+        lumitui shell last -- nvidia-smi
+        lumitui shell last --rank 3 -- bash -c 'py-spy dump --pid $(pgrep -n python)'
+    """  # noqa: D301 - click needs the backspace itself, or it wraps the example
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if not command and not terminal:
+        raise InputError("A shell needs a terminal.", "Give a command behind `--`.")
+    with core() as runs:
+        return runs.enter(run_id, command, node=node, rank=rank, terminal=terminal)
+
+
+@click.command()
+@run_argument
+@click.argument("ports", metavar="PORT[:HERE]")
+@node_option
+@rank_option
+@click.option("--open", "opens", is_flag=True, help="Open it in the browser once it is up.")
+def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -> None:
+    """Forward a port of a running job's node to this machine.
+
+    TensorBoard, Jupyter or a debugger in the job is then at 127.0.0.1, for this machine alone. HERE
+    is the port of this machine. [default: PORT] Ctrl-C or the end of the job closes it.
+    """
+    port, here = _ports(ports)
+    with core() as runs:
+        forwarded = runs.forward(run_id, port, here, node=node, rank=rank)
+        try:
+            say(f"127.0.0.1:{forwarded.port} leads to port {port} of the job. Ctrl-C closes it.")
+            _keep(runs, run_id, f"http://127.0.0.1:{forwarded.port}", forwarded.is_up, opens)
+        except KeyboardInterrupt:
+            say("Closed the port; the job continues.")
+        finally:
+            forwarded.close()
+
+
+def _keep(runs: "Runs", run_id: str, address: str, is_up: Callable[[], bool], opens: bool) -> None:
+    """Say when the port is up, and wait for the job's end."""
+    ended = threading.Event()
+
+    def announce() -> None:
+        pause = 1.0
+        with suppress(LumiError):  # the wait for the end reports a lost link
+            while not ended.is_set() and not is_up():
+                ended.wait(pause)
+                pause = min(2 * pause, _SLOWEST)
+            if not ended.is_set():
+                say(f"{address} is up.")
+                if opens:
+                    click.launch(address)
+
+    threading.Thread(target=announce, daemon=True).start()
+    try:
+        run = runs.wait(run_id, warn=warn)
+        say(f"{run.id} is {run.state}, so the port is closed.")
+    finally:
+        ended.set()
+
+
+def _ports(text: str) -> tuple[int, int | None]:
+    """Return the job's port and this machine's (None: the same) in `6006:16006`."""
+    numbers = text.split(":")
+    if len(numbers) > 2 or not all(number.isascii() and number.isdigit() for number in numbers):
+        raise InputError(f"{text!r} is not a port.", "Write it as 6006, or as 6006:16006.")
+    port, *here = map(int, numbers)
+    if not all(0 < number < 65536 for number in (port, *here)):
+        raise InputError(f"{text!r} is not a port.", "Ports are from 1 to 65535.")
+    return port, here[0] if here else None

@@ -1,0 +1,127 @@
+"""What a person works in on a site: a command in this process's terminal, and forwarded ports."""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from lumitui.remote.site.errors import InputError, LumiError
+
+_CHUNK = 1 << 16
+
+
+class Stream(Protocol):
+    """Bytes in both directions, such as a socket or a channel of a connection."""
+
+    def recv(self, nbytes: int, /) -> bytes:
+        """Return some of what came; b"" at its end."""
+        ...
+
+    def send(self, s: bytes, /) -> int:
+        """Send some of `s`; return how much."""
+        ...
+
+    def shutdown(self, how: int, /) -> None:
+        """End one direction, or both; a thread that waits for bytes wakes (socket.SHUT_WR)."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Sessions(Protocol):
+    """What only a real connection can do."""
+
+    def attach(self, path: str, *, terminal: bool) -> int:
+        """Run the script at `path` there with this process's own streams; return its exit status.
+
+        Raises:
+            LinkError: no connection, or it ended first.
+        """
+        ...
+
+    def tunnel(self, host: str, port: int) -> Stream:
+        """Return a stream to a port, as the site reaches it.
+
+        Raises:
+            ConnectionRefusedError: nobody listens there, or the site forwards nothing.
+            LinkError: no connection could be made.
+        """
+        ...
+
+
+class ForwardedPort:
+    """A port of this machine, for this machine alone, each of whose connections leads to a site."""
+
+    def __init__(self, port: int, connect: Callable[[], Stream]) -> None:
+        """Listen on `port`; 0: any that is free. `connect` is called for each connection.
+
+        Raises:
+            InputError: another program listens on it.
+        """
+        try:
+            self._listener = socket.create_server(("127.0.0.1", port))
+        except OSError as error:
+            raise InputError(
+                f"Port {port} of this machine cannot be used: {error.strerror}.",
+                "Choose another one behind the colon, such as 6006:16006.",
+            ) from error
+        self._connect = connect
+        self.port = int(self._listener.getsockname()[1])
+        """The port of this machine."""
+        threading.Thread(target=self._accept, name="forward", daemon=True).start()
+
+    def is_up(self) -> bool:
+        """Whether a program listens at the other end; asks the site once.
+
+        Raises:
+            LinkError: the site cannot be reached.
+        """
+        try:
+            self._connect().close()
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Take no further connections; those that are open end with the process."""
+        with suppress(OSError):  # wakes the thread that waits in accept
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near = self._listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._join, args=(near,), daemon=True).start()
+
+    def _join(self, near: socket.socket) -> None:
+        try:
+            far = self._connect()
+        except (OSError, LumiError):
+            near.close()  # as if nobody listened: the program asks again
+            return
+        back = threading.Thread(target=_copy, args=(far, near), daemon=True)
+        back.start()
+        _copy(near, far)
+        back.join()
+        for stream in (near, far):
+            with suppress(OSError):
+                stream.close()
+
+
+def _copy(source: Stream, target: Stream) -> None:
+    """Copy until the source ends, and then end the target's input; or end both if it takes none."""
+    try:
+        while data := source.recv(_CHUNK):
+            while data:
+                data = data[target.send(data) :]
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        for stream in (source, target):
+            with suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)

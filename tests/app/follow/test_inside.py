@@ -1,0 +1,217 @@
+"""Into a running job: a command in its environment, a terminal of its own, a port of it here."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from tests.support.jobs.small_jobs import wait_until
+from tests.support.program.command_line import (
+    CLUSTER,
+    LAPTOP,
+    PROGRAM,
+    envelope,
+    environ,
+    history,
+    lt,
+    told,
+    write,
+)
+from tests.support.program.home import Home
+from tests.support.servers.cluster import Cluster
+
+SLEEPS = """\
+import http.server, os, threading, time
+if os.environ["RANK"] == "1":
+    server = http.server.HTTPServer(("", PORT), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+while not os.path.exists(os.environ["RUN_DIR"] + "/enough"):
+    time.sleep(0.1)
+"""
+TWO_RANKS = CLUSTER | {"launcher": "srun", "strategy": "ddp", "gpus_per_node": 2}
+SPEAKS = ["python3", "-c", "import json,os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def running(home: Home, path: Path, job: dict[str, object], *lines: str) -> Iterator[str]:
+    """Send a job that ends when its folder has a file `enough`; yield the run's id."""
+    write(path, job, *lines)
+    (path.parent / "hello.py").write_text(SLEEPS.replace("PORT", str(free_port())))
+    sent = lt(home, "submit", str(path), "--yes")
+    assert sent.returncode == 0, sent.stderr
+    run_id = str(history(home)[0]["id"])
+    try:
+        wait_until(lambda: state(home, run_id) == "running", 60, "the start of the job")
+        yield run_id
+    finally:
+        lt(home, "cancel", run_id, "--yes")
+
+
+def state(home: Home, run_id: str) -> str:
+    lt(home, "status")
+    return next(str(row["state"]) for row in history(home) if row["id"] == run_id)
+
+
+def environment(home: Home, run_id: str, *options: str) -> tuple[dict[str, str], str]:
+    """Return the variables and the folder that a command has; they come with the rank's start."""
+    for _ in range(40):
+        done = lt(home, "shell", run_id, *options, "--", *SPEAKS)
+        assert done.returncode == 0, done.stderr
+        if "found no process" not in done.stderr:
+            variables, folder = json.loads(done.stdout)
+            return dict(variables), str(folder)
+        time.sleep(0.5)
+    raise AssertionError("the job's ranks never appeared")
+
+
+@pytest.mark.cluster
+@pytest.mark.both_slurms
+def test_a_command_has_a_ranks_environment_its_input_and_its_exit_code(
+    cluster: Cluster, home: Home, path: Path
+) -> None:
+    home.add_cluster(cluster)
+    with running(home, path, TWO_RANKS, 'env: {WORDS: "two  words $HOME"}') as run_id:
+        variables, folder = environment(home, run_id, "--rank", "1")
+        assert (variables["RANK"], variables["WORLD_SIZE"]) == ("1", "2")
+        assert variables["WORDS"] == "two  words $HOME"
+        assert variables["RUN_DIR"] == folder
+        assert variables["SLURM_JOB_ID"] == history(home)[0]["job_id"]
+        hostile = 'a\'b "c" $(touch no) \n#SBATCH'
+        argument = lt(home, "shell", run_id, "--", "printf", "%s", hostile)
+        assert argument.stdout == hostile
+        assert lt(home, "shell", run_id, "--", "sh", "-c", "exit 7").returncode == 7
+        piped = subprocess.run(
+            [*PROGRAM, "shell", run_id, "--", "wc", "-c"],
+            input=b"x" * 300_000,
+            capture_output=True,
+            env=environ(home),
+            timeout=60,
+        )
+        assert piped.stdout.split() == [b"300000"]
+        assert not list(Path(folder).glob(".step-*")), "a script was left in the run's folder"
+        told(lt(home, "shell", run_id, "--rank", "2", "--", "true"), 2, "has no rank 2")
+        told(lt(home, "shell", run_id, "--node", "no'de", "--", "true"), 4, "has no node")
+        told(lt(home, "shell", run_id), 2, "needs a terminal")
+    told(lt(home, "shell", run_id, "--", "true"), 2, "not running")
+
+
+@pytest.mark.cluster
+def test_a_command_runs_in_the_jobs_container(cluster: Cluster, home: Home, path: Path) -> None:
+    home.add_cluster(cluster)
+    job = TWO_RANKS | {"strategy": "ddp"}
+    with running(home, path, job) as run_id:
+        inside = environment(home, run_id)[0]
+        assert any(name.endswith("_CONTAINER") for name in inside), sorted(inside)
+
+
+@pytest.mark.cluster
+def test_a_shell_has_a_terminal_that_follows_this_one(
+    cluster: Cluster, home: Home, path: Path
+) -> None:
+    home.add_cluster(cluster)
+    with running(home, path, TWO_RANKS) as run_id:
+        environment(home, run_id)
+        process, screen = pty.fork()
+        if process == 0:
+            os.execve(PROGRAM[0], [*PROGRAM, "shell", run_id], environ(home))
+        shown = b""
+
+        def sees(words: str, seconds: float = 60) -> None:
+            nonlocal shown
+            deadline = time.monotonic() + seconds
+            while not re.search(words.encode(), shown):
+                assert time.monotonic() < deadline, shown.decode("utf-8", "replace")
+                if select.select([screen], [], [], 0.2)[0]:
+                    shown += os.read(screen, 65536)
+            shown = b""
+
+        ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+        os.write(screen, b"echo run-$((40+2)); tty\n")
+        sees(r"run-42\r\n.*pts")
+        os.kill(process, signal.SIGWINCH)
+        os.write(screen, b"sleep 1; stty size\n")
+        sees(r"33 101")
+        os.write(screen, b"sleep 600\n")
+        time.sleep(1)
+        os.write(screen, b"\x03")  # Ctrl-C is the program's, not lumitui's
+        os.write(screen, b"echo still-$((1+1)); exit 5\n")
+        sees(r"still-2")
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 5
+        os.close(screen)
+        assert state(home, run_id) == "running"
+
+
+@pytest.mark.cluster
+def test_a_port_of_the_job_is_here_until_the_job_ends(
+    cluster: Cluster, home: Home, path: Path
+) -> None:
+    home.add_cluster(cluster)
+    with running(home, path, TWO_RANKS) as run_id:
+        environment(home, run_id, "--rank", "1")
+        port = re.search(r'\("", ([0-9]+)\)', (path.parent / "hello.py").read_text())
+        assert port is not None
+        here = free_port()
+        words = ["forward", run_id, f"{port[1]}:{here}", "--rank", "1"]
+        process = subprocess.Popen(
+            [*PROGRAM, *words], stderr=subprocess.PIPE, text=True, env=environ(home)
+        )
+        assert process.stderr is not None
+        try:
+            assert f"127.0.0.1:{here} leads to port" in process.stderr.readline()
+            assert "is up" in process.stderr.readline()
+            with socket.create_connection(("127.0.0.1", here), timeout=30) as client:
+                client.sendall(b"GET /hello.py HTTP/1.0\r\n\r\n")
+                answer = b"".join(iter(lambda: client.recv(65536), b""))
+            assert b"200 OK" in answer and b"serve_forever" in answer
+            told(lt(home, "forward", run_id, f"9:{here}"), 2, "cannot be used")
+            lt(home, "cancel", run_id, "--yes")
+            assert "so the port is closed" in process.stderr.read()
+            assert process.wait(90) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_on_this_machine_a_command_has_the_runs_environment(home: Home, path: Path) -> None:
+    with running(home, path, LAPTOP, "env: {WORDS: here}") as run_id:
+        variables, folder = environment(home, run_id)
+        assert variables["WORDS"] == "here" and variables["RUN_DIR"] == folder
+        assert lt(home, "shell", run_id, "--", "sh", "-c", "exit 3").returncode == 3
+
+
+def test_wait_returns_when_all_runs_have_ended(home: Home, path: Path) -> None:
+    with running(home, path, LAPTOP) as run_id:
+        told(lt(home, "wait", run_id, "--timeout", "0.5"), 124, "is still running")
+        folder = environment(home, run_id)[1]
+        (Path(folder) / "enough").touch()
+        done = lt(home, "wait", run_id, run_id, "--json")
+        assert done.returncode == 0, done.stderr
+        assert [row["state"] for row in envelope(done)["data"]] == ["done", "done"]
+
+
+@pytest.mark.parametrize("ports", ["", "x", "0", "70000", "1:2:3", "6006:", "-1"])
+def test_a_wrong_port_is_refused(home: Home, ports: str) -> None:
+    told(lt(home, "forward", "last", "--", ports), 2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "work" / "job.yaml"
