@@ -51,10 +51,7 @@ class Rule:
 def rule(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Check], Rule]:
-    """Return a decorator that makes a rule of a check.
-
-    The module lists its rules in `RULES`, and `table` lists the modules.
-    """
+    """Return a decorator that makes a rule of a check; `rule_table` finds it in its module."""
     return lambda check: Rule(name, severity, title, why, source, check)
 
 

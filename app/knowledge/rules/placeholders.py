@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
@@ -57,6 +57,3 @@ def _angles(line: str) -> Iterator[re.Match[str]]:
             continue  # words for a user, a tag of HTML, or what stands for nothing
         if _GLUED.search(before) or not behind or behind[0] in "&|;)\\":
             yield found
-
-
-RULES: tuple[Rule, ...] = (placeholder,)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from lumitui.app.knowledge.bash.options.slurm_options import SBATCH, SRUN
 from lumitui.app.knowledge.model.job import ScriptJob, Trouble
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import nearest
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
@@ -292,21 +292,3 @@ def not_understood(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Say what was left out."""
     for trouble in _troubles(job, "not-understood"):
         yield Hit(trouble.message, "Check this part yourself.", trouble.at)
-
-
-RULES: tuple[Rule, ...] = (
-    bad_shebang,
-    windows_line_ends,
-    not_text,
-    unclosed_quote,
-    heredoc_open,
-    bracket_without_blank,
-    syntax_error,
-    directive_after_command,
-    nearly_a_directive,
-    directive_with_variable,
-    stray_word,
-    unknown_directive,
-    unknown_srun_option,
-    not_understood,
-)

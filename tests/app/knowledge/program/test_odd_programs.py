@@ -9,10 +9,9 @@ from hypothesis import strategies as some
 
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.rule import run
-from lumitui.app.knowledge.rules import program, training
+from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
-RULES = program.RULES + training.RULES
 SITE = Sites([BUILT_IN]).load("lumi")
 CASES = Path(__file__).parents[1] / "cases"
 SCRIPT = """\
@@ -64,7 +63,7 @@ CONFIGS = some.recursive(
 
 def check(text: str, config: str) -> None:
     job = read_script(SCRIPT, site=SITE, files={"train.py": text, "ds.json": config})
-    for finding in run(RULES, job, SITE):
+    for finding in run(SCRIPT_RULES, job, SITE):
         assert finding.message
         assert finding.do
 

@@ -1,0 +1,147 @@
+"""Rules about steps that run in the background, beside each other."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.command_words import CommandOptions
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.site_facts.allocation import cores_of_node
+from lumitui.remote.site.profile import Site
+
+_STARTERS = ("srun", "singularity", "apptainer", "mpirun", "mpiexec", "python", "python3", "bash",
+             "sh", "ray", "tail")  # fmt: skip
+"""Programs that a script waits for when they are in the foreground."""
+_MOST = 100
+"""Steps of one script that are compared."""
+_GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task")
+_OWN_CORES = ("exact", "exclusive", "cpus-per-task", "threads-per-core")
+"""With one of these a step takes no more cores than it asks for."""
+_OWN_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+_ELSEWHERE = ("overlap", "jobid", "het-group", "pack-group", "nodelist", "relative", "nodefile")
+"""With one of these a step waits for none, or somebody has divided the nodes."""
+
+
+@rule(
+    "missing-wait",
+    "error",
+    "steps in the background that nothing waits for",
+    why="When the script ends Slurm ends the job, with all steps that still run.",
+    source="sbatch(1); bash(1) wait",
+)
+def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `srun … &` without `wait` behind it."""
+    waits = [item.at.line for item in job.commands if item.program == "wait"]
+    foreground = [step.at.line for step in job.steps if not step.background]
+    foreground += [
+        item.at.line
+        for item in job.commands
+        if item.program.rpartition("/")[2] in _STARTERS
+        and not any(step.background and step.at.line == item.at.line for step in job.steps)
+    ]
+    last = max([*waits, *foreground], default=0)
+    for step in job.training:
+        if step.background and step.at.line > last:
+            yield Hit(
+                "The step runs in the background, and the script ends without waiting for it: "
+                "Slurm then ends the step.",
+                "Write `wait` behind the last step.",
+                step.at,
+            )
+
+
+@rule(
+    "background-steps-overlap",
+    "warning",
+    "steps that are to run at the same time, and wait for each other",
+    why="A step takes all cores, all memory and all GPUs of the job on its nodes unless told "
+    "otherwise. The next one then waits until it has ended, with `Step creation temporarily "
+    "disabled, retrying`: the steps run one after the other.",
+    source="srun(1) --exact, --mem, --gpus; measured with Slurm 22.05.8 (CR_CORE_MEMORY)",
+)
+def background_steps_overlap(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find several `srun … &` that do not say what each takes."""
+    beside = [step for step in job.training if step.background and step.srun]
+    before: JobStep | None = None
+    for step in beside[:_MOST]:
+        together = before is not None and not _waits(job, before, step)
+        if step.repeated and not _waits_in_loop(job, step):
+            together = True
+        takes = _takes_all(job, step.srun) if step.srun else []
+        if together and takes:
+            yield Hit(
+                f"The step is to run beside another one, and takes all {_both(takes)} of the job: "
+                "one waits for the other.",
+                f"Say what each takes: srun {_cure(job, takes)}.",
+                step.at,
+            )
+        before = step
+
+
+def _takes_all(job: ScriptJob, srun: CommandOptions) -> list[str]:
+    """Return what a step takes whole, in words; nothing where it has nodes of its own."""
+    several = job.nodes > 1 or not job.options.has("nodes")
+    if srun.has(*_ELSEWHERE) or (several and srun.has("nodes")):
+        return []
+    own = srun.has(*_OWN_CORES) or job.variable("SRUN_CPUS_PER_TASK") is not None
+    asked, has = srun.number("cpus-per-task") or 0, cores_of_node(job)
+    if has and has > 1 and asked * (srun.number("ntasks") or 1) >= has:
+        own = False
+    found = [] if own else ["cores"]
+    if job.options.has("mem") and not srun.has(*_OWN_MEMORY):
+        found.append("memory")
+    if _gpus_of(job.options) and not _divides_gpus(job, srun):
+        found.append("GPUs")
+    return found
+
+
+def _gpus_of(options: CommandOptions) -> str:
+    """Return the option that asks for GPUs; "": none does."""
+    found = [
+        item.name
+        for item in options.all
+        if item.name in _GPUS and (item.name != "gres" or "gpu" in (item.value or ""))
+    ]
+    return found[-1] if found else ""
+
+
+def _divides_gpus(job: ScriptJob, srun: CommandOptions) -> bool:
+    """Whether a step's own option counts beside the job's, which srun also takes over."""
+    asked, own = _gpus_of(job.options), _gpus_of(srun)
+    if not own:
+        return False
+    if asked == "gpus-per-node":
+        return own in ("gpus-per-node", "gres")
+    return asked == "gres" or own == asked
+
+
+def _both(words: list[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _cure(job: ScriptJob, takes: list[str]) -> str:
+    words = ["--exact"] if "cores" in takes else []
+    words += ["--mem=…"] if "memory" in takes else []
+    asked = _gpus_of(job.options)
+    words += [f"--{'gres=gpu:' if asked == 'gres' else f'{asked}='}…"] if "GPUs" in takes else []
+    return " ".join(words)
+
+
+def _waits(job: ScriptJob, before: JobStep, step: JobStep) -> bool:
+    """Whether the script waits between two steps."""
+    return any(
+        command.program == "wait" and before.at.line <= command.at.line <= step.at.line
+        for command in job.commands
+    )
+
+
+def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
+    """Whether a loop waits for each step, or for some of them, before it continues."""
+    for line in job.text.split("\n")[max(step.at.end_line, step.at.line) - 1 :]:
+        if re.search(r"\bwait\b", line):
+            return True
+        if re.match(r"\s*done\b", line):
+            return False
+    return False

@@ -1,0 +1,189 @@
+"""Rules about files: folders of one node, home, other projects, and what is removed."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.command_words import CommandWord
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import Command
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.site_facts.expansions import names_in, put_in
+from lumitui.app.knowledge.site_facts.process_counts import tasks_of
+from lumitui.app.knowledge.site_facts.site_places import work_folder
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE, Position
+
+_NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")
+_HOME = re.compile(
+    r"^(~|\$\{?HOME\}?|/users/|/home/|/gpfs/home/|/ccs/home/)(?!/\.\.(?:/|$))(?=/|$|\w)"
+)
+_RESULTS = re.compile(
+    r"^--?(output|out|save|checkpoint|ckpt|results?|log|work|run)s?([_-]?(dir|path|folder|to))?$"
+)
+_COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "gunzip", "dd")
+
+
+@rule(
+    "first-node-only",
+    "error",
+    "files that are put on only the first node",
+    why="/tmp and local disks belong to each node. The batch script runs on the first, so that "
+    "the ranks of the others do not find the files.",
+    source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
+)
+def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `tar xf data.tar -C $LOCAL_SCRATCH` without srun on two nodes."""
+    if job.nodes < 2:
+        return
+    for variable in job.variables:
+        from_mktemp = variable.shell == "batch" and re.match(
+            r"\$\(mktemp\s[^)]*-d\b", variable.value
+        )
+        if from_mktemp and (variable.exported or _is_sent_in_another(job, variable.name)):
+            yield Hit(
+                f"mktemp makes ${variable.name} on only the first of {job.nodes} nodes.",
+                "Take a name of the job, and make it on every node: srun --ntasks-per-node=1 "
+                "--ntasks=$SLURM_NNODES mkdir -p /tmp/$USER-$SLURM_JOB_ID.",
+                variable.at,
+                severity="warning",
+            )
+    spread = {command.program for command in job.commands if _is_spread(job, command)}
+    for command in job.commands:
+        alone = command.step is None and command.shell == "batch"
+        target = _written(job, command)
+        if not alone or not target or command.program in spread:
+            continue
+        made = command.program == "mkdir"
+        yield Hit(
+            f"{target} is written on only the first of {job.nodes} nodes.",
+            f"Write srun --ntasks-per-node=1 --ntasks=$SLURM_NNODES in front of {command.program}.",
+            command.at,
+            severity="warning" if made else None,
+        )
+
+
+def _is_sent_in_another(job: ScriptJob, name: str) -> bool:
+    return any(item.exported and name in names_in(item.value) for item in job.variables)
+
+
+def _is_spread(job: ScriptJob, command: Command) -> bool:
+    """Whether a step runs the command on every node."""
+    if command.step is None:
+        return False
+    step = job.steps[command.step]
+    return step.srun is not None and (tasks_of(job, step) or 1) >= job.nodes
+
+
+def _written(job: ScriptJob, command: Command) -> str:
+    """Return the folder of one node that a command writes to; "" for none."""
+    texts = [word.text for word in command.words if not word.text.startswith("-")]
+    words = [_place(job, text) for text in texts]
+    if command.program == "mkdir":
+        return next((word for word in words if _NODE_FOLDER.match(word)), "")
+    if command.program not in _COPIES:
+        return ""
+    if command.program in ("cp", "rsync", "mv"):
+        words = words[-1:]
+    return next((word for word in words if _NODE_FOLDER.match(word)), "")
+
+
+@rule(
+    "results-on-node",
+    "warning",
+    "results in a folder that is deleted when the job ends",
+    why="Local disks and /tmp are emptied when the job ends, and other nodes cannot read them: "
+    "checkpoints are lost.",
+    source="the site's profile, node.local_disk; docs.csc.fi, disk",
+)
+def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `--output_dir /tmp/run` with nothing that copies it back."""
+    trained = {number for number, step in enumerate(job.steps) if step.trains}
+    launch = max((n for n, each in enumerate(job.commands) if each.step in trained), default=-1)
+    back = any(
+        command.program in ("cp", "rsync", "mv", "tar")
+        and any(_NODE_FOLDER.match(_place(job, word.text)) for word in command.words)
+        for command in job.commands[launch + 1 :]
+    )
+    for step in job.training:
+        for name, value, at in _named_values(job, step.arguments):
+            if _RESULTS.match(name) and _NODE_FOLDER.match(value) and not back:
+                yield Hit(
+                    f"{name} leads to {value}, which is emptied when the job ends.",
+                    "Write to scratch, or copy it back behind the program.",
+                    at if at.line else step.at,
+                )
+                return
+
+
+def _named_values(
+    job: ScriptJob, words: tuple[CommandWord, ...]
+) -> Iterator[tuple[str, str, Position]]:
+    """Yield the options among a program's arguments, with their values and places."""
+    for number, word in enumerate(words):
+        name, equals, value = word.text.partition("=")
+        if equals and name.startswith("-"):
+            yield name, _place(job, value), word.at
+        elif name.startswith("-") and number + 1 < len(words):
+            yield name, _place(job, words[number + 1].text), word.at
+
+
+def _place(job: ScriptJob, text: str) -> str:
+    """Return a path with the script's own variables put in, but for those of a node's folder."""
+    return text if _NODE_FOLDER.match(text) else put_in(job, text)
+
+
+@rule(
+    "runs-in-home",
+    "warning",
+    "a job that works in home",
+    why="What the program writes beside itself fills the quota of home, which is small; on some "
+    "sites compute nodes cannot write there.",
+    source="LUMI user guide, storage; docs.csc.fi, disk",
+)
+def runs_in_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `cd $HOME/project` before the launch."""
+    option = job.options.get("chdir")
+    first = min((step.at.line for step in job.training), default=0)
+    folders = [(option.value or "", option.at)] if option else []
+    folders += [
+        (put_in(job, command.words[0].text), command.at)
+        for command in job.commands
+        if command.program == "cd" and command.words and command.step is None
+        and command.at.line < first
+    ]  # fmt: skip
+    if not folders and job.folder:
+        folders = [(job.folder, NOWHERE)]
+    for folder, at in folders[-1:]:
+        if _HOME.match(folder):
+            yield Hit(
+                f"The job works in {folder}, and home has a small quota.",
+                f"Put the project on scratch: {work_folder(job, site)}.",
+                at,
+            )
+
+
+@rule(
+    "outside-the-project",
+    "note",
+    "a path that leads out of the folder the job is sent from",
+    why="The path depends on where sbatch is called: sent from elsewhere, or as a snapshot of "
+    "the project alone, the job does not find the file.",
+    source="sbatch(1) --chdir",
+)
+def outside_the_project(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `../resources/image.sif`."""
+    moves = job.options.has("chdir") or any(
+        command.program == "cd" and command.shell == "batch" for command in job.commands
+    )
+    if moves:
+        return
+    for step in job.training:
+        image = step.container.image if step.container else None
+        for word in (image, step.program, *step.arguments):
+            if word is not None and word.known.rpartition("=")[2].startswith("../"):
+                yield Hit(
+                    f"{word.known} depends on the folder that the job is sent from.",
+                    "Write the whole path, or --chdir with the project's folder.",
+                    word.at if word.at.line else step.at,
+                )
+                return

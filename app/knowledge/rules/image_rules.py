@@ -1,0 +1,218 @@
+"""Rules about the image and its call: the right one for the GPUs, and a whole command line."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.site_facts.expansions import source_at
+from lumitui.app.knowledge.site_facts.process_counts import tasks_of
+from lumitui.app.knowledge.site_facts.site_places import generation_of
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
+
+_RUNTIMES = ("singularity", "apptainer")
+_CALL = "singularity exec(1)"
+_REGISTRY = re.compile(r"^(docker|oras|library|shub)://")
+_OTHER_ARCHITECTURE = {
+    "x86_64": re.compile(r"aarch64|arm64|(?<![a-z])sbsa(?![a-z])", re.IGNORECASE),
+    "aarch64": re.compile(r"x86[_-]64|amd64|(?<![a-z])x64(?![a-z0-9])", re.IGNORECASE),
+}
+
+
+def _calls(job: ScriptJob) -> Iterator[tuple[JobStep, ContainerCall, str]]:
+    """Yield the steps that enter a container by a runtime of their own, with the image's path."""
+    for step in job.steps:
+        call = step.container
+        if call is not None and call.program.rpartition("/")[2] in _RUNTIMES:
+            yield step, call, call.image.known if call.image else ""
+
+
+def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
+    variables = [f"{program}_{name.upper()}" for program in ("SINGULARITY", "APPTAINER")
+                 for name in names]  # fmt: skip
+    return call.options.has(*names) or any(job.variable(name) for name in variables)
+
+
+@rule(
+    "no-gpu-flag",
+    "error",
+    "a container without the GPU's driver",
+    why="Without --nv the image does not see the driver of NVIDIA's GPUs: "
+    "torch.cuda.is_available() is False, and the program ends or trains on the cores.",
+    source=f"{_CALL} --nv; docs.csc.fi, containers",
+)
+def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `apptainer exec image.sif python train.py` at a site with NVIDIA's GPUs."""
+    if site.node.gpu_vendor != "nvidia" or not job.resources.gpus_per_node:
+        return
+    for step, call, _ in _calls(job):
+        if (
+            step.trains
+            and call.verb in ("exec", "run", "")
+            and not _has_gpu_flag(job, call, "nv", "nvccli")
+        ):
+            yield Hit(
+                f"Without --nv the program in the image sees no {site.node.gpu}.",
+                f"Write {call.program} {call.verb} --nv.",
+                call.at if call.at.line else step.at,
+            )
+
+
+@rule(
+    "wrong-gpu-flag",
+    "warning",
+    "the GPU option of another maker",
+    why="--nv brings NVIDIA's driver into the image and --rocm AMD's: the other's is not there, "
+    "and the call warns or puts wrong libraries in front.",
+    source=f"{_CALL} --nv, --rocm",
+)
+def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `singularity exec --nv` on AMD's GPUs."""
+    wrong = {"amd": "nv", "nvidia": "rocm"}.get(site.node.gpu_vendor)
+    for step, call, _ in _calls(job):
+        option = call.options.get(wrong) if wrong else None
+        if option is not None:
+            yield Hit(
+                f"--{wrong} is for GPUs of another maker: {site.name} has {site.node.gpu}.",
+                f"Remove --{wrong}.",
+                option.at if option.at.line else step.at,
+            )
+
+
+@rule(
+    "image-of-other-gpus",
+    "error",
+    "an image that was built for another maker's GPUs",
+    why="Its PyTorch has no kernels for these GPUs: it finds none, or ends at the first operation.",
+    source="PyTorch documentation, get started; ROCm documentation",
+)
+def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find an image with rocm in its name at a site with NVIDIA's GPUs."""
+    other = {
+        "amd": re.compile(r"nvcr\.io|nvidia|[-_.:/]cu(da)?[-_]?1[12]\d?", re.IGNORECASE),
+        "nvidia": re.compile(r"rocm|(?<![a-z])amdgpu", re.IGNORECASE),
+    }.get(site.node.gpu_vendor)
+    for step, call, image in _calls(job):
+        found = other.search(image) if other else None
+        if found and call.image:
+            yield Hit(
+                f"The image's name has {found[0].strip('-_.:/')!r} in it, and {site.name} has "
+                f"{site.node.gpu}.",
+                "Take an image for these GPUs.",
+                call.image.at if call.image.at.line else step.at,
+            )
+
+
+@rule(
+    "image-of-other-processor",
+    "error",
+    "an image for another kind of processor",
+    why="It ends with `Exec format error` at its first command.",
+    source="the site's profile, node.architecture",
+)
+def image_of_other_processor(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find an image with x86_64 in its name where nodes are ARM."""
+    pattern = _OTHER_ARCHITECTURE[site.node.architecture]
+    for step, call, image in _calls(job):
+        found = pattern.search(image.rpartition("/")[2])
+        if found and call.image:
+            yield Hit(
+                f"The image is for {found[0]}, and nodes of {site.name} are "
+                f"{site.node.architecture}.",
+                f"Build or take it for {site.node.architecture}.",
+                call.image.at if call.image.at.line else step.at,
+            )
+
+
+@rule(
+    "image-in-job",
+    "warning",
+    "an image that every task downloads and converts",
+    why="Each task makes its own copy in the cache: minutes of billed time, and a full home.",
+    source="singularity pull(1); docs.csc.fi, containers",
+)
+def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `singularity exec docker://…` in a job."""
+    said = {rule.id for rule in site.rules if rule.field == "container.image"}
+    for step, call, image in _calls(job):
+        if not _REGISTRY.match(image) or call.image is None:
+            continue
+        tasks = tasks_of(job, step)
+        if any(name.endswith("-foreign-image") for name in said):
+            return  # the site's own rule says more
+        if not site.internet_on_compute_nodes:
+            yield Hit(
+                f"The job downloads {image}, and the nodes of {site.name} reach no internet.",
+                f"Make a file of it before: {call.program} pull image.sif {image}.",
+                call.image.at,
+                severity="error",
+            )
+        elif tasks:
+            yield Hit(
+                f"The job downloads and converts {image}"
+                + ("." if tasks == 1 else f" {tasks} times, once for each task."),
+                f"Make a file of it before: {call.program} pull image.sif {image}.",
+                call.image.at,
+            )
+
+
+@rule(
+    "python-forgotten",
+    "error",
+    "a Python file in a container call, without `python` before it",
+    why="The file is not a program: the call ends with `FATAL: permission denied`.",
+    source="LUMI-training-materials, ai-20251008, extra_03, question 6",
+)
+def python_forgotten(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `singularity exec image.sif train.py`."""
+    for step, call, _ in _calls(job):
+        program = step.program.known if step.program else ""
+        image = call.image.known if call.image else ""
+        runs = call.verb == "exec" or (call.verb == "run" and generation_of(image, site))
+        plain = step.launcher in ("srun", "plain") and runs
+        if plain and program.endswith(".py") and step.program and _follows_image(job, step, call):
+            yield Hit(
+                f"{call.program} {call.verb} starts {program} itself, which is not a program: "
+                "`permission denied`.",
+                f"Write python {program}.",
+                step.program.at if step.program.at.line else step.at,
+            )
+
+
+def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
+    """Whether nothing stands between the image and the program, like `python`."""
+    if not call.image or not step.program or not call.image.at.line:
+        return False
+    image, program = call.image.at, step.program.at
+    if (program.line, program.column) < (image.end_line, image.end_column):
+        return False  # the word is put together from pieces of the script above
+    between = Position(image.end_line, image.end_column, program.line, program.column)
+    return not source_at(job, between).strip(" \t\n\\")
+
+
+@rule(
+    "environment-lost",
+    "error",
+    "a container that does not get the ranks' variables",
+    why="With --cleanenv or --containall the program has no RANK, no SLURM_* and no MASTER_ADDR: "
+    "every rank trains alone.",
+    source=f"{_CALL} --cleanenv, --containall",
+)
+def environment_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `singularity exec --cleanenv` in a job of several ranks."""
+    for step, call, _ in _calls(job):
+        option = call.options.get("cleanenv", "containall", "e", "C")
+        tasks, ranks = tasks_of(job, step), job.rank.world_size
+        several = (ranks or tasks or 1) > 1 and step.trains
+        given = call.options.has("env", "env-file") or any(
+            item.name.startswith(("SINGULARITYENV_", "APPTAINERENV_")) for item in job.variables
+        )
+        inner = step.launcher == "torchrun" and job.nodes == 1
+        if option and several and not given and not inner:
+            yield Hit(
+                f"--{option.name} keeps RANK, SLURM_PROCID and MASTER_ADDR out of the container.",
+                "Remove it, or hand each over by --env RANK=$RANK,….",
+                option.at if option.at.line else step.at,
+            )

@@ -1,0 +1,319 @@
+"""Rules about the limits of a partition: time, nodes, GPUs, jobs, and being ended early."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rules.phrases import rewrite, some
+from lumitui.app.knowledge.site_facts.allocation import (
+    NamedPartition,
+    gpu_option,
+    gpus_of_node,
+    queue_of,
+)
+from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Cure, Severity
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE
+
+_PROFILE = "the site's profile, partitions"
+
+
+def _limit(queue: NamedPartition, job: ScriptJob) -> int:
+    return walltime.seconds_of(queue.partition.max_time_for(job.nodes))
+
+
+def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
+    """Return `warning` for a limit that nobody has checked on the site."""
+    return "warning" if f"partitions.{queue.name}.{key}" in site.unverified else None
+
+
+@rule(
+    "time-limit",
+    "error",
+    "more time than the partition allows",
+    why="sbatch refuses the job, or it waits for ever with the reason PartitionTimeLimit.",
+    source=_PROFILE,
+)
+def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option, asked = queue_of(job, site), job.options.get("time"), job.resources.seconds
+    if queue is None or option is None or asked is None or asked <= _limit(queue, job):
+        return
+    most = queue.partition.max_time_for(job.nodes)
+    size = "" if most == queue.partition.max_time else f" a job of {some(job.nodes, 'node')}"
+    yield Hit(
+        f"{option.value} is more than {queue.name} allows{size} ({most}).",
+        f"Write --time={most} or less, and continue from a checkpoint in a next job.",
+        option.at,  # and no edit: a shorter limit is the user's choice, or another partition
+        severity=_severity(site, queue, "max_time"),
+        cure=_room(job, site, queue, asked) or Cure("time", most),
+    )
+
+
+def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -> Cure | None:
+    """Return the partition that the job grows to and fits in; None: there is none."""
+    gpus = (gpus_of_node(job) or 0) * job.nodes
+    for name, partition in site.partitions_from(queue.name):
+        longest = walltime.seconds_of(partition.max_time_for(job.nodes))
+        if longest >= seconds and not partition.too_small(job.nodes, gpus):
+            return Cure("partition", name)
+    return None
+
+
+@rule(
+    "doubtful-time",
+    "warning",
+    "a time on which the site's documents differ",
+    why="One document names a lower limit than another; the job may be refused or ended there.",
+    source=_PROFILE,
+)
+def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option, asked = queue_of(job, site), job.options.get("time"), job.resources.seconds
+    if queue is None or option is None or asked is None or asked > _limit(queue, job):
+        return
+    safe = queue.partition.doubtful_time
+    if safe and asked > walltime.seconds_of(safe):
+        yield Hit(
+            f"{queue.name} may end jobs at {safe}: its documents differ.",
+            f"Write --time={safe}, or see `scontrol show partition {queue.name}`.",
+            option.at,
+            cure=Cure("time", safe),
+        )
+
+
+@rule(
+    "time-missing",
+    "warning",
+    "no time limit",
+    why="The partition's default is taken, which differs from site to site: the job is ended too "
+    "early, or waits longer than a short job would.",
+    source="sbatch(1) --time",
+)
+def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if site.scheduler == "slurm" and not job.options.has("time"):
+        queue = queue_of(job, site)
+        most = f", at most {queue.partition.max_time_for(job.nodes)}" if queue else ""
+        where = queue.name if queue else "the partition"
+        yield Hit(
+            f"The job names no time limit, so it gets the default of {where}.",
+            f"Write #SBATCH --time= with hours:minutes:seconds{most}.",
+        )
+
+
+_HOURS = frozenset({1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 18, 24, 36, 48, 72, 96})
+"""Numbers that a user means as hours; 5, 10, 15, 20, 30 and more are usual minutes too."""
+
+
+@rule(
+    "time-minutes",
+    "warning",
+    "a number of minutes that was probably meant as hours",
+    why="Slurm reads one number as minutes, and `08:00` as 8 minutes: the job is ended long "
+    "before its training is.",
+    source="sbatch(1) --time",
+)
+def _minutes(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option = queue_of(job, site), job.options.get("time")
+    found = re.fullmatch(r"(\d{1,3})(?::([0-5]\d))?", (option.value or "") if option else "")
+    if queue is None or option is None or not found:
+        return
+    if job.steps and not any(step.python or step.launcher != "plain" for step in job.training):
+        return  # a test program may well take two minutes
+    hours, rest = int(found[1]), found[2]
+    meant = hours * 3600 + int(rest or 0) * 60
+    plain = hours in _HOURS and rest in (None, "00")
+    halves = hours in (1, 2, 3, 4) and rest in ("15", "30", "45")
+    if not (plain or halves) or meant > _limit(queue, job):
+        return
+    got = some(hours, "minute") + (f" and {rest} seconds" if halves else "")
+    right = f"--time={hours:02d}:{rest or '00'}:00"
+    yield Hit(
+        f"--time={option.value} is {got}, not hours.",
+        f"Write {right} for {some(meant / 3600, 'hour')}, or --time=00:{hours:02d}:{rest or '00'} "
+        "to say minutes.",
+        option.at,  # and no edit: both can be meant
+    )
+
+
+@rule(
+    "time-format",
+    "error",
+    "a time that Slurm cannot read",
+    why="sbatch refuses it: `Invalid --time specification`.",
+    source="sbatch(1) --time",
+)
+def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    option = job.options.get("time")
+    if option is None or option.value is None or "$" in option.value:
+        return
+    if option.value.lower() in ("unlimited", "infinite", "-1"):
+        return
+    try:
+        walltime.seconds_of(option.value)
+    except ValueError:
+        right = _meant(option.value)
+        yield Hit(
+            f"Slurm cannot read the time {option.value!r}.",
+            f"Write it as hours:minutes:seconds or days-hours, like --time={right or '08:00:00'}.",
+            option.at,
+            rewrite(option, f"--time={right}") if right else None,
+        )
+
+
+def _meant(text: str) -> str | None:
+    """Return what `8h`, `30 min` or `2d` means in Slurm's form; None: nobody knows."""
+    found = re.fullmatch(r"(\d{1,3})\s*(h|hours?|hrs?|m|mins?|minutes?|d|days?)", text.lower())
+    if not found:
+        return None
+    number, unit = int(found[1]), found[2][0]
+    return walltime.text_of(number * {"h": 3600, "m": 60, "d": 86_400}[unit])
+
+
+@rule(
+    "nodes",
+    "error",
+    "more nodes than the partition gives a job",
+    why="sbatch refuses the job, or it waits for ever with the reason PartitionNodeLimit.",
+    source=_PROFILE,
+)
+def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option = queue_of(job, site), job.options.get("nodes", "ntasks")
+    if queue is None or job.nodes <= queue.partition.max_nodes:
+        return
+    most, other = queue.partition.max_nodes, queue.partition.grows_to
+    yield Hit(
+        f"{some(job.nodes, 'node')} are more than {queue.name} gives a job ({most}).",
+        f"Ask for {most} at most{f', or use {other}' if other else ''}.",
+        option.at if option else NOWHERE,
+        severity=_severity(site, queue, "max_nodes"),
+        cure=_room(job, site, queue) or Cure("nodes", str(most)),
+    )
+
+
+@rule(
+    "gpus",
+    "error",
+    "more GPUs on a node than it has, or than the partition gives",
+    why="sbatch refuses the job: `Requested node configuration is not available`.",
+    source="the site's profile, node.gpus and partitions",
+)
+def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, asked, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    most = queue.partition.max_gpus_per_node if queue else None
+    most = most or site.node.gpus
+    if asked is None or asked <= most or (queue is None and job.resources.partition):
+        return
+    yield Hit(
+        f"{some(asked, 'GPU')} on each node are more than the {most} of a node of {site.name}.",
+        f"Ask for {most} per node"
+        + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
+        option.at if option else NOWHERE,
+        cure=Cure("gpus-per-node", str(most)),
+    )
+
+
+@rule(
+    "job-gpus",
+    "error",
+    "more GPUs than the partition gives one job",
+    why="sbatch refuses the job, or it waits for ever with the reason QOSMaxGRESPerJob.",
+    source=_PROFILE,
+)
+def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, each, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    if queue is None or each is None or queue.partition.max_gpus is None:
+        return
+    gpus, most = each * job.nodes, queue.partition.max_gpus
+    if gpus > most and job.nodes <= queue.partition.max_nodes:
+        room, fits = _room(job, site, queue), most // job.nodes
+        yield Hit(
+            f"{some(gpus, 'GPU')} are more than a job may have on {queue.name} ({most}).",
+            f"Use {room.value}." if room else f"Ask for {most} in all.",
+            option.at if option else NOWHERE,
+            severity=_severity(site, queue, "max_gpus"),
+            cure=room or (Cure("gpus-per-node", str(fits)) if fits else None),
+        )
+
+
+@rule(
+    "few-gpus",
+    "error",
+    "fewer GPUs than the partition is for",
+    why="sbatch refuses the job: the partition is for larger ones.",
+    source=_PROFILE,
+)
+def _few_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, each, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    if queue is None or each is None or queue.partition.min_gpus is None:
+        return
+    gpus, least = each * job.nodes, queue.partition.min_gpus
+    if gpus < least:
+        yield Hit(
+            f"{queue.name} is for jobs of {least} GPUs and more, and this one asks for {gpus}.",
+            "Use a partition for smaller jobs, or ask for more GPUs.",
+            option.at if option else NOWHERE,
+            severity=_severity(site, queue, "min_gpus"),
+        )
+
+
+@rule(
+    "array-jobs",
+    "error",
+    "an array of more jobs than one person may have in the partition",
+    why="sbatch refuses the whole array: `Job violates accounting/QOS policy` or "
+    "`QOSMaxSubmitJobPerUserLimit`. A `%` in the array limits only how many run at once.",
+    source="the site's profile, partitions.*.max_jobs; sbatch(1) --array",
+)
+def _array(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option = queue_of(job, site), job.options.get("array")
+    if queue is None or option is None or queue.partition.max_jobs is None:
+        return
+    count, most = _tasks_of_array(option.value or ""), queue.partition.max_jobs
+    if count is not None and count > most:
+        yield Hit(
+            f"The array has {some(count, 'job')}, and {queue.name} lets one person have {most}.",
+            "Split the array, or use a partition with room for it"
+            + (f", like {queue.partition.grows_to}." if queue.partition.grows_to else "."),
+            option.at,
+            severity=_severity(site, queue, "max_jobs"),
+        )
+
+
+def _tasks_of_array(text: str) -> int | None:
+    """Return how many jobs `0-15:2,20%4` has; None: it cannot be read."""
+    count = 0
+    for part in text.partition("%")[0].split(","):
+        found = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part.strip())
+        if not found:
+            return None
+        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        if last < first or step < 1:
+            return None
+        count += (last - first) // step + 1
+    return count
+
+
+@rule(
+    "array-output",
+    "warning",
+    "one log for all jobs of an array",
+    why="All jobs of the array open the same file: each empties what the others wrote.",
+    source="sbatch(1) --output, filename pattern",
+)
+def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if not job.options.has("array"):
+        return
+    for name in ("output", "error"):
+        option = job.options.get(name)
+        text = option.value if option else None
+        if option and text and text != "/dev/null" and not re.search(r"%\d*[ajJ]", text):
+            stem, ending = posixpath.splitext(text)
+            right = f"{stem}-%A_%a{ending or '.out'}".replace("%A-", "")
+            yield Hit(
+                f"All jobs of the array write to {text}.",
+                f"Put %A_%a into the name, like --{name}={right}.",
+                option.at,
+                rewrite(option, f"--{name}={right}"),
+            )

@@ -1,0 +1,163 @@
+"""Rules about lists of masks and cores at srun: what `lumitui bind --explain` says of them too."""
+
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.masks.bind_options import Bind, read_bind
+from lumitui.app.knowledge.masks.mask_checks import MaskMistake, Starter, mistakes
+from lumitui.app.knowledge.model.command_words import Option
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rules.phrases import removal
+from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
+from lumitui.remote.site.finding import Severity
+from lumitui.remote.site.profile import Site
+
+_WORKERS = ("torchrun", "accelerate", "deepspeed")
+"""Launchers whose one task starts all ranks of a node."""
+_SOURCE = "srun(1) --cpu-bind; the site's profile, node.gpu_cores"
+
+
+def _binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobStep, Option, Bind]]:
+    """Yield each list of masks or cores at srun that can be read."""
+    for step in job.steps:
+        option = step.srun.get(name) if step.srun else None
+        bind = read_bind(option.value or "") if option else None
+        if option is not None and bind is not None:
+            yield step, option, bind
+
+
+def _tasks(job: ScriptJob, step: JobStep) -> int:
+    """Return the tasks of a node that a step starts."""
+    options, asked = step.srun, job.resources
+    total = options.number("ntasks") if options else None
+    each = options.number("ntasks-per-node") if options else None
+    if total is not None:
+        return -(-total // job.nodes)
+    return each or asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
+
+
+def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:
+    for name in ("cpu-bind", "gpu-bind"):
+        for step, option, bind in _binds(job, name):
+            tasks, workers = _tasks(job, step), step.launcher in _WORKERS
+            if workers and tasks > 1:
+                continue
+            starter: Starter = "torchrun" if workers else "srun"
+            found = mistakes(bind, site.node, tasks=tasks, starter=starter)
+            ordered = tasks == gpus_of_node(job) and all(one.id != "mask-empty" for one in found)
+            for mistake in found:
+                if ordered or mistake.id != "mask-order":
+                    yield option, mistake
+
+
+def _mistake(name: str, severity: Severity, title: str, why: str, source: str = _SOURCE) -> Rule:
+    """Return the rule about one kind of mistake in a list."""
+
+    def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
+        for option, mistake in _judged(job, site):
+            if mistake.id == name:
+                yield Hit(mistake.message, mistake.do, option.at, severity=mistake.severity)
+
+    return Rule(name, severity, title, why, source, check)
+
+
+@rule(
+    "mask-shared",
+    "error",
+    "masks on shared nodes",
+    why="srun refuses the step if the masks name cores that the job does not have: `CPU binding "
+    "outside of job step allocation`.",
+    source="LUMI user guide, distribution-binding; lumi-apptainer-bench, GATES_20260807_RESULTS",
+)
+def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if whole_nodes(job, site) is not False:
+        return
+    for _, option, bind in _binds(job):
+        if not bind.of_gpus:
+            whole = [name for name, one in site.partitions.items() if one.allocation == "node"]
+            memory = f" and --mem={site.memory_per_node}" if site.memory_per_node else ""
+            yield Hit(
+                "The masks name cores by their numbers, and on shared nodes Slurm gives the job "
+                "any "
+                "cores.",
+                f"Leave out --cpu-bind, or take whole nodes: {whole[0] + ', or ' if whole else ''}"
+                f"--exclusive{memory}.",
+                option.at,
+                removal(job, option),
+            )
+
+
+mask_unreadable = _mistake(
+    "mask-unreadable",
+    "error",
+    "a mask that is not a hexadecimal number",
+    "srun refuses the step: `Failed to validate number`.",
+    "srun(1) --cpu-bind; tried with srun of Slurm 24.11",
+)
+mask_empty = _mistake(
+    "mask-empty",
+    "error",
+    "a mask without a core",
+    "srun refuses the step, as the task would have no core to run on.",
+)
+mask_outside = _mistake(
+    "mask-outside",
+    "error",
+    "a mask of another kind of node",
+    "srun refuses the step: the cores do not exist on these nodes.",
+)
+mask_reserved = _mistake(
+    "mask-reserved",
+    "error",
+    "a mask with cores that the system keeps for itself",
+    "srun refuses the step: `CPU binding outside of job step allocation`. Masks of before "
+    "August 2023 on LUMI have such cores: `ff` has become `fe`.",
+    "LUMI-training-materials User-Updates/Update-202308, lumig-lownoise",
+)
+mask_count = _mistake(
+    "mask-count",
+    "warning",
+    "another number of masks than tasks on a node",
+    "Slurm starts again at the first mask, so that tasks share cores.",
+    "srun(1) --cpu-bind; LUMI user guide, distribution-binding",
+)
+mask_overlap = _mistake(
+    "mask-overlap",
+    "warning",
+    "masks that share cores",
+    "Two ranks take turns on the same cores, and all others wait for them in each step.",
+)
+mask_order = _mistake(
+    "mask-order",
+    "warning",
+    "masks in another order than the GPUs",
+    "Rank i uses GPU i, but its cores are near to another one: each copy between memory and "
+    "GPU "
+    "crosses the node.",
+    "LUMI user guide, lumig-job and distribution-binding",
+)
+mask_torchrun = _mistake(
+    "mask-torchrun",
+    "error",
+    "masks for ranks that torchrun starts",
+    "srun starts one torchrun on each node, and binds it to the first mask: all its workers "
+    "share "
+    "those cores.",
+    "derived from srun(1) --cpu-bind; pytorch, torch/numa/binding.py",
+)
+gpu_outside = _mistake(
+    "gpu-outside",
+    "error",
+    "a GPU that the node does not have",
+    "srun refuses the step.",
+    "srun(1) --gpu-bind; the site's profile, node.gpus",
+)
+gpu_overlap = _mistake(
+    "gpu-overlap",
+    "warning",
+    "one GPU for several tasks",
+    "The ranks share the GPU's memory and time, and NCCL refuses two ranks on one GPU: "
+    "`Duplicate GPU detected`.",
+    "srun(1) --gpu-bind; NVIDIA/nccl, src/init.cc",
+)

@@ -1,0 +1,197 @@
+"""Rules about what is billed, or taken from others, and not used."""
+
+import math
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rules.phrases import rewrite, some
+from lumitui.app.knowledge.rules.memory_rules import asked_gib, memory_option
+from lumitui.app.knowledge.site_facts.allocation import (
+    NamedPartition,
+    cores_of_node,
+    gpu_option,
+    gpus_of_node,
+    is_exclusive,
+    queue_of,
+    whole_nodes,
+)
+from lumitui.remote.site.finding import Cure
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import NOWHERE
+
+_ROUNDING = 1.07
+"""How much more than its share a job may ask for without a word: documents of one site differ
+between 60 and 64 GB a GPU (LUMI user guide, billing; LUMI AI Factory, chapter 7)."""
+
+
+def _part(job: ScriptJob, site: Site) -> tuple[NamedPartition, int] | None:
+    """Return the shared partition and the GPUs per node of a job that shares its nodes."""
+    queue, gpus = queue_of(job, site), gpus_of_node(job)
+    if queue is None or not gpus or queue.partition.allocation != "shared":
+        return None
+    return None if whole_nodes(job, site) else (queue, gpus)
+
+
+def _billed(queue: NamedPartition, amount: float, share: str) -> str:
+    """Return how a share above the GPUs' own is billed, as the end of a sentence."""
+    billing = queue.partition.billing
+    if billing.kind != "slice":
+        return "; no other job can use the GPUs that they belong to"
+    each = billing.cores if share == "cores" else billing.memory_gib
+    return f", and is billed as {some(math.ceil(amount / each), 'GPU')}"
+
+
+@rule(
+    "share-cores",
+    "warning",
+    "more cores than the share of the GPUs",
+    why="Where nodes are shared, the largest share of cores, memory or GPUs is billed; or other "
+    "jobs "
+    "cannot use the GPUs whose cores are taken.",
+    source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
+    "ml-multi.md",
+)
+def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    part, asked = _part(job, site), cores_of_node(job)
+    if part is None or asked is None or site.cores_fixed or job.options.has("hint"):
+        return
+    queue, gpus = part
+    share = site.cores_per_gpu * gpus
+    if share < asked <= len(site.node.usable_cores):
+        option = job.options.get("cpus-per-task")
+        tasks = max(1, asked // (job.resources.cpus_per_task or 1))
+        right = f"--cpus-per-task={share // tasks}"
+        yield Hit(
+            f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
+            f"{share}"
+            f"{_billed(queue, asked, 'cores')}.",
+            f"Write {right}." if share >= tasks else f"Ask for {share} cores, or for more GPUs.",
+            option.at if option else (at.at if (at := gpu_option(job)) else NOWHERE),
+            rewrite(option, right) if option and share >= tasks else None,
+        )
+
+
+@rule(
+    "share-memory",
+    "warning",
+    "more memory than the share of the GPUs",
+    why="Where nodes are shared, the largest share of cores, memory or GPUs is billed; or other "
+    "jobs "
+    "cannot use the GPUs whose memory is taken.",
+    source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
+)
+def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    part, asked, option = _part(job, site), asked_gib(job, site), memory_option(job)
+    if part is None or asked is None or option is None or not site.memory_option:
+        return
+    queue, gpus = part
+    share = site.node.memory_gib * gpus / site.node.gpus
+    if share * _ROUNDING < asked <= site.node.memory_gib:
+        right = f"--mem-per-gpu={site.memory_per_gpu or f'{share / gpus:.0f}G'}"
+        yield Hit(
+            f"The job takes {asked:,.0f} GiB of each node for {some(gpus, 'GPU')}, whose share is "
+            f"{share:,.0f}{_billed(queue, asked, 'memory')}.",
+            f"Write {right}, or ask for as many GPUs.",
+            option.at,
+            rewrite(option, right),
+            cure=Cure(option.name, right.partition("=")[2]),
+        )
+
+
+@rule(
+    "idle-gpus",
+    "warning",
+    "fewer GPUs than the nodes have, where whole nodes are billed",
+    why="The partition gives and bills whole nodes: the other GPUs are paid for and idle.",
+    source="the site's profile, partitions.*.allocation; LUMI user guide, billing",
+)
+def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, gpus, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    if queue is None or not gpus or option is None or queue.partition.allocation != "node":
+        return
+    if gpus < site.node.gpus and not site.node.on_cpu:
+        request = queue.partition.gpu_request or site.gpu_request or "--gpus-per-node={gpus}"
+        right = request.format(gpus=site.node.gpus)
+        shared = [name for name, one in site.partitions.items() if one.allocation == "shared"]
+        yield Hit(
+            f"{queue.name} gives and bills whole nodes: {some(site.node.gpus - gpus, 'GPU')} of "
+            "each "
+            "node would be idle.",
+            f"Write {right}" + (f", or use {shared[0]}." if shared else "."),
+            option.at,
+            rewrite(option, right),
+        )
+
+
+@rule(
+    "scattered",
+    "warning",
+    "some of the GPUs on each of several nodes",
+    why="Traffic between nodes is slower than inside one, other people's jobs on the nodes disturb "
+    "the ranks, and nothing can be bound to the cores near to the GPUs.",
+    source="csc-user-guide, ml-multi.md; LUMI AI course of June 2026, extra_08",
+)
+def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, gpus, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    if queue is None or not gpus or queue.partition.allocation != "shared" or job.nodes < 2:
+        return
+    if gpus >= site.node.gpus or is_exclusive(job):
+        return
+    total, whole = gpus * job.nodes, site.node.gpus
+    least = -(-total // whole)
+    billing = queue.partition.billing
+    paid = billing.kind == "sum" and job.nodes >= (billing.whole_nodes_from or math.inf)
+    fits = total % least == 0
+    yield Hit(
+        f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes; "
+        f"{some(total, 'GPU')} fit "
+        f"on {some(least, 'node')}."
+        + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
+        f"Write --nodes={least} and ask for {total // least if fits else whole} GPUs on each.",
+        option.at if option else NOWHERE,
+        cure=Cure("gpus-per-node", str(whole)),
+    )
+
+
+@rule(
+    "exclusive-part",
+    "warning",
+    "a whole node for a part of its GPUs",
+    why="--exclusive takes and bills the whole node, also the GPUs that the job does not use.",
+    source="sbatch(1) --exclusive; LUMI user guide, billing",
+)
+def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, gpus, option = queue_of(job, site), gpus_of_node(job), job.options.get("exclusive")
+    if queue is None or not gpus or option is None or queue.partition.allocation != "shared":
+        return
+    if gpus < site.node.gpus:
+        yield Hit(
+            f"--exclusive takes whole nodes, and the job uses {gpus} of {site.node.gpus} GPUs "
+            "there.",
+            "Remove --exclusive, or ask for all GPUs.",
+            option.at,
+        )
+
+
+@rule(
+    "shared-cores",
+    "note",
+    "all GPUs of shared nodes",
+    why="Slurm chooses the cores, so that no masks can be set, and other jobs may run on the "
+    "node's "
+    "other cores.",
+    source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
+)
+def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    part = _part(job, site)
+    if part and part[1] == site.node.gpus and site.node.gpu_cores and not site.cores_fixed:
+        queue, option = part[0], job.options.get("partition", "qos")
+        whole = [name for name, one in site.partitions.items() if one.allocation == "node"]
+        yield Hit(
+            f"Nodes of {queue.name} are shared: Slurm chooses the cores, and no masks can be set.",
+            (f"Use {whole[0]} for whole nodes, " if whole else "Ask for all cores of the node, ")
+            + "or write --exclusive"
+            + (f" and --mem={site.memory_per_node}." if site.memory_per_node else "."),
+            option.at if option else NOWHERE,
+        )

@@ -1,0 +1,182 @@
+"""Rules about values of variables: what no shell expands, and what harms the GPUs or the caches."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.model.command_words import CommandWord, Variable
+from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.site_facts.expansions import is_named, names_in, source_at
+from lumitui.remote.site.finding import Fix
+from lumitui.remote.site.profile import Site
+
+_WHOLE = "Write the whole path, as it is on the site."
+_PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
+
+
+@rule(
+    "literal-variable",
+    "warning",
+    "a value in single quotes that names a variable",
+    why="Single quotes keep the dollar sign: programs get the variable's name in place of its "
+    "value, and make a folder of that name.",
+    source="bash(1), quoting",
+)
+def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `export HF_HOME='$SCRATCH/hf'`."""
+    for variable in job.variables:
+        image = variable.at.field == "container.image"
+        if variable.quoted != "'" or not (variable.exported or image) or variable.shell != "batch":
+            continue
+        if not _PATH.fullmatch(variable.value):
+            continue
+        if job.origin == "job file" and variable.at.field:
+            yield _of_job_file(variable, "$")
+        elif not is_named(job, variable.name):
+            yield Hit(
+                f"{variable.name} becomes the text {variable.value}, as single quotes keep the "
+                "dollar sign.",
+                "Write double quotes.",
+                variable.at,
+                Fix("write double quotes", variable.at, f'{variable.name}="{variable.value}"')
+                if variable.at.line
+                else None,
+            )
+    for word in _arguments(job):
+        if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
+            yield Hit(
+                f"The program gets the text {word.text}, as single quotes keep the dollar sign.",
+                "Write double quotes.",
+                word.at,
+            )
+
+
+def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
+    return (word for step in job.steps for word in step.arguments)
+
+
+@rule(
+    "literal-tilde",
+    "warning",
+    "a tilde that no shell expands",
+    why="Bash expands ~ only at the beginning of a word and without quotes. Elsewhere the "
+    "program makes a folder named ~.",
+    source="bash(1), tilde expansion",
+)
+def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `--data=~/imagenet` and `export HF_HOME="~/hf"`."""
+    for variable in job.variables:
+        if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
+            yield _of_variable(job, variable)
+    for word in _arguments(job):
+        quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
+        if quoted or re.match(r"--?[\w-]+=~/", word.text):
+            yield Hit(
+                f"The program gets {word.text} with its ~, which no shell expands there.",
+                _WHOLE if job.origin == "job file" else "Write $HOME in place of ~.",
+                word.at,
+            )
+
+
+def _of_variable(job: ScriptJob, variable: Variable) -> Hit:
+    if job.origin == "script":
+        return Hit(
+            f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
+            "Write $HOME in place of ~.",
+            variable.at,
+        )
+    return _of_job_file(variable, "~")
+
+
+def _of_job_file(variable: Variable, sign: str) -> Hit:
+    image = variable.at.field == "container.image"
+    return Hit(
+        f"`{variable.at.field or 'env'}:` is {variable.value}, and no shell expands its {sign} in "
+        "a job.",
+        _WHOLE,
+        variable.at,
+        severity="error" if image else None,
+    )
+
+
+@rule(
+    "path-overwritten",
+    "error",
+    "a search path that loses what was in it",
+    why="Without the old value in it the system's commands, srun among them, or the modules' "
+    "libraries are not found any more.",
+    source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
+)
+def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `export PATH=/projappl/env/bin`."""
+    for variable in job.settings("PATH", "LD_LIBRARY_PATH"):
+        source = source_at(job, variable.at) or variable.value
+        if variable.shell != "batch" or variable.step is not None or "$" in variable.value:
+            continue
+        if variable.name in names_in(source) or "/usr/bin" in variable.value:
+            continue
+        if variable.name == "PATH" or job.modules:
+            yield Hit(
+                f"{variable.name} becomes only {variable.value}, without what was in it.",
+                f"Write {variable.name}={variable.value}:${variable.name}.",
+                variable.at,
+                Fix(
+                    "keep the old value",
+                    variable.at,
+                    f"{variable.name}={variable.value}:${variable.name}",
+                )
+                if variable.at.line
+                else None,
+                severity=None if variable.name == "PATH" else "warning",
+            )
+
+
+_WEIGHTS = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME",
+            "HUGGINGFACE_HUB_CACHE", "PIP_CACHE_DIR", "SINGULARITY_CACHEDIR",
+            "APPTAINER_CACHEDIR", "WANDB_DIR", "WANDB_CACHE_DIR", "MLFLOW_TRACKING_URI",
+            "XDG_CACHE_HOME")  # fmt: skip
+_KERNELS = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR",
+            "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "CUDA_CACHE_PATH")  # fmt: skip
+_OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCRATCH|mktemp|RANDOM")
+
+
+@rule(
+    "cache-name-shared",
+    "note",
+    "a folder below /tmp that all users would share",
+    why="Another person's job on the node may have made the folder: yours then may not write "
+    "there, and files of killed jobs stay in it.",
+    source="LUMI-AI-Guide pull request 108",
+)
+def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `MIOPEN_USER_DB_PATH=/tmp/miopen`."""
+    for variable in job.settings(*_WEIGHTS, *_KERNELS):
+        fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
+        if fixed and not _OF_JOB.search(variable.value):
+            yield Hit(
+                f"{variable.name} is {variable.value}, which another person's job may own.",
+                "Add $USER-$SLURM_JOB_ID to the name.",
+                variable.at,
+            )
+
+
+@rule(
+    "other-gpu-kernels",
+    "warning",
+    "a variable that makes ROCm take kernels of another GPU",
+    why="HSA_OVERRIDE_GFX_VERSION is for GPUs that ROCm does not support. Those of a cluster are "
+    "supported: with the override it loads kernels that crash or compute wrongly.",
+    source="rocm.docs.amd.com, ROCR-Runtime environment variables: HSA_OVERRIDE_GFX_VERSION",
+)
+def other_gpu_kernels(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `HSA_OVERRIDE_GFX_VERSION=10.3.0` on a cluster's GPUs."""
+    if site.scheduler != "slurm" or site.node.gpu_vendor != "amd":
+        return
+    for variable in job.settings("HSA_OVERRIDE_GFX_VERSION"):
+        if variable.value.strip():
+            yield Hit(
+                f"HSA_OVERRIDE_GFX_VERSION={variable.value} makes ROCm load kernels of another GPU "
+                f"than {site.node.gpu}: they crash or compute wrongly.",
+                "Remove HSA_OVERRIDE_GFX_VERSION: ROCm knows this GPU.",
+                variable.at,
+            )
