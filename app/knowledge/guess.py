@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from lumitui.app.knowledge.bash.request.directives import read_directives
 from lumitui.app.knowledge.bash.request.resource_options import gpus_of
-from lumitui.app.knowledge.model.command_words import CommandOptions
+from lumitui.app.knowledge.script_job import CommandOptions
 from lumitui.remote.site.profile import Site
 
 _ENOUGH = 2

@@ -4,10 +4,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from lumitui.app.knowledge import rules
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.causes import in_the_script, without_consequences
 from lumitui.app.knowledge.rule import Rule, ordered, run
 from lumitui.app.knowledge.rules import site_rules
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash.script_reader import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule_table import findings
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.adviser import adviser
 from lumitui.app.launch.compose import compose
 from lumitui.remote.site.errors import InputError

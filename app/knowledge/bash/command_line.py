@@ -20,9 +20,15 @@ from lumitui.app.knowledge.bash.options.getopt import parse
 from lumitui.app.knowledge.bash.options.slurm_options import SRUN
 from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import Pieces
-from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Shell
-from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.steps import ContainerCall, JobStep, Launcher
+from lumitui.app.knowledge.script_job import (
+    CommandOptions,
+    CommandWord,
+    ContainerCall,
+    JobStep,
+    Launcher,
+    Shell,
+    Trouble,
+)
 from lumitui.remote.site.source_position import Position
 
 _MODULES: dict[str, Launcher] = {

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from lumitui.app.knowledge.bash.options import program_options
 from lumitui.app.knowledge.bash.words.expand import ExpandedWord
-from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord
-from lumitui.app.knowledge.model.steps import ContainerCall
+from lumitui.app.knowledge.script_job import CommandOptions, CommandWord, ContainerCall
 from lumitui.remote.site.source_position import Position
 
 PYTHON = re.compile(r"python(\d(\.\d+)?)?t?$")

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 
 _FILE = re.compile(r"[\w./+-]+\.(?:py|sh|bash|json|hjson|ya?ml|toml|txt|conf|cfg|env)")
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?|\$\(pwd\))/")

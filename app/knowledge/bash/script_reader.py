@@ -15,8 +15,7 @@ from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Scope
 from lumitui.app.knowledge.bash.words.slips import early_end
-from lumitui.app.knowledge.model.job import ScriptJob, Trouble
-from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
+from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob, Trouble
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 

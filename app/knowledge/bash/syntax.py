@@ -7,7 +7,7 @@ from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.slips import slips_of
-from lumitui.app.knowledge.model.job import Trouble
+from lumitui.app.knowledge.script_job import Trouble
 
 _OPENS = {
     "if": "fi", "for": "done", "while": "done",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.script_job import JobStep
 
 
 def flat(node: Node) -> list[Node]:

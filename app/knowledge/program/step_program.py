@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.program.deepspeed_config import Config, is_config, read_config
 from lumitui.app.knowledge.program.program_facts import (
     Assignment,
@@ -19,6 +17,7 @@ from lumitui.app.knowledge.program.program_facts import (
     Value,
 )
 from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.remote.site.source_position import Position
 
 _NAMES = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import Finding
 
 _FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}

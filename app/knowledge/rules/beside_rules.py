@@ -3,10 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import CommandOptions
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import CommandOptions, JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import cores_of_node
 from lumitui.remote.site.profile import Site
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.deepspeed_config import TRAIN, Config, Offload
 from lumitui.app.knowledge.program.step_program import configurations
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
 
 _CONFIG = "github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py"

@@ -3,14 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
-from lumitui.app.knowledge.rule import Hit, Rule, rule
-from lumitui.app.knowledge.site_facts.expansions import (
-    names_in,
-    outside_single_quotes,
-    source_at,
-)
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
+from lumitui.app.knowledge.site_facts.expansions import names_in, outside_single_quotes, source_at
 from lumitui.app.knowledge.site_facts.process_counts import RANK_VARIABLES, loses_ranks
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.request.resource_options import count_of
-from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import one_of, rewrite
+from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     asks_for_gpus,
     gpu_option,

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.expansions import source_at
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.app.knowledge.site_facts.site_places import generation_of

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import some
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.expansions import put_in
 from lumitui.app.knowledge.site_facts.process_counts import amount, nodes_of, tasks_per_node_of
 from lumitui.remote.site.profile import Site

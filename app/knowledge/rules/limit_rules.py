@@ -4,9 +4,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import rewrite, some
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     NamedPartition,
     gpu_option,

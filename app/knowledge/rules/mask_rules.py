@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.masks.bind_options import Bind, read_bind
 from lumitui.app.knowledge.masks.mask_checks import MaskMistake, Starter, mistakes
-from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal
+from lumitui.app.knowledge.script_job import JobStep, Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
 from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.profile import Site

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, rewrite, some
+from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, is_exclusive, queue_of
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.site_places import generation_of, site_says
 from lumitui.remote.site.finding import Cure, Fix
 from lumitui.remote.site.profile import Site

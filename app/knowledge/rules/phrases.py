@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.source_position import Position
 

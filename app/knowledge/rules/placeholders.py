@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.step_program import StepProgram, launched, runs
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.node import Precision
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position

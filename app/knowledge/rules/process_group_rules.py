@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.program.program_facts import Call
 from lumitui.app.knowledge.program.step_program import StepProgram, runs
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
 
 _TORCH = "docs.pytorch.org/docs/stable/distributed"

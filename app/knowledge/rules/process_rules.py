@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import some
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
     nodes_of,

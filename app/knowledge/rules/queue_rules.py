@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import nearest, one_of, rewrite
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import asks_for_gpus, qos_of, queue_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.expansions import names_in
 from lumitui.app.knowledge.site_facts.process_counts import nodes_of, tasks_of
 from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources

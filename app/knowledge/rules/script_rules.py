@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from lumitui.app.knowledge.bash.options.slurm_options import SBATCH, SRUN
-from lumitui.app.knowledge.model.job import ScriptJob, Trouble
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import nearest
+from lumitui.app.knowledge.script_job import ScriptJob, Trouble
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import Command
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import Command, ScriptJob
 from lumitui.remote.site.profile import Site
 
 _ENDING = {"EXIT", "ERR", "DEBUG", "RETURN", "TERM", "INT", "KILL"}

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from lumitui.app.knowledge.model.command_words import CommandOptions
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import CommandOptions, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import whole_nodes
 from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
 from lumitui.remote.site.finding import Finding, Fix

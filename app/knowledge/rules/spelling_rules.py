@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.known_names import NAMES
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.expansions import is_named
 from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
 from lumitui.app.knowledge.site_facts.variable_names import Use, alike, is_mentioned, uses

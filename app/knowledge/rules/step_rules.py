@@ -3,13 +3,10 @@
 import math
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import CommandOptions
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import some
-from lumitui.app.knowledge.site_facts.allocation import (
-    whole_nodes,
-)
+from lumitui.app.knowledge.script_job import CommandOptions, ScriptJob
+from lumitui.app.knowledge.site_facts.allocation import whole_nodes
 from lumitui.remote.site.profile import Site
 
 

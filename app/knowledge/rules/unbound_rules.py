@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Site

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import CommandWord, Variable
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import CommandWord, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.expansions import is_named, names_in, source_at
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.model.command_words import Option, Variable
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.rule import Hit, Rule, rule
+from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
+from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node
 from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
 from lumitui.app.knowledge.site_facts.site_places import site_says

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site

@@ -2,7 +2,7 @@
 
 import re
 
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.source_position import Position
 
 _NAME = re.compile(r"(?<!\\)(?:\\\\)*\$(?:\{[!#]?)?([A-Za-z_]\w*)")

@@ -2,9 +2,7 @@
 
 import re
 
-from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 
 PER_NODE_LAUNCHERS = ("torchrun", "deepspeed", "accelerate")
 """Those that start a node's ranks themselves, so that Slurm starts each of them once a node."""

@@ -2,7 +2,7 @@
 
 import re
 
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.source_position import Position
 
 _USE = re.compile(r"(?<!\\)\$(?:([A-Za-z_]\w*)|\{([#!]?)([A-Za-z_]\w*)(?:\[[^]]*\])?(:?[-=?+])?)")

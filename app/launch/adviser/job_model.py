@@ -12,9 +12,16 @@ from types import MappingProxyType
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Option, Variable
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import Command, ContainerCall, JobStep
+from lumitui.app.knowledge.script_job import (
+    Command,
+    CommandOptions,
+    CommandWord,
+    ContainerCall,
+    JobStep,
+    Option,
+    ScriptJob,
+    Variable,
+)
 from lumitui.app.launch.compose import plain_script
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.script.program_call import BUNDLED

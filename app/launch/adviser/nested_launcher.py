@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.script_reader import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import at_key

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import Adoption, adopt
 from lumitui.app.launch.from_script.launcher_options import launcher_options

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Option
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import NO_OPTIONS, CommandOptions, Option, ScriptJob
 from lumitui.app.launch.from_script.notes import ImportNote, Notes
 from lumitui.app.launch.from_script.plain_values import with_numbers
 

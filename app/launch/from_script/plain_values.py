@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lumitui.app.job.launch import RankLayout
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.source_position import Position
 
 _NAMED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

@@ -2,8 +2,7 @@
 
 import re
 
-from lumitui.app.knowledge.model.command_words import Option
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import is_exclusive, queue_of
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.remote.site import walltime

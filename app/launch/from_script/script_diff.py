@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from lumitui.app.job.fields.env_variables import check_environment_name, is_taken
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.launcher_options import directives
 from lumitui.app.launch.from_script.notes import ImportNote
 

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from lumitui.app.knowledge.model.command_words import CommandWord
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import Command, JobStep
+from lumitui.app.knowledge.script_job import Command, CommandWord, JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import written_at
 from lumitui.remote.site.source_position import Position

@@ -21,7 +21,7 @@ from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, Asked
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
 
 if TYPE_CHECKING:
-    from lumitui.app.knowledge.model.job import ScriptJob
+    from lumitui.app.knowledge.script_job import ScriptJob
     from lumitui.app.launch.send.preview import Preview
     from lumitui.remote.connect import Connection
     from lumitui.remote.site.profile import Site

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.knowledge.model.command_words import CommandWord
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import CommandWord, ScriptJob
 from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position

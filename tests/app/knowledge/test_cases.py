@@ -10,10 +10,10 @@ from functools import cache
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.rule import RULE_FAILED, Hit, run
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES, findings
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites

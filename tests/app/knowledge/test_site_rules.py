@@ -3,11 +3,18 @@
 import pytest
 from pydantic import ValidationError
 
-from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord, Option, Variable
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.resources import Resources
-from lumitui.app.knowledge.model.steps import Command, ContainerCall, JobStep
 from lumitui.app.knowledge.rules.site_rules import findings
+from lumitui.app.knowledge.script_job import (
+    Command,
+    CommandOptions,
+    CommandWord,
+    ContainerCall,
+    JobStep,
+    Option,
+    Resources,
+    ScriptJob,
+    Variable,
+)
 from lumitui.remote.site.profile import Site, SiteRule
 from lumitui.remote.site.source_position import Position
 from tests.support.jobs.sites.site_jobs import BUILT_IN_SITES, site

@@ -14,8 +14,7 @@ from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import ParsedSource, Pieces, span
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import UNKNOWN, Scope
-from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.script_job import JobStep, Trouble
 from lumitui.remote.site.source_position import Position
 
 _MOST = 5_000

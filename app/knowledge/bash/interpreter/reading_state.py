@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
-from lumitui.app.knowledge.model.command_words import Variable
-from lumitui.app.knowledge.model.job import Trouble
-from lumitui.app.knowledge.model.steps import Command, JobStep
+from lumitui.app.knowledge.script_job import Command, JobStep, Trouble, Variable
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 _NO_SHELL = (".py", ".json", ".yaml", ".txt")

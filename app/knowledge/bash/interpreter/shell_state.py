@@ -12,8 +12,7 @@ from lumitui.app.knowledge.bash.words.expand import ExpandedWord, Expander, quot
 from lumitui.app.knowledge.bash.words.origins import Pieces, plain, unsplit
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import UNKNOWN, Scope, Value
-from lumitui.app.knowledge.model.command_words import Shell, Variable
-from lumitui.app.knowledge.model.steps import Command, JobStep
+from lumitui.app.knowledge.script_job import Command, JobStep, Shell, Variable
 from lumitui.remote.site.source_position import Position
 
 _NO_WORDS = {"comment", "file_redirect", "herestring_redirect", "heredoc_redirect"}

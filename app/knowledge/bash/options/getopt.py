@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lumitui.app.knowledge.bash.words.expand import ExpandedWord
-from lumitui.app.knowledge.model.command_words import CommandOptions, Option
+from lumitui.app.knowledge.script_job import CommandOptions, Option
 from lumitui.remote.site.source_position import Position
 
 Takes = Literal["nothing", "value", "maybe", "pair"]

@@ -8,8 +8,7 @@ from lumitui.app.knowledge.bash.options.getopt import Strange, parse
 from lumitui.app.knowledge.bash.options.slurm_options import SBATCH
 from lumitui.app.knowledge.bash.words.expand import ExpandedWord
 from lumitui.app.knowledge.bash.words.origins import File, Piece
-from lumitui.app.knowledge.model.command_words import CommandOptions, CommandWord
-from lumitui.app.knowledge.model.job import Trouble
+from lumitui.app.knowledge.script_job import CommandOptions, CommandWord, Trouble
 
 BYTE_ORDER_MARK = "\ufeff"
 """What some editors of Windows put before a text. It is not part of the script."""

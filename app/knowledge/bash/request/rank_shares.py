@@ -3,10 +3,15 @@
 from typing import Literal
 
 from lumitui.app.knowledge.bash.request.resource_options import count_of, gpus_of, nodes_of
-from lumitui.app.knowledge.model.command_words import NO_OPTIONS, CommandOptions, Variable
-from lumitui.app.knowledge.model.job import UNKNOWN_RANK, Rank
-from lumitui.app.knowledge.model.resources import Resources
-from lumitui.app.knowledge.model.steps import JobStep
+from lumitui.app.knowledge.script_job import (
+    NO_OPTIONS,
+    UNKNOWN_RANK,
+    CommandOptions,
+    JobStep,
+    Rank,
+    Resources,
+    Variable,
+)
 
 _VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _COUNTS = {

@@ -3,8 +3,7 @@
 import re
 
 from lumitui.app.knowledge.any_site import is_known
-from lumitui.app.knowledge.model.command_words import CommandOptions
-from lumitui.app.knowledge.model.resources import Resources
+from lumitui.app.knowledge.script_job import CommandOptions, Resources
 from lumitui.remote.site import walltime
 from lumitui.remote.site.profile import Site
 

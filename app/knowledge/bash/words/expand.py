@@ -12,7 +12,7 @@ from lumitui.app.knowledge.bash.words.origins import Piece, Pieces, known, plain
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
 from lumitui.app.knowledge.bash.words.scope import Scope, Value
 from lumitui.app.knowledge.bash.words.splitting import MOST, divided, listed, splitting
-from lumitui.app.knowledge.model.command_words import CommandWord, Shell
+from lumitui.app.knowledge.script_job import CommandWord, Shell
 from lumitui.remote.site.source_position import Position
 
 _DEEPEST = 40

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lumitui.app.knowledge.model.command_words import Shell
+from lumitui.app.knowledge.script_job import Shell
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 

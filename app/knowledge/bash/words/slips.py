@@ -8,7 +8,7 @@ from itertools import chain, islice
 from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.words.parsed_text import Tree
-from lumitui.app.knowledge.model.job import Trouble
+from lumitui.app.knowledge.script_job import Trouble
 from lumitui.remote.site.source_position import Position
 
 _MOST_NODES = 100_000

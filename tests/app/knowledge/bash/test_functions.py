@@ -3,8 +3,8 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule_table import findings
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 _SITE = Sites([BUILT_IN]).load("karolina")

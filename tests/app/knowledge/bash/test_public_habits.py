@@ -1,8 +1,7 @@
 """What public scripts write and a first reading took for something else."""
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import ContainerCall, JobStep
+from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")

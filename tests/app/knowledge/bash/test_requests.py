@@ -3,9 +3,9 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
 from lumitui.app.knowledge.rule import run
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")

@@ -2,10 +2,8 @@
 
 import pytest
 
-from lumitui.app.knowledge.model.command_words import CommandWord
-from lumitui.app.knowledge.model.job import ScriptJob
-from lumitui.app.knowledge.model.steps import JobStep
 from lumitui.app.knowledge.program.step_program import StepProgram, configurations, runs
+from lumitui.app.knowledge.script_job import CommandWord, JobStep, ScriptJob
 
 PROGRAM = """\
 import argparse, torch

@@ -3,7 +3,7 @@
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.model.job import ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.job_price import memory_gib

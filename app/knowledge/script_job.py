@@ -1,0 +1,286 @@
+"""The neutral model of a job: what `compose` fills, and what a parsed sbatch script fills."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal
+
+from lumitui.remote.site.source_position import NOWHERE, Position
+
+_MOST_DIGITS = 12
+"""Of a number that somebody means; Python itself reads no more than 4,300."""
+Shell = Literal["batch", "task", "container", "never"]
+"""Which shell expands a variable: that of the batch script on the first node, one that each task
+starts outside a container, one inside the container, or none: it is sent as it is written."""
+
+
+@dataclass(frozen=True)
+class CommandWord:
+    """One word of a command, and what is known of its value."""
+
+    text: str
+    """With quotes and backslashes taken away; variables and substitutions as written: `$SIF`."""
+    at: Position = NOWHERE
+    quotes: Literal["", "'", '"', "mixed"] = ""
+    """How the whole word is quoted."""
+    expanded_in: Shell = "batch"
+    """Where its variables get their value."""
+    value: str | None = None
+    """The text with the variables that the script itself sets put in; None: not known."""
+
+    @property
+    def known(self) -> str:
+        """The value where it is known, else the text."""
+        return self.text if self.value is None else self.value
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of sbatch, srun, torchrun or another program."""
+
+    name: str
+    """The long name without dashes: `nodes` for `-N`; launchers' names with `-` for `_`."""
+    value: str | None = None
+    """None: it was given without one. Variables that the script sets are put in."""
+    at: Position = NOWHERE
+    raw: str = ""
+    """As written, like `-N 2` or `--nproc_per_node=8`."""
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """All options of one program, in their order; a later one of a name wins."""
+
+    all: tuple[Option, ...] = ()
+
+    def get(self, *names: str) -> Option | None:
+        """Return the last option of one of these names."""
+        found = [option for option in self.all if option.name in names]
+        return found[-1] if found else None
+
+    def value(self, *names: str) -> str | None:
+        """Return the value of the last option of one of these names."""
+        found = self.get(*names)
+        return found.value if found else None
+
+    def number(self, *names: str) -> int | None:
+        """Return the same as a whole number; None: not given, or not one."""
+        text = (self.value(*names) or "").strip()
+        return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of these was given."""
+        return self.get(*names) is not None
+
+
+NO_OPTIONS = CommandOptions()
+"""Of a program that got none."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable that the job sets."""
+
+    name: str
+    value: str
+    """As it is after the quotes are gone; `$` stands where something is expanded later."""
+    at: Position = NOWHERE
+    shell: Shell = "batch"
+    """Which shell sets it."""
+    exported: bool = True
+    quoted: Literal["", "'", '"', "mixed"] = ""
+    step: int | None = None
+    """The number of the step that alone gets it (`X=1 srun …`, `bash -c 'export X=1; …'`);
+    None: all that come later."""
+    conditional: bool = False
+    """Whether it is in a branch, which may not run."""
+    items: int | None = None
+    """How many entries an array has; None: it is none, or nobody knows."""
+    local: bool = False
+    """Whether a function has it for itself; what follows the call does not see it."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The job's request, with what follows from its options; None: not asked, or not known."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    seconds: int | None = None
+    """The time limit."""
+    nodes: int | None = None
+    tasks: int | None = None
+    """In all."""
+    tasks_per_node: int | None = None
+    cpus_per_task: int | None = None
+    gpus_per_node: int | None = None
+    gpu_type: str = ""
+    """The type in `gpu:TYPE:N`."""
+    gpus_total: bool = False
+    """Whether the GPUs were requested in all (`--gpus=N`), not per node."""
+    memory_gib: float | None = None
+    """Per node, whichever option asked for it."""
+    exclusive: bool = False
+    array: str = ""
+
+
+UNKNOWN = Resources()
+"""Of a job that asks for nothing."""
+
+
+Launcher = Literal["srun", "torchrun", "deepspeed", "accelerate", "mpirun", "plain"]
+"""What makes the ranks: Slurm's tasks, a launcher of that name, or nothing (one process)."""
+
+
+@dataclass(frozen=True)
+class ContainerCall:
+    """How a step enters a container."""
+
+    program: str
+    """`singularity`, `apptainer`, `podman-hpc`, `enroot` … or a site's wrapper by its name."""
+    verb: str
+    """`exec`, `run`, `shell`; "" for a wrapper."""
+    image: CommandWord | None
+    """None: the call names none (`python` was forgotten, or a wrapper knows its own)."""
+    options: CommandOptions = NO_OPTIONS
+    binds: tuple[CommandWord, ...] = ()
+    at: Position = NOWHERE
+
+
+@dataclass(frozen=True)
+class JobStep:
+    """One line that starts a program of the job, outermost to innermost."""
+
+    at: Position = NOWHERE
+    srun: CommandOptions | None = None
+    """The options of `srun`; None: no srun in front, so it runs on the first node alone."""
+    container: ContainerCall | None = None
+    launcher: Launcher = "plain"
+    launcher_options: CommandOptions = NO_OPTIONS
+    mpirun: str = ""
+    """`mpirun` or `mpiexec` as written."""
+    shells: tuple[CommandWord, ...] = ()
+    """The texts of each `bash -c` between srun and the program, outermost first."""
+    program: CommandWord | None = None
+    """What the ranks run: a Python file, a module (`-m name` is `name`), or a binary."""
+    python: bool = False
+    arguments: tuple[CommandWord, ...] = ()
+    """The program's own arguments."""
+    program_shell: Shell = "batch"
+    """The shell in which the program's arguments are expanded."""
+    background: bool = False
+    repeated: bool = False
+    """Whether a loop starts it."""
+    trains: bool = True
+    """Whether this is the job's main program, and not `rocm-smi`, `hostname`, `tar` …"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Any simple command of the script, like `module load X`, `pip install Y` or `cd $DIR`."""
+
+    program: str
+    """Its name, without its folder."""
+    words: tuple[CommandWord, ...] = ()
+    """What is after the program."""
+    at: Position = NOWHERE
+    shell: Shell = "batch"
+    step: int | None = None
+    """The number of the step it runs in (inside its `bash -c`); None: in the batch script."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What the reader of the script could not read, or what bash or sbatch would refuse."""
+
+    id: str
+    message: str
+    at: Position = NOWHERE
+    fact: str = ""
+    """What its rule needs to know besides, so that nobody reads it out of the message."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one rank has, worked out from the request and the launch; None: not known."""
+
+    per_node: int | None = None
+    """Ranks on each node."""
+    world_size: int | None = None
+    cores: int | None = None
+    """Cores that a rank may use."""
+    visible_gpus: Literal["one", "all", "none"] | None = None
+    """Whether it sees its own GPU alone (`--gpus-per-task`, `ROCR_USE_SLURM_LOCALID`), or all."""
+
+
+UNKNOWN_RANK = Rank()
+"""Of a job whose launch says nothing of its ranks."""
+
+
+@dataclass(frozen=True)
+class ScriptJob:
+    """One job, whatever it was written in. Rules read this and the site's profile."""
+
+    origin: Literal["script", "job file"]
+    name: str = ""
+    text: str = ""
+    """The script's text; "" where there is none."""
+    options: CommandOptions = NO_OPTIONS
+    """sbatch's, from `#SBATCH` lines and from a job file's keys."""
+    resources: Resources = UNKNOWN
+    variables: tuple[Variable, ...] = ()
+    commands: tuple[Command, ...] = ()
+    """All simple commands in their order, those that launch too."""
+    steps: tuple[JobStep, ...] = ()
+    modules: tuple[str, ...] = ()
+    """What `module load` named, in order, without those that a later purge removed."""
+    rank: Rank = UNKNOWN_RANK
+    shebang: str = ""
+    troubles: tuple[Trouble, ...] = ()
+    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Texts of the project's files, by the path that the job uses: its Python program, its
+    DeepSpeed configuration. Empty: they are not at hand, and no rule may say that one is absent."""
+    written: Mapping[str, tuple[Position, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """Of those files that the script writes itself: where each of their lines is in it."""
+    folder: str | None = None
+    """Where it is submitted from, where that is known."""
+    strategy: str = ""
+    """`ddp`, `zero3`, `fsdp`, `lightning` … where it is known; "": not."""
+    end: Position = NOWHERE
+    """The `exit` or `exec` that is run in any case; NOWHERE: it ends behind its last line."""
+
+    @cached_property
+    def training(self) -> tuple[JobStep, ...]:
+        """The steps that start the job's main program."""
+        return tuple(step for step in self.steps if step.trains)
+
+    def variable(self, name: str, *, shell: Shell | None = None) -> Variable | None:
+        """Return the last setting of a variable, in any shell or in this one."""
+        found = self._by_name.get(name, ())
+        return next((item for item in reversed(found) if shell in (None, item.shell)), None)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Variable]]:
+        found: dict[str, list[Variable]] = {}
+        for item in self.variables:
+            found.setdefault(item.name, []).append(item)
+        return found
+
+    def settings(self, *names: str) -> Iterator[Variable]:
+        """Yield every setting of these variables."""
+        return (item for item in self.variables if item.name in names)
+
+    @property
+    def nodes(self) -> int:
+        """The nodes it asks for; Slurm's own 1 where it names none."""
+        return self.resources.nodes or 1
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """The container images of its steps, as far as their paths are known."""
+        calls = (step.container for step in self.steps)
+        return tuple(call.image.known for call in calls if call and call.image)
