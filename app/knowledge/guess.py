@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import takewhile
 
-from lumitui.app.knowledge.bash.request.directives import read_directives
-from lumitui.app.knowledge.bash.request.resource_options import gpus_of
+from lumitui.app.knowledge.bash.directives import read_directives
+from lumitui.app.knowledge.bash.resource_options import gpus_of
 from lumitui.app.knowledge.script_job import CommandOptions
 from lumitui.remote.site.profile import Site
 

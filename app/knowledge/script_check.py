@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from lumitui.app.knowledge.any_site import is_known
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.bash.referenced_files import named_files
-from lumitui.app.knowledge.report.checked import CheckedScript
 from lumitui.app.knowledge.report.edits import fixed
+from lumitui.app.knowledge.report.finding_text import CheckedScript
 from lumitui.app.knowledge.report.silence import heard
 from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.knowledge.script_job import ScriptJob

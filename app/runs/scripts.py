@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lumitui.app.knowledge.any_site import any_site
 from lumitui.app.knowledge.guess import Guess, guess_site
-from lumitui.app.knowledge.report.checked import CheckedScript
+from lumitui.app.knowledge.report.finding_text import CheckedScript
 from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.knowledge.rules.phrases import nearest

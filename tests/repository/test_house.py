@@ -12,7 +12,7 @@ from tests.support.places import ROOT
 LINES = {
     "app/cli": 4780, "app/tui": 12010, "app/runs": 1770, "app/scale": 3220, "app/follow": 4340,
     "app/survey": 1590, "app/launch": 8275, "app/explain": 2650, "app/history": 4090,
-    "app/job": 2170, "app/knowledge": 18000, "remote/site": 2750, "remote/ssh": 3030,
+    "app/job": 2170, "app/knowledge": 17740, "remote/site": 2750, "remote/ssh": 3030,
     "remote/transport": 1000, "remote/scheduler": 2320, "remote/source": 1630,
     "remote/transfer": 4620, "remote/survey": 2760, "remote/laptop": 1490, "trainers": 9615,
 }  # fmt: skip
@@ -20,8 +20,7 @@ LINES = {
 FEWEST = 3
 """A package with fewer modules belongs into its neighbour."""
 SMALL_PACKAGES = {
-    "app/cli/verbs/scale", "app/knowledge/masks", "app/launch/send/staging",
-    "app/tui/loop", "trainers/preflight",
+    "app/cli/verbs/scale", "app/launch/send/staging", "app/tui/loop", "trainers/preflight",
 }  # fmt: skip
 """Those that are left; the set may only shrink."""
 SAME_NAME = {

@@ -4,22 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lumitui.app.knowledge.bash.container_calls import (
-    CONTAINERS,
-    PYTHON,
-    WRAPPER,
-    binds_of,
-    is_image,
-    is_program,
-    name_of,
-    of_srun,
-    word_of,
-)
-from lumitui.app.knowledge.bash.options import program_options
-from lumitui.app.knowledge.bash.options.getopt import parse
-from lumitui.app.knowledge.bash.options.slurm_options import SRUN
-from lumitui.app.knowledge.bash.words.expand import ExpandedWord
-from lumitui.app.knowledge.bash.words.origins import Pieces
+from lumitui.app.knowledge.bash import option_tables
+from lumitui.app.knowledge.bash.expand import ExpandedWord
+from lumitui.app.knowledge.bash.getopt import parse
+from lumitui.app.knowledge.bash.option_tables import SRUN
+from lumitui.app.knowledge.bash.origins import Pieces
 from lumitui.app.knowledge.script_job import (
     CommandOptions,
     CommandWord,
@@ -31,6 +20,61 @@ from lumitui.app.knowledge.script_job import (
 )
 from lumitui.remote.site.source_position import Position
 
+PYTHON = re.compile(r"python(\d(\.\d+)?)?t?$")
+"""The name of an interpreter."""
+CONTAINERS = {"singularity", "apptainer", "podman-hpc", "podman", "shifter", "enroot", "docker"}
+"""The programs that enter one."""
+WRAPPER = re.compile(r"\w*(singularity|apptainer)\w*$")
+"""A site's wrapper of one of them, like `singularity_wrapper`."""
+_IMAGE = re.compile(r"\.(sif|simg|img|sqsh|squashfs)$|^[a-z]+://")
+
+
+def name_of(argument: ExpandedWord) -> str:
+    """Return a program's name without its folder."""
+    return argument.text.rstrip("/").rsplit("/", 1)[-1]
+
+
+def of_srun(options: CommandOptions) -> ContainerCall | None:
+    """Return the container that srun itself enters, by a plugin."""
+    option = options.get("container-image", "environment", "uenv", "container")
+    if option is None or option.value is None:
+        return None
+    binds = binds_of(options, "container-mounts")
+    program = "pyxis" if option.name == "container-image" else option.name
+    return ContainerCall(program, "", word_of(option.value, option.at), options, binds, option.at)
+
+
+def is_image(words: Sequence[ExpandedWord], *, own: bool) -> bool:
+    """Return whether the first word is an image; a site's wrapper may know its `own`."""
+    first = words[0].text
+    if not own or _IMAGE.search(first):
+        return not is_program(name_of(words[0]))
+    following = len(words) > 1 and is_program(name_of(words[1]))
+    return following and not is_program(name_of(words[0]))
+
+
+def is_program(name: str) -> bool:
+    """Return whether this is a shell, an interpreter or a launcher."""
+    starters = (*option_tables.SHELLS, "torchrun", "deepspeed", "accelerate")
+    return bool(PYTHON.match(name)) or name in starters
+
+
+def binds_of(options: CommandOptions, *names: str) -> tuple[CommandWord, ...]:
+    """Return what these options bind."""
+    return tuple(
+        word_of(part, option.at)
+        for option in options.all
+        if option.name in names and option.value
+        for part in option.value.split(",")
+        if part
+    )
+
+
+def word_of(text: str, at: Position) -> CommandWord:
+    """Return a word that is known where nothing in it is expanded."""
+    return CommandWord(text, at, value=None if "$" in text or "`" in text else text)
+
+
 _MODULES: dict[str, Launcher] = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
@@ -41,9 +85,9 @@ _MODULES: dict[str, Launcher] = {
     "accelerate.commands.launch": "accelerate",
 }
 _TABLES = {
-    "torchrun": program_options.TORCHRUN,
-    "deepspeed": program_options.DEEPSPEED,
-    "accelerate": program_options.ACCELERATE,
+    "torchrun": option_tables.TORCHRUN,
+    "deepspeed": option_tables.DEEPSPEED,
+    "accelerate": option_tables.ACCELERATE,
 }
 _ENTERING = {"exec", "run", "shell", "start"}
 _MPI = re.compile(r"(mpirun|mpiexec|orterun|prun)(\.|$)")  # mpiexec.hydra, mpirun.openmpi
@@ -93,7 +137,7 @@ def read_line(
 
 def starts_others(name: str) -> bool:
     """Return whether this is known to be a program that starts another one, or Python."""
-    known = name in CONTAINERS or name in program_options.WRAPPERS or name == "srun"
+    known = name in CONTAINERS or name in option_tables.WRAPPERS or name == "srun"
     return known or is_program(name) or bool(WRAPPER.match(name) or _MPI.match(name))
 
 
@@ -109,9 +153,9 @@ def _one_layer(line: CommandLine, is_script: Callable[[str], bool]) -> bool:
         return _container(line, name)
     if _MPI.match(name):
         return _mpirun(line)
-    if name in program_options.WRAPPERS:
-        return _wrapper(line, program_options.WRAPPERS[name])
-    if name in program_options.SHELLS:
+    if name in option_tables.WRAPPERS:
+        return _wrapper(line, option_tables.WRAPPERS[name])
+    if name in option_tables.SHELLS:
         return _shell(line, is_script)
     if name == "torchrun" or name == "deepspeed":
         return _launcher(line, "torchrun" if name == "torchrun" else "deepspeed", 1)
@@ -148,7 +192,7 @@ def _srun(line: CommandLine) -> bool:
 
 def _container(line: CommandLine, name: str) -> bool:
     podman = name in ("podman-hpc", "podman", "shifter", "docker")
-    table = program_options.PODMAN if podman else program_options.SINGULARITY
+    table = option_tables.PODMAN if podman else option_tables.SINGULARITY
     outer = parse(line.rest, table, 1)
     at = outer.rest
     verb = ""
@@ -194,7 +238,7 @@ def _pieces_of(text: str, near: ExpandedWord) -> Pieces:
 
 
 def _mpirun(line: CommandLine) -> bool:
-    parsed = parse(line.rest, program_options.MPIRUN, 1)
+    parsed = parse(line.rest, option_tables.MPIRUN, 1)
     options = CommandOptions(tuple(
         replace(item, name={"c": "np", "n": "np", "H": "host", "N": "npernode", "ppn": "npernode"}
                 .get(item.name, item.name)) for item in parsed.options.all
@@ -208,7 +252,7 @@ def _mpirun(line: CommandLine) -> bool:
     return bool(line.rest)
 
 
-def _wrapper(line: CommandLine, wrapper: program_options.Wrapper) -> bool:
+def _wrapper(line: CommandLine, wrapper: option_tables.Wrapper) -> bool:
     start = 1
     if wrapper.verbs:
         if len(line.rest) < 2 or line.rest[1].text not in wrapper.verbs:
@@ -247,7 +291,7 @@ def _after(pieces: Pieces, count: int) -> Pieces:
 
 
 def _shell(line: CommandLine, is_script: Callable[[str], bool]) -> bool:
-    parsed = parse(line.rest, program_options.SHELL, 1)
+    parsed = parse(line.rest, option_tables.SHELL, 1)
     rest = line.rest[parsed.rest :]
     if parsed.options.has("c"):
         if rest:
@@ -276,7 +320,7 @@ def _launcher(line: CommandLine, launcher: Launcher, start: int) -> bool:
 
 
 def _accelerate(line: CommandLine) -> bool:
-    parsed = parse(line.rest, program_options.ACCELERATE, 1)
+    parsed = parse(line.rest, option_tables.ACCELERATE, 1)
     if parsed.rest >= len(line.rest) or line.rest[parsed.rest].text != "launch":
         line.step = replace(line.step, trains=False)
         return False
@@ -341,6 +385,6 @@ def _other(line: CommandLine) -> bool:
                 return True
     _set_program(line, python=name.endswith(".py"))
     unknown = name.startswith("$") and line.step.container is None
-    if name in program_options.IDLE or unknown or name in ("", ":", "[", "[["):
+    if name in option_tables.IDLE or unknown or name in ("", ":", "[", "[["):
         line.step = replace(line.step, trains=False)
     return False

@@ -4,17 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from lumitui.app.knowledge.bash.container_calls import of_srun
-from lumitui.app.knowledge.bash.interpreter.interpreter import Walker
-from lumitui.app.knowledge.bash.interpreter.reading_state import Reading
-from lumitui.app.knowledge.bash.request.directives import BYTE_ORDER_MARK, read_directives
-from lumitui.app.knowledge.bash.request.rank_shares import rank_of
-from lumitui.app.knowledge.bash.request.resource_options import resources_of
-from lumitui.app.knowledge.bash.syntax import troubles_of
-from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
-from lumitui.app.knowledge.bash.words.parsed_text import Tree
-from lumitui.app.knowledge.bash.words.scope import Scope
-from lumitui.app.knowledge.bash.words.slips import early_end
+from lumitui.app.knowledge.bash.command_line import of_srun
+from lumitui.app.knowledge.bash.directives import BYTE_ORDER_MARK, read_directives
+from lumitui.app.knowledge.bash.interpreter import Interpreter, Reading
+from lumitui.app.knowledge.bash.origins import File, ParsedSource
+from lumitui.app.knowledge.bash.parsed_text import Tree
+from lumitui.app.knowledge.bash.rank_shares import rank_of
+from lumitui.app.knowledge.bash.resource_options import resources_of
+from lumitui.app.knowledge.bash.scope import Scope
+from lumitui.app.knowledge.bash.syntax_mistakes import early_end, troubles_of
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob, Trouble
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -80,7 +78,7 @@ def _read_shell(text: str, reading: Reading) -> None:
     tree = Tree(ParsedSource.of(File(text)))
     reading.troubles += troubles_of(tree)
     reading.end = early_end(tree) or NOWHERE
-    Walker(reading, tree, Scope()).walk()
+    Interpreter(reading, tree, Scope()).walk()
 
 
 def _lines(source: ParsedSource) -> tuple[Position, ...]:

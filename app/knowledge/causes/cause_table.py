@@ -4,7 +4,6 @@ A cause (`RULES`) goes before a kill that nobody explains (`KILLED`), that befor
 sees when another has ended (`CONSEQUENCES`), and all before what counts only alone (`LAST`).
 """
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
 from lumitui.app.knowledge.causes.communication_causes import (
     COMMUNICATION,
     CONSEQUENCES,
@@ -15,6 +14,7 @@ from lumitui.app.knowledge.causes.container_causes import CONTAINERS
 from lumitui.app.knowledge.causes.device_causes import DEVICES
 from lumitui.app.knowledge.causes.file_causes import FILES, LATE_FILES
 from lumitui.app.knowledge.causes.library_causes import LIBRARIES
+from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.causes.own_causes import OWN
 from lumitui.app.knowledge.causes.resource_causes import KILLED, LATE_MEMORY, RESOURCES
 from lumitui.app.knowledge.causes.slurm_causes import SLURM, WEAK

@@ -1,7 +1,7 @@
 """What lines of NCCL, RCCL, libfabric, MPI and PyTorch's rendezvous mean."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 COMMUNICATION: tuple[LogRule, ...] = (
     _rule(

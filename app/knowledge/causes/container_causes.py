@@ -1,7 +1,7 @@
 """What lines of Singularity, Apptainer, pyxis and enroot mean, and of environments in general."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 CONTAINERS: tuple[LogRule, ...] = (
     _rule(

@@ -3,8 +3,8 @@
 The wordings are those of public threads; tests/exam/logs has an excerpt and its address for each.
 """
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 DEVICES: tuple[LogRule, ...] = (
     _rule(

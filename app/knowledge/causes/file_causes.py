@@ -1,7 +1,7 @@
 """What lines say of files that are missing, damaged or locked, and of the hubs' downloads."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 FILES: tuple[LogRule, ...] = (
     _rule(

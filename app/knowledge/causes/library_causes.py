@@ -1,7 +1,7 @@
 """What lines say of modules and libraries that are missing, do not fit or cannot be built."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 LIBRARIES: tuple[LogRule, ...] = (
     _rule(

@@ -1,5 +1,6 @@
-"""What a job's state or the exit code of its program means, and what to try."""
+"""What a job's state, the exit code of its program or a line of its log means. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -159,3 +160,15 @@ CHAIN_ENDS: Mapping[str, Meaning] = {
     ),
 }
 """Why a chain ended although the training did not, by `AttemptRecord.end`."""
+
+
+@dataclass(frozen=True)
+class LogRule(Meaning):
+    """A meaning, and the line that shows it."""
+
+    pattern: re.Pattern[str]
+
+
+def log_rule(name: str, pattern: str, sentence: str, do: str) -> LogRule:
+    """Return a rule; `{what}` in `sentence` is what the groups of `pattern` found."""
+    return LogRule(name, sentence, do, re.compile(pattern))

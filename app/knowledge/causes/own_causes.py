@@ -1,7 +1,7 @@
 """What the job script's own lines mean, and what torchrun says of its binding."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 OWN: tuple[LogRule, ...] = (
     _rule(

@@ -1,8 +1,7 @@
 """What lines say when memory, disk, files or processes ran out."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
-from lumitui.app.knowledge.causes.meanings import STATE_RULES
+from lumitui.app.knowledge.causes.meanings import STATE_RULES, LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 from lumitui.remote.site.states import State
 
 _HOST = STATE_RULES[State.OUT_OF_MEMORY]

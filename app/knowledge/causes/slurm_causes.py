@@ -1,8 +1,7 @@
 """What lines of Slurm mean: slurmstepd, srun, sbatch (Slurm 19-25)."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
-from lumitui.app.knowledge.causes.meanings import STATE_RULES
+from lumitui.app.knowledge.causes.meanings import STATE_RULES, LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 from lumitui.remote.site.states import State
 
 _TIME, _NODE, _TAKEN = (

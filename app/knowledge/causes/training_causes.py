@@ -1,7 +1,7 @@
 """What lines of PyTorch, DeepSpeed and trainers say of the training itself."""
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
-from lumitui.app.knowledge.causes.cause_row import log_rule as _rule
+from lumitui.app.knowledge.causes.meanings import LogRule
+from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 TRAINING: tuple[LogRule, ...] = (
     _rule(

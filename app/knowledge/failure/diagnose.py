@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
 from lumitui.app.knowledge.causes.cause_table import (
     CONSEQUENCES,
     EVERY,
@@ -24,6 +23,7 @@ from lumitui.app.knowledge.causes.meanings import (
     EXIT_CODES,
     OF_THE_FIRST,
     STATE_RULES,
+    LogRule,
     Meaning,
 )
 from lumitui.app.knowledge.causes.slurm_causes import WEAK

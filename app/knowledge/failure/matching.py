@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-from lumitui.app.knowledge.causes.cause_row import LogRule
 from lumitui.app.knowledge.causes.cause_table import EVERY, SCARCE
 from lumitui.app.knowledge.causes.literals import literals
+from lumitui.app.knowledge.causes.meanings import LogRule
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
-from lumitui.app.knowledge.failure.hangs import hung
+from lumitui.app.knowledge.failure.hangs import hung, straggler
 from lumitui.app.knowledge.failure.message_lines import Read
-from lumitui.app.knowledge.failure.straggler import straggler
 from lumitui.app.knowledge.log.log_lines import LogLine
 
 # slurmstepd adds its node where it writes into a labelled log.

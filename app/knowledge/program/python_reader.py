@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lumitui.app.knowledge.program.constants import constants_of
 from lumitui.app.knowledge.program.guards import Sides, flags_of, guard_of
 from lumitui.app.knowledge.program.program_facts import (
     Assignment,
@@ -30,6 +29,33 @@ from lumitui.app.knowledge.program.roles import (
     variable_read,
 )
 from lumitui.remote.site.source_position import Position
+
+
+def constants_of(tree: ast.Module) -> dict[str, Value]:
+    """Return the names that the file sets exactly once, to a constant, at its top level."""
+    times: dict[str, int] = {}
+    for name in _bound(tree):
+        times[name] = times.get(name, 0) + 1
+    found: dict[str, Value] = {}
+    for node in tree.body:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str | int | float | bool)
+            and times[node.targets[0].id] == 1
+        ):
+            found[node.targets[0].id] = node.value.value
+    return found
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
 
 _LONGEST = 300  # characters of an expression's text that rules and messages look at
 _NEWER = re.compile(

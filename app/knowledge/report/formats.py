@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from lumitui.app.knowledge.report.checked import CheckedScript
+from lumitui.app.knowledge.report.finding_text import CheckedScript
 from lumitui.app.knowledge.rule import Rule
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.safe_text import spell_out

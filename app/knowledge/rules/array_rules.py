@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.bash.words.arithmetic import evaluate
+from lumitui.app.knowledge.bash.arithmetic import evaluate
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.expansions import names_in, put_in
-from lumitui.app.knowledge.site_facts.variable_names import uses
+from lumitui.app.knowledge.site_facts.expansions import names_in, put_in, uses
 from lumitui.remote.site.profile import Site
 
 _TASK = "SLURM_ARRAY_TASK_ID"

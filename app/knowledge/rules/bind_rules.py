@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.site_places import generation_of, has_unknown_sources
+from lumitui.app.knowledge.site_facts.allocation import generation_of, has_unknown_sources
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position

@@ -99,8 +99,7 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "one core for each rank",
     why="Without --cpus-per-task Slurm gives each task one core. The rank, its data loaders and "
-    "the "
-    "network's threads then share it, and the GPU waits for data.",
+    "the network's threads then share it, and the GPU waits for data.",
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
 def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import Command, CommandWord, ScriptJob
+from lumitui.app.knowledge.site_facts.allocation import work_folder
 from lumitui.app.knowledge.site_facts.expansions import names_in, put_in
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
-from lumitui.app.knowledge.site_facts.site_places import work_folder
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 

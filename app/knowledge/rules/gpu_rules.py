@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.bash.request.resource_options import count_of
+from lumitui.app.knowledge.bash.resource_options import count_of
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import one_of, rewrite
 from lumitui.app.knowledge.script_job import Option, ScriptJob
@@ -114,8 +114,7 @@ def _type(option: Option) -> str:
     "error",
     "a type of GPU that the site does not have",
     why="sbatch refuses the job: `Requested node configuration is not available` or `Invalid "
-    "generic "
-    "resource (gres) specification`.",
+    "generic resource (gres) specification`.",
     source="the site's profile, node.gres_types; csc-user-guide, ml-multi.md",
 )
 def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -198,8 +197,7 @@ def _big_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "a node's disk that is used but not requested",
     why="The variable is empty then, so that a path like $LOCAL_SCRATCH/data is /data, which "
-    "nobody "
-    "may write.",
+    "nobody may write.",
     source="the site's profile, local_disk.variable; csc-user-guide, creating-job-scripts",
 )
 def _disk_unasked(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
+from lumitui.app.knowledge.site_facts.allocation import generation_of
 from lumitui.app.knowledge.site_facts.expansions import source_at
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
-from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.masks.bind_options import Bind, read_bind
-from lumitui.app.knowledge.masks.mask_checks import MaskMistake, Starter, mistakes
+from lumitui.app.knowledge.masks import Bind, MaskMistake, Starter, mistakes, read_bind
 from lumitui.app.knowledge.rule import Hit, Rule, rule
 from lumitui.app.knowledge.rules.phrases import removal
 from lumitui.app.knowledge.script_job import JobStep, Option, ScriptJob
@@ -77,8 +76,7 @@ def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             memory = f" and --mem={site.memory_per_node}" if site.memory_per_node else ""
             yield Hit(
                 "The masks name cores by their numbers, and on shared nodes Slurm gives the job "
-                "any "
-                "cores.",
+                "any cores.",
                 f"Leave out --cpu-bind, or take whole nodes: {whole[0] + ', or ' if whole else ''}"
                 f"--exclusive{memory}.",
                 option.at,
@@ -130,8 +128,7 @@ mask_order = _mistake(
     "mask-order",
     "warning",
     "masks in another order than the GPUs",
-    "Rank i uses GPU i, but its cores are near to another one: each copy between memory and "
-    "GPU "
+    "Rank i uses GPU i, but its cores are near to another one: each copy between memory and GPU "
     "crosses the node.",
     "LUMI user guide, lumig-job and distribution-binding",
 )
@@ -139,8 +136,7 @@ mask_torchrun = _mistake(
     "mask-torchrun",
     "error",
     "masks for ranks that torchrun starts",
-    "srun starts one torchrun on each node, and binds it to the first mask: all its workers "
-    "share "
+    "srun starts one torchrun on each node, and binds it to the first mask: all its workers share "
     "those cores.",
     "derived from srun(1) --cpu-bind; pytorch, torch/numa/binding.py",
 )

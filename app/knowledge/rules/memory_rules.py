@@ -71,8 +71,7 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "a memory request that the site refuses",
     why="The site gives memory with the cores or with whole nodes, and its submit plugin refuses "
-    "jobs "
-    "that ask for it.",
+    "jobs that ask for it.",
     source="the site's profile, memory_option",
 )
 def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -142,8 +141,7 @@ def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "no memory requested on shared nodes",
     why="The default is small where nodes are shared, so that the job is killed when its data "
-    "loaders "
-    "start: `oom_kill event`.",
+    "loaders start: `oom_kill event`.",
     source="the site's profile, memory_per_gpu; csc-user-guide, ml-multi.md",
 )
 def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -175,8 +173,7 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "note",
     "--mem=0, which takes any node",
     why="It asks for all memory that a node has, also of a node on which memory is missing; a "
-    "number "
-    "makes Slurm pass such a node by.",
+    "number makes Slurm pass such a node by.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import Command, ScriptJob
+from lumitui.app.knowledge.site_facts.allocation import generation_of
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
-from lumitui.app.knowledge.site_facts.site_places import generation_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.site_places import generation_of, site_says
+from lumitui.app.knowledge.site_facts.allocation import generation_of, site_says
 from lumitui.remote.site.finding import Cure, Fix
 from lumitui.remote.site.profile import Site
 

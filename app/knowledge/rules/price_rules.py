@@ -47,8 +47,7 @@ def _billed(queue: NamedPartition, amount: float, share: str) -> str:
     "warning",
     "more cores than the share of the GPUs",
     why="Where nodes are shared, the largest share of cores, memory or GPUs is billed; or other "
-    "jobs "
-    "cannot use the GPUs whose cores are taken.",
+    "jobs cannot use the GPUs whose cores are taken.",
     source="LUMI-training-materials User-Updates/Update-202308, responsible-use; csc-user-guide, "
     "ml-multi.md",
 )
@@ -64,8 +63,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
         right = f"--cpus-per-task={share // tasks}"
         yield Hit(
             f"The job takes {asked} cores of each node for {some(gpus, 'GPU')}, whose share is "
-            f"{share}"
-            f"{_billed(queue, asked, 'cores')}.",
+            f"{share}{_billed(queue, asked, 'cores')}.",
             f"Write {right}." if share >= tasks else f"Ask for {share} cores, or for more GPUs.",
             option.at if option else (at.at if (at := gpu_option(job)) else NOWHERE),
             rewrite(option, right) if option and share >= tasks else None,
@@ -77,8 +75,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "more memory than the share of the GPUs",
     why="Where nodes are shared, the largest share of cores, memory or GPUs is billed; or other "
-    "jobs "
-    "cannot use the GPUs whose memory is taken.",
+    "jobs cannot use the GPUs whose memory is taken.",
     source="LUMI user guide, runjobs/lumi_env/billing; csc-user-guide, gpu-ml.md",
 )
 def _memory(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -116,8 +113,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
         shared = [name for name, one in site.partitions.items() if one.allocation == "shared"]
         yield Hit(
             f"{queue.name} gives and bills whole nodes: {some(site.node.gpus - gpus, 'GPU')} of "
-            "each "
-            "node would be idle.",
+            "each node would be idle.",
             f"Write {right}" + (f", or use {shared[0]}." if shared else "."),
             option.at,
             rewrite(option, right),
@@ -144,9 +140,8 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
     paid = billing.kind == "sum" and job.nodes >= (billing.whole_nodes_from or math.inf)
     fits = total % least == 0
     yield Hit(
-        f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes; "
-        f"{some(total, 'GPU')} fit "
-        f"on {some(least, 'node')}."
+        f"The job takes {gpus} of {whole} GPUs on each of {job.nodes} nodes; {some(total, 'GPU')} "
+        f"fit on {some(least, 'node')}."
         + (f" {site.name} bills {job.nodes} whole nodes for it." if paid else ""),
         f"Write --nodes={least} and ask for {total // least if fits else whole} GPUs on each.",
         option.at if option else NOWHERE,
@@ -179,8 +174,7 @@ def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "note",
     "all GPUs of shared nodes",
     why="Slurm chooses the cores, so that no masks can be set, and other jobs may run on the "
-    "node's "
-    "other cores.",
+    "node's other cores.",
     source="LUMI user guide, distribution-binding; slurm.conf(5), OverSubscribe",
 )
 def _shared(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -22,8 +22,7 @@ _MATRIX = "csc-user-guide, ml-multi.md; sbatch(1) --ntasks-per-node"
     "error",
     "a launcher of ranks that is started several times on a node",
     why="torchrun, accelerate and deepspeed start all ranks of a node themselves. Started by "
-    "several tasks they start them several times over, and the copies fight for GPUs and "
-    "ports.",
+    "several tasks they start them several times over, and the copies fight for GPUs and ports.",
     source=_MATRIX,
 )
 def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob, Variable
+from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources
 from lumitui.app.knowledge.site_facts.expansions import names_in
 from lumitui.app.knowledge.site_facts.process_counts import nodes_of, tasks_of
-from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
 from lumitui.remote.site.profile import Site
 
 _ADDRESS = "csc-user-guide, ml-multi.md; pytorch issue 73656"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from lumitui.app.knowledge.bash.options.slurm_options import SBATCH, SRUN
+from lumitui.app.knowledge.bash.option_tables import SBATCH, SRUN
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import nearest
 from lumitui.app.knowledge.script_job import ScriptJob, Trouble

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from lumitui.app.knowledge.script_job import CommandOptions, ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import whole_nodes
-from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
+from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources, whole_nodes
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.profile import Site, SiteRule
 from lumitui.remote.site.source_position import NOWHERE, Position

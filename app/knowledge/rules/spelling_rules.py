@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.known_names import NAMES
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.expansions import is_named
-from lumitui.app.knowledge.site_facts.site_places import has_unknown_sources
-from lumitui.app.knowledge.site_facts.variable_names import Use, alike, is_mentioned, uses
+from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources
+from lumitui.app.knowledge.site_facts.expansions import Use, alike, is_mentioned, is_named, uses
 from lumitui.remote.site.profile import Site
 
 _SLURM = frozenset(name for name in NAMES if name.startswith(("SLURM_", "SBATCH_", "SRUN_")))

@@ -73,8 +73,7 @@ def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "srun without the cores that sbatch requested",
     why="Since Slurm 22.05 srun does not take --cpus-per-task from sbatch: each task gets one "
-    "core, "
-    "and all its threads and data loaders share it.",
+    "core, and all its threads and data loaders share it.",
     source="Slurm 22.05, RELEASE_NOTES; csc-user-guide pull request 1632",
 )
 def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -89,8 +88,7 @@ def _unshared(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         yield Hit(
             f"srun does not take --cpus-per-task={cores} from sbatch at {site.name}: each task "
-            "gets "
-            "one core.",
+            "gets one core.",
             "Write `export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK` before srun.",
             step.at,
         )

@@ -90,8 +90,7 @@ def _total(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if nodes is None and not job.options.has("nodes") and total > 1 and asks_for_gpus(job):
         yield Hit(
             f"--ntasks={total} without --nodes: Slurm may spread the tasks over any number of "
-            "nodes, "
-            "each with its own GPUs.",
+            "nodes, each with its own GPUs.",
             "Write --nodes and --ntasks-per-node.",
             option.at,
             severity="warning",

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
 from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
-from lumitui.app.knowledge.site_facts.allocation import gpus_of_node
+from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, site_says
 from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
-from lumitui.app.knowledge.site_facts.site_places import site_says
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
@@ -28,10 +27,8 @@ def _tasks_of_node(job: ScriptJob) -> int:
     "warning",
     "an option that gives each task its own GPU",
     why="Each rank then sees one GPU, with the number 0, so that cuda:LOCAL_RANK ends with "
-    "`invalid "
-    "device ordinal`; and the ranks of a node cannot copy from GPU to GPU, so that RCCL or NCCL "
-    "hangs "
-    "or is slow.",
+    "`invalid device ordinal`; and the ranks of a node cannot copy from GPU to GPU, so that RCCL "
+    "or NCCL hangs or is slow.",
     source="LUMI-training-materials 2day-20260422/201-Slurm and 202-Binding; NVIDIA/nccl #1066",
 )
 def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -79,9 +76,8 @@ def _numbers(text: str) -> list[int] | None:
     "visible-devices",
     "warning",
     "a list of GPUs set manually",
-    why="Slurm sets the list of a job's GPUs itself. Another list leaves GPUs idle, or "
-    "names "
-    "GPUs that the job does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
+    why="Slurm sets the list of a job's GPUs itself. Another list leaves GPUs idle, or names GPUs "
+    "that the job does not have: `no CUDA-capable device` or `No HIP GPUs are available`.",
     source="sbatch(1), CUDA_VISIBLE_DEVICES; LUMI-training-materials 2day-20260422/202-Binding",
 )
 def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -179,8 +175,7 @@ _CHOOSES = re.compile(
     "error",
     "one GPU for each rank, and ranks that choose theirs by number",
     why="A rank that sees only one GPU has it as number 0: `torch.cuda.set_device(LOCAL_RANK)` "
-    "ends "
-    "with `invalid device ordinal` on all ranks but the first.",
+    "ends with `invalid device ordinal` on all ranks but the first.",
     source="derived from LUMI user guide, lumig-job (select_gpu), and torch.cuda.set_device",
 )
 def _select(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -1,8 +1,10 @@
-"""What a job gets at a site: its partition in the profile, and whether it has its nodes alone."""
+"""What a job gets at a site: partition, whole nodes, the image's generation, folders. Pure."""
 
+import re
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.script_job import Option, ScriptJob
+from lumitui.remote.site.container import Container
 from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
@@ -114,3 +116,38 @@ def severity_since(site: Site, release: tuple[int, int]) -> Severity:
     numbers = site.slurm_version.split(".")[:2]
     known = all(number.isdecimal() for number in numbers) and len(numbers) == 2
     return "error" if known and tuple(map(int, numbers)) >= release else "note"
+
+
+def generation_of(image: str, site: Site) -> tuple[str, Container] | None:
+    """Return the generation of containers that an image belongs to; None: its path tells none."""
+    for name, container in site.containers.items():
+        if image and image == container.image:
+            return name, container
+        if container.images and re.search(container.images, image):
+            return name, container
+    return None
+
+
+def site_says(site: Site, name: str) -> bool:
+    """Whether a rule of the site's own is about this variable, and says more than a general one."""
+    return any(rule.field == f"env.{name}" for rule in site.rules)
+
+
+def work_folder(job: ScriptJob, site: Site) -> str:
+    """Return where the project's large files belong, as words for a user."""
+    folder = site.work_root.partition("/{user}")[0]
+    return folder.replace(
+        "{account}", site.account.in_path(job.resources.account or "") or "PROJECT"
+    )
+
+
+def has_unknown_sources(job: ScriptJob) -> bool:
+    """Whether the script reads another one whose text is not at hand, which may set anything."""
+    harmless = re.compile(r"(activate|conda\.sh|\.bashrc|\.bash_profile|lmod|profile)$")
+    return any(
+        command.program in (".", "source")
+        and command.words
+        and command.words[0].known not in job.files
+        and not harmless.search(command.words[0].known)
+        for command in job.commands
+    )

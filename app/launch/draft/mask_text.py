@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.masks.bind_options import Bind, explained
-from lumitui.app.knowledge.masks.mask_checks import (
+from lumitui.app.knowledge.masks import (
+    Bind,
     MaskMistake,
     Starter,
+    explained,
     mistakes,
     near_cores,
     physical,

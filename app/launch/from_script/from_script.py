@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.knowledge.bash.words.other_statements import around
+from lumitui.app.knowledge.bash.other_statements import around
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of

@@ -4,9 +4,9 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from lumitui.app.knowledge.bash.words.other_statements import OtherStatement
+from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.site_places import generation_of
+from lumitui.app.knowledge.site_facts.allocation import generation_of
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, spreads, written_at
 from lumitui.remote.site.container import Container

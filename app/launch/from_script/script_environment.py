@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name, is_taken
-from lumitui.app.knowledge.bash.words.other_statements import OtherStatement
+from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, is_literal, written_at

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from lumitui.app.knowledge.bash.words.other_statements import OtherStatement, around
+from lumitui.app.knowledge.bash.other_statements import OtherStatement, around
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.remote.site.source_position import NOWHERE, Position

@@ -6,7 +6,7 @@ from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.knowledge.rules.known_names import GROUPS, NAMES
-from lumitui.app.knowledge.site_facts.variable_names import alike, distance
+from lumitui.app.knowledge.site_facts.expansions import alike, distance
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 LUMI = Sites([BUILT_IN]).load("lumi")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lumitui.app.knowledge.masks.bind_options import explained, read_bind
-from lumitui.app.knowledge.masks.mask_checks import MaskMistake, Starter, mistakes
+from lumitui.app.knowledge.masks import MaskMistake, Starter, explained, mistakes, read_bind
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 

@@ -1,7 +1,6 @@
 """Findings are laid out as linters, GitHub and SARIF have them."""
 
-from lumitui.app.knowledge.report.checked import CheckedScript
-from lumitui.app.knowledge.report.finding_text import findings_summary, findings_text
+from lumitui.app.knowledge.report.finding_text import CheckedScript, findings_summary, findings_text
 from lumitui.app.knowledge.report.formats import github_lines, sarif
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.remote.site.finding import Finding, Fix

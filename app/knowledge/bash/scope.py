@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from tree_sitter import Node
 
-from lumitui.app.knowledge.bash.words.origins import Pieces, plain
-from lumitui.app.knowledge.bash.words.parsed_text import Tree
+from lumitui.app.knowledge.bash.origins import Pieces, plain
+from lumitui.app.knowledge.bash.parsed_text import Tree
 
 _LONGEST = 65_536
 """Characters of a value; a longer one (`X=$X$X` in a row) counts as not known."""

@@ -6,9 +6,8 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from lumitui.app.knowledge.bash.syntax_tree import flat
-from lumitui.app.knowledge.bash.words.origins import File, ParsedSource
-from lumitui.app.knowledge.bash.words.parsed_text import Tree
+from lumitui.app.knowledge.bash.origins import File, ParsedSource
+from lumitui.app.knowledge.bash.parsed_text import Tree, flat
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 Kind = Literal[

@@ -1,9 +1,12 @@
-"""The options of containers, of launchers, and of programs that start another program."""
+"""The options of sbatch, srun, containers, launchers, and programs that start another program.
+
+Those of Slurm are of 20.11 to 26.05, as its manual pages list them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lumitui.app.knowledge.bash.options.getopt import OptionSyntax, Takes
+from lumitui.app.knowledge.bash.getopt import OptionSyntax, Takes
 
 
 def _takes(values: str, flags: str = "", maybe: str = "") -> dict[str, Takes]:
@@ -14,19 +17,80 @@ def _takes(values: str, flags: str = "", maybe: str = "") -> dict[str, Takes]:
     }
 
 
+_BOTH = """account acctg-freq begin bb bbf burst-buffer chdir cluster-constraint clusters comment
+constraint container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task
+deadline delay-boot dependency distribution error exclude export extra extra-node-info gid gpu-bind
+ gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name
+licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network
+nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket
+open-mode output partition power prefer priority profile qos reservation resources segment signal
+sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind tres-per-task
+uid wait-all-nodes wckey container-image container-mounts container-workdir container-name
+container-save container-env environment uenv view image module volume"""
+_BOTH_FLAGS = """contiguous help hold no-shell overcommit oversubscribe quiet reboot requeue
+consolidate-segments spread-segments
+no-requeue spread-job usage use-min-nodes verbose version container-mount-home
+no-container-mount-home container-writable container-readonly container-remap-root
+no-container-remap-root container-entrypoint no-container-entrypoint"""
+_MAYBE = (
+    "exclusive get-user-env nice no-kill propagate x11 wait-for-switch resv-ports oom-kill-step"
+)
+_SHORT = {
+    "A": "account", "b": "begin", "B": "extra-node-info", "c": "cpus-per-task", "C": "constraint",
+    "d": "dependency", "D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "h": "help",
+    "H": "hold", "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses",
+    "m": "distribution", "M": "clusters", "n": "ntasks", "N": "nodes", "o": "output",
+    "O": "overcommit", "p": "partition", "q": "qos", "Q": "quiet", "s": "oversubscribe",
+    "S": "core-spec", "t": "time", "v": "verbose", "V": "version", "w": "nodelist",
+    "x": "exclude",
+}  # fmt: skip
+_SAME = {
+    "tasks-per-node": "ntasks-per-node",
+    "share": "oversubscribe",
+    "workdir": "chdir",
+    "cpu_bind": "cpu-bind",
+    "mem_bind": "mem-bind",
+}
+
+
+SBATCH = OptionSyntax(
+    _takes(
+        f"{_BOTH} array batch export-file kill-on-invalid-dep wrap",
+        f"{_BOTH_FLAGS} ignore-pbs parsable test-only wait stepmgr",
+        _MAYBE,
+    ),
+    {**_SHORT, "a": "array", "u": "usage", "W": "wait"},
+    _SAME,
+    underscores=False,
+)
+SRUN = OptionSyntax(
+    _takes(
+        f"{_BOTH} accel-bind bcast-exclude cpu-bind epilog het-group jobid launch-cmd "
+        "launcher-opts ignore-signals mem-update mpi msg-timeout pack-group prolog relative "
+        "slurmd-debug task-epilog task-prolog threads treewidth wait",
+        f"{_BOTH_FLAGS} disable-status exact interactive label multi-prog no-allocate overlap "
+        "preserve-env quit-on-interrupt unbuffered whole async parsable wait-for-children",
+        f"{_MAYBE} bcast compress external-launcher immediate kill-on-bad-exit pty send-libs",
+    ),
+    {
+        **_SHORT, "E": "preserve-env", "I": "immediate", "K": "kill-on-bad-exit", "l": "label",
+        "r": "relative", "T": "threads", "u": "unbuffered", "W": "wait", "X": "disable-status",
+        "Z": "no-allocate",
+    },
+    _SAME,
+    underscores=False,
+)  # fmt: skip
+
 SINGULARITY = OptionSyntax(
     _takes(
         "add-caps app apply-cgroups bind blkio-weight cpu-shares cpus cpuset-cpus cwd dns "
-        "drop-caps env "
-        "env-file fakerootpid fusemount home hostname memory memory-reservation mount network "
-        "network-args nvccli-ids overlay pem-path pids-limit pwd scratch security workdir config "
-        "docker-password docker-username docker-host",
-        "allow-setuid cleanenv compat contain containall disable-cache docker-login fakeroot "
-        "ipc keep-privs "
-        "net no-eval no-home no-https no-init no-privs no-umask no-pid nohttps nv nvccli oci "
-        "passphrase pid "
-        "rocm sharens underlay userns uts vm writable writable-tmpfs no-rocm no-nv debug quiet "
-        "silent verbose nocolor no-tmp-sandbox no-compat",
+        "drop-caps env env-file fakerootpid fusemount home hostname memory memory-reservation "
+        "mount network network-args nvccli-ids overlay pem-path pids-limit pwd scratch security "
+        "workdir config docker-password docker-username docker-host",
+        "allow-setuid cleanenv compat contain containall disable-cache docker-login fakeroot ipc "
+        "keep-privs net no-eval no-home no-https no-init no-privs no-umask no-pid nohttps nv "
+        "nvccli oci passphrase pid rocm sharens underlay userns uts vm writable writable-tmpfs "
+        "no-rocm no-nv debug quiet silent verbose nocolor no-tmp-sandbox no-compat",
     )
     | _takes("no-mount"),
     {
@@ -65,9 +129,8 @@ TORCHRUN = OptionSyntax(
 DEEPSPEED = OptionSyntax(
     _takes(
         "hostfile include exclude num-nodes num-gpus master-addr master-port launcher "
-        "launcher-args "
-        "autotuning node-rank min-elastic-nodes max-elastic-nodes ssh-port bind-core-list "
-        "enable-each-rank-log save-pid venv-script",
+        "launcher-args autotuning node-rank min-elastic-nodes max-elastic-nodes ssh-port "
+        "bind-core-list enable-each-rank-log save-pid venv-script",
         "module no-python no-local-rank no-ssh-check force-multi elastic-training no-ssh "
         "bind-cores-to-rank help",
     ),
@@ -77,25 +140,22 @@ ACCELERATE = OptionSyntax(
     _takes(
         "config-file num-processes num-machines machine-rank main-process-ip main-process-port "
         "mixed-precision dynamo-backend dynamo-mode num-cpu-threads-per-process gpu-ids "
-        "rdzv-backend "
-        "rdzv-conf max-restarts monitor-interval role tee log-dir deepspeed-config-file zero-stage "
-        "offload-optimizer-device offload-param-device offload-optimizer-nvme-path "
-        "offload-param-nvme-path gradient-accumulation-steps gradient-clipping zero3-init-flag "
-        "zero3-save-16bit-model deepspeed-hostfile deepspeed-exclusion-filter "
-        "deepspeed-inclusion-filter deepspeed-multinode-launcher deepspeed-moe-layer-cls-names "
-        "fsdp-version fsdp-offload-params fsdp-reshard-after-forward fsdp-min-num-params "
-        "fsdp-sharding-strategy fsdp-auto-wrap-policy fsdp-transformer-layer-cls-to-wrap "
-        "fsdp-backward-prefetch fsdp-backward-prefetch-policy fsdp-state-dict-type "
-        "fsdp-forward-prefetch fsdp-use-orig-params fsdp-cpu-ram-efficient-loading "
-        "fsdp-sync-module-states fsdp-activation-checkpointing same-network-ip "
-        "main-training-function "
-        "downcast-bf16 megatron-lm-tp-degree megatron-lm-pp-degree megatron-lm-num-micro-batches "
-        "rdzv-endpoint dynamo-use-fullgraph dynamo-use-dynamic fp8-backend fp8-format "
-        "enable-cpu-affinity-for",
+        "rdzv-backend rdzv-conf max-restarts monitor-interval role tee log-dir "
+        "deepspeed-config-file zero-stage offload-optimizer-device offload-param-device "
+        "offload-optimizer-nvme-path offload-param-nvme-path gradient-accumulation-steps "
+        "gradient-clipping zero3-init-flag zero3-save-16bit-model deepspeed-hostfile "
+        "deepspeed-exclusion-filter deepspeed-inclusion-filter deepspeed-multinode-launcher "
+        "deepspeed-moe-layer-cls-names fsdp-version fsdp-offload-params fsdp-reshard-after-forward "
+        "fsdp-min-num-params fsdp-sharding-strategy fsdp-auto-wrap-policy "
+        "fsdp-transformer-layer-cls-to-wrap fsdp-backward-prefetch fsdp-backward-prefetch-policy "
+        "fsdp-state-dict-type fsdp-forward-prefetch fsdp-use-orig-params "
+        "fsdp-cpu-ram-efficient-loading fsdp-sync-module-states fsdp-activation-checkpointing "
+        "same-network-ip main-training-function downcast-bf16 megatron-lm-tp-degree "
+        "megatron-lm-pp-degree megatron-lm-num-micro-batches rdzv-endpoint dynamo-use-fullgraph "
+        "dynamo-use-dynamic fp8-backend fp8-format enable-cpu-affinity-for",
         "multi-gpu cpu tpu use-deepspeed use-fsdp use-megatron-lm same-network standalone module "
         "no-python quiet debug use-xpu mps use-mps-device ipex enable-cpu-affinity "
-        "main-process-first "
-        "help",
+        "main-process-first help",
     ),
     {"m": "module", "q": "quiet"},
     prefixes=True,
@@ -103,9 +163,8 @@ ACCELERATE = OptionSyntax(
 MPIRUN = OptionSyntax(
     _takes(
         "np n c N npernode npersocket host H hostfile machinefile f map-by rank-by bind-to "
-        "cpus-per-rank "
-        "x wdir wd path prefix ppn perhost hosts envlist genvlist rankfile rf output-filename "
-        "display mpi timeout rmk launcher bootstrap iface host-list cpus-per-proc "
+        "cpus-per-rank x wdir wd path prefix ppn perhost hosts envlist genvlist rankfile rf "
+        "output-filename display mpi timeout rmk launcher bootstrap iface host-list cpus-per-proc "
         "tag-output-file app",
         "tag-output report-bindings oversubscribe nooversubscribe bynode byslot bycore bysocket v "
         "verbose display-map display-allocation allow-run-as-root bind-to-core bind-to-none l "
@@ -200,8 +259,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
             _takes(
                 "trace output capture-range capture-range-end delay duration sample cpuctxsw stats "
                 "force-overwrite cuda-memory-usage gpu-metrics-device gpu-metrics-devices kill "
-                "wait "
-                "export session-new backtrace cudabacktrace pytorch python-sampling "
+                "wait export session-new backtrace cudabacktrace pytorch python-sampling "
                 "nic-metrics mpi-impl",
                 "",
             ),

@@ -1,19 +1,99 @@
 """What the words of a command line become: quotes, variables, arithmetic, and words divided."""
 
 import re
+from fnmatch import translate
+from dataclasses import replace
+from lumitui.app.knowledge.bash.origins import Piece, Pieces
 from dataclasses import dataclass, replace
 from typing import Literal
-
 from tree_sitter import Node
-
-from lumitui.app.knowledge.bash.words.arithmetic import evaluate
-from lumitui.app.knowledge.bash.words.operators import changed
-from lumitui.app.knowledge.bash.words.origins import Piece, Pieces, known, plain, span, unsplit
-from lumitui.app.knowledge.bash.words.parsed_text import Tree
-from lumitui.app.knowledge.bash.words.scope import Scope, Value
-from lumitui.app.knowledge.bash.words.splitting import MOST, divided, listed, splitting
+from lumitui.app.knowledge.bash.arithmetic import evaluate
+from lumitui.app.knowledge.bash.origins import Piece, Pieces, known, plain, span, unsplit
+from lumitui.app.knowledge.bash.parsed_text import Tree
+from lumitui.app.knowledge.bash.scope import Scope, Value
 from lumitui.app.knowledge.script_job import CommandWord, Shell
 from lumitui.remote.site.source_position import Position
+
+_LONGEST_TRIMMED = 1_000
+"""Characters of a value from which a pattern is cut off: each place is tried."""
+
+
+def changed(text: str, operator: str) -> str | None:
+    """Return `text` after `%.py`, `##*/`, `/a/b`, `:0:4`, `^^` or `,,`; None: not understood."""
+    if match := re.fullmatch(r"(%%?|##?)([^$]*)", operator, re.DOTALL):
+        return _trimmed(text, match[1], match[2].strip("\"'"))
+    if match := re.fullmatch(r"(//?)([^/$*?\[]+)/?([^$]*)", operator, re.DOTALL):
+        return text.replace(match[2], match[3], -1 if match[1] == "//" else 1)
+    if match := re.fullmatch(r": ?(-?\d{1,6})(?::(\d{1,6}))?", operator):
+        start = int(match[1])
+        rest = text[start:]
+        return rest[: int(match[2])] if match[2] else rest
+    return {"^^": text.upper(), ",,": text.lower()}.get(operator)
+
+
+def _trimmed(text: str, operator: str, pattern: str) -> str | None:
+    if len(text) > _LONGEST_TRIMMED or pattern.count("*") > 4:
+        return None
+    matches = re.compile(translate(pattern)).match
+    cuts = range(len(text) + 1)
+    if operator[0] == "%":
+        fits = [cut for cut in cuts if matches(text[cut:])]
+        return text[: (fits[-1] if operator == "%" else fits[0])] if fits else text
+    fits = [cut for cut in cuts if matches(text[:cut])]
+    return text[(fits[0] if operator == "#" else fits[-1]) :] if fits else text
+
+
+MOST = 2_000
+"""Words of one command."""
+
+
+def splitting(pieces: Pieces) -> Pieces:
+    """Return a value as it is without quotes: white space divides it."""
+    return tuple(
+        replace(piece, kind="split") if piece.kind == "literal" else piece for piece in pieces
+    )
+
+
+def listed(items: tuple[Pieces, ...], *, quoted: bool) -> Pieces:
+    """Return `"${A[@]}"`: each item a word."""
+    found: list[Piece] = []
+    for item in items:
+        if found:
+            found.append(replace(found[-1], text="", kind="break"))
+        found += item if quoted else splitting(item)
+    return tuple(found)
+
+
+def divided(pieces: Pieces) -> list[Pieces]:
+    """Divide pieces into words, as bash does after its expansions."""
+    words: list[Pieces] = []
+    current: list[Piece] = []
+    for piece in pieces:
+        if piece.kind == "break":
+            words.append(tuple(current))
+            current = []
+            continue
+        if piece.kind != "split":
+            current.append(piece)
+            continue
+        at = 0
+        for match in re.finditer(r"\s+", piece.text):
+            if match.start() > at:
+                current.append(_cut(piece, at, match.start()))
+            if current:
+                words.append(tuple(current))
+                current = []
+            at = match.end()
+        if at < len(piece.text):
+            current.append(_cut(piece, at, len(piece.text)))
+    if current:
+        words.append(tuple(current))
+    return words[:MOST]
+
+
+def _cut(piece: Piece, start: int, end: int) -> Piece:
+    return replace(piece, text=piece.text[start:end], start=piece.start + start)
+
 
 _DEEPEST = 40
 """Expansions within expansions; what stands deeper is not known."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lumitui.app.knowledge.bash.words.expand import ExpandedWord
+from lumitui.app.knowledge.bash.expand import ExpandedWord
 from lumitui.app.knowledge.script_job import CommandOptions, Option
 from lumitui.remote.site.source_position import Position
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lumitui.app.knowledge.bash.request.resource_options import count_of, gpus_of, nodes_of
+from lumitui.app.knowledge.bash.resource_options import count_of, gpus_of, nodes_of
 from lumitui.app.knowledge.script_job import (
     NO_OPTIONS,
     UNKNOWN_RANK,

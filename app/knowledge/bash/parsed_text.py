@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from lumitui.app.knowledge.bash.words.origins import ParsedSource
+from lumitui.app.knowledge.bash.origins import ParsedSource
 from lumitui.remote.site.source_position import Position
 
 _LANGUAGE = Language(tree_sitter_bash.language())
@@ -60,3 +60,15 @@ class Tree:
                 yield node
             elif node.has_error:
                 waiting.extend(reversed(node.children))
+
+
+def flat(node: Node) -> list[Node]:
+    """Return the statements of `a && b && c`, which is nested to the left, in their order."""
+    if node.type != "list":
+        return node.children
+    found: list[Node] = []
+    current: Node | None = node
+    while current is not None and current.type == "list":
+        found = [*current.children[1:], *found] if current.children else found
+        current = current.children[0] if current.children else None
+    return [*([current] if current is not None else []), *found]

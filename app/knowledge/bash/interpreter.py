@@ -1,0 +1,678 @@
+"""A script read from top to bottom, as if each of its branches ran."""
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tree_sitter import Node
+
+from lumitui.app.knowledge.bash.command_line import CommandLine, name_of, read_line, starts_others
+from lumitui.app.knowledge.bash.expand import ExpandedWord, Expander, quotes_of
+from lumitui.app.knowledge.bash.loaded_modules import loaded
+from lumitui.app.knowledge.bash.option_tables import IDLE
+from lumitui.app.knowledge.bash.origins import (
+    File,
+    ParsedSource,
+    Piece,
+    Pieces,
+    plain,
+    span,
+    unsplit,
+)
+from lumitui.app.knowledge.bash.parsed_text import Tree, flat
+from lumitui.app.knowledge.bash.scope import UNKNOWN, Scope, Value
+from lumitui.app.knowledge.script_job import Command, JobStep, Shell, Trouble, Variable
+from lumitui.remote.site.source_position import NOWHERE, Position
+
+_NO_WORDS = {"comment", "file_redirect", "herestring_redirect", "heredoc_redirect"}
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
+_OF_SLURM = ("SLURM", "SBATCH")
+_TARGETS = (">", ">|", ">>", "&>")
+_DEEPEST = 60
+"""Statements within statements; what stands deeper is not read."""
+_MOST = 5_000
+"""Commands of one job, with those of functions each time they are called."""
+_BLOCKS = {
+    "program", "do_group", "compound_statement", "else_clause", "elif_clause", "pipeline",
+    "negated_command", "list",
+}  # fmt: skip
+_NO_SHELL = (".py", ".json", ".yaml", ".txt")
+"""Ends of names of files that are not for a shell, also where the script writes them."""
+
+
+@dataclass
+class Reading:
+    """What has been read of a job so far."""
+
+    files: Mapping[str, str]
+    variables: list[Variable] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    steps: list[JobStep] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    written: dict[str, ParsedSource] = field(default_factory=dict)
+    """Files that the script writes with a heredoc."""
+    at_exit: list[ExpandedWord] = field(default_factory=list)
+    """What `trap … EXIT` runs when the script ends."""
+    end: Position = NOWHERE
+    loops: int = 0
+    """Loops within which the reader stands."""
+    count: int = 0
+
+    def script(self, word: str) -> ParsedSource | None:
+        """Return the text of a script that a word names; None: its text is not at hand."""
+        path = _normal(word)
+        for name in (*self.written, *self.files):
+            if _normal(name) == path and not name.endswith(_NO_SHELL):
+                return self.written.get(name) or ParsedSource.of(
+                    File(self.files[name].replace("\r\n", "\n"), name)
+                )
+        return None
+
+
+def _normal(path: str) -> str:
+    path = re.sub(r"^(\$PWD|\$\{PWD\}|\$\{?SLURM_SUBMIT_DIR\}?|\$\(pwd\))/", "", path)
+    return posixpath.normpath(path)
+
+
+@dataclass
+class Interpreter:
+    """Reads the statements of one shell, and knows where in its script it is."""
+
+    reading: Reading
+    tree: Tree
+    scope: Scope
+    shell: Shell = "batch"
+    depth: int = 0
+    outer: JobStep | None = None
+    """Within a step: what stands outside of this shell."""
+    substitution: bool = False
+    """Whether it runs inside `$(…)`: nothing there is a step."""
+    background: bool = False
+    """Whether what it reads now runs in the background, behind `&`."""
+    branches: int = 0
+    """How many branches it is in: of an `if` or `case`, or behind `&&`."""
+    calling: tuple[str, ...] = ()
+    """The functions that it runs at this place, outermost first."""
+    locals: dict[str, Value | None] = field(default_factory=dict)
+    """The variables of the function that it runs, each with what it held outside."""
+    candidates: list[JobStep] = field(default_factory=list)
+    """Within a step: the programs that this shell starts."""
+
+    @property
+    def step(self) -> int | None:
+        """The number of the step that it belongs to; None: it is the batch script."""
+        return None if self.outer is None or self.substitution else len(self.reading.steps)
+
+    def expander(self) -> Expander:
+        """Return what expands words here and now."""
+        return Expander(self.tree, self.scope, self.shell)
+
+    def note(
+        self, name: str, words: Sequence[ExpandedWord], at: Position, shell: Shell | None = None
+    ) -> None:
+        """Record a command."""
+        held = tuple(each.word for each in words)
+        command = Command(name, held, at, shell or self.shell, self.step)
+        self.reading.commands.append(command)
+
+    def assignments(self, node: Node) -> None:
+        """Do the assignments of a statement."""
+        for child in [node] if node.type == "variable_assignment" else node.named_children:
+            if child.type == "variable_assignment":
+                self.assign(child)
+
+    def assign(self, node: Node, *, exported: bool = False) -> None:
+        """Set one variable, and record that."""
+        name, value = self._assigned(node)
+        if not name:
+            return
+        self.scope.set(name, replace(value, exported=exported))
+        self._record(node, name, self.scope.values[name], step=self.step)
+
+    def defaults(self, word: Node) -> None:
+        """Set what `: "${X:=value}"` sets."""
+        waiting = [word]
+        while waiting:
+            node = waiting.pop()
+            match = _DEFAULT.match(self.tree.text(node)) if node.type == "expansion" else None
+            waiting.extend(node.named_children)
+            if match is None or self.tree.source.made_outside(self.tree.span(node)[0]):
+                continue
+            name, held = match[1], self.scope.values.get(match[1])
+            if (held is None and not name.startswith(_OF_SLURM)) or (held and held.pieces == ()):
+                value = self.expander().value(node)
+                exported = bool(held and held.exported)
+                self.scope.set(name, Value(value, exported=exported))
+                self.reading.variables.append(
+                    Variable(name, plain(value), self.tree.position(node), self.shell,
+                             exported, "", self.step)
+                )  # fmt: skip
+
+    def _assigned(self, node: Node) -> tuple[str, Value]:
+        target, word = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if target is None:
+            return "", UNKNOWN
+        name = self.tree.text(target)
+        before = self.scope.values.get(name.partition("[")[0])
+        more = any(child.type == "+=" for child in node.children)
+        if target.type == "subscript":
+            return name.partition("[")[0], UNKNOWN
+        if word is not None and word.type == "array":
+            items = self.expander().items(word)
+            if more and before is not None and before.items is not None:
+                items = (*before.items, *items)
+            return name, Value(None, items)
+        pieces = self.expander().value(word)
+        if more and before is not None:
+            return name, Value(None if before.pieces is None else before.pieces + pieces)
+        return name, Value(pieces)
+
+    def _record(self, node: Node, name: str, value: Value, *, step: int | None) -> None:
+        word = node.child_by_field_name("value")
+        if value.items is not None:
+            text = " ".join(plain(item) for item in value.items)
+        else:
+            text = plain(value.pieces) if value.pieces is not None else ""
+            if value.pieces is None and word is not None:
+                text = self.tree.text(word)
+                if name in self.scope.changing:
+                    text = f"$(declare {name}={text})"  # it is known to bash alone
+        self.reading.variables.append(
+            Variable(
+                name, text, self.tree.position(node), self.shell, value.exported,
+                quotes_of(word), step, self.branches > 0,
+                None if value.items is None else len(value.items),
+            )
+        )  # fmt: skip
+
+    def declaration(self, node: Node) -> None:
+        """Do an `export`, `declare`, `local` or `readonly`."""
+        keyword = self.tree.text(node.children[0]) if node.children else ""
+        flags = [self.tree.text(each) for each in node.named_children if each.type == "word"]
+        exported = keyword == "export" or any(f.startswith("-") and "x" in f for f in flags)
+        exported = exported and not any(f.startswith("-") and "n" in f for f in flags)
+        of_functions = any(f.startswith("-") and "f" in f for f in flags)
+        named = {self._declared(child) for child in node.named_children} - {""}
+        if keyword != "export" and any(re.match(r"-\w*[iulcn]", flag) for flag in flags):
+            self.scope.changing |= named
+        everywhere = any(re.match(r"-\w*g", flag) for flag in flags)
+        if keyword == "local" or (keyword in ("declare", "typeset") and not everywhere):
+            for name in named:
+                self.locals.setdefault(name, self.scope.values.get(name))
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self.assign(child, exported=exported)
+            elif exported and of_functions:
+                self.scope.exported_functions.add(self.tree.text(child))
+            elif child.type == "variable_name" and exported:
+                self._export(self.tree.text(child))
+            elif child.type == "variable_name" and keyword == "export":
+                self._export(self.tree.text(child), given=False)  # `export -n`
+        words = [
+            argument
+            for child in node.named_children
+            for argument in self.expander().arguments(child)
+        ]
+        self.note(keyword, words, self.tree.position(node))
+
+    def _declared(self, node: Node) -> str:
+        """Return the variable that a part of a declaration names; "": it names none."""
+        name = node.child_by_field_name("name") if node.type == "variable_assignment" else node
+        told = name is not None and node.type in ("variable_assignment", "variable_name")
+        return self.tree.text(name).partition("[")[0] if told and name is not None else ""
+
+    def _export(self, name: str, *, given: bool = True) -> None:
+        self.scope.export(name, given=given)
+        held = self.scope.values.get(name)
+        if held is not None:
+            last = next((v for v in reversed(self.reading.variables) if v.name == name), None)
+            if last is not None and last.step == self.step:
+                self.reading.variables.append(replace(last, exported=given))
+
+    def prefixed(
+        self, prefixes: Sequence[Node], line: CommandLine, index: int
+    ) -> tuple[Scope, list[Variable]]:
+        """Return the scope of what a line starts: with `A=1 srun`, and what `env A=1` sets."""
+        scope = self.scope.copy()
+        recorded: list[Variable] = []
+        for node in prefixes:
+            name, value = self._assigned(node)
+            scope.set(name, replace(value, exported=True))
+            text = plain(value.pieces or ())
+            recorded.append(
+                Variable(name, text, self.tree.position(node), self.shell, True,
+                         quotes_of(node.child_by_field_name("value")), index)
+            )  # fmt: skip
+        for name, pieces, at in line.sets:
+            scope.set(name, Value(unsplit(pieces), exported=True))
+            recorded.append(Variable(name, plain(pieces), at, line.shell, True, "", index))
+        return scope, recorded
+
+    def command_parts(self, node: Node) -> tuple[list[Node], list[Node], Node]:
+        """Return the assignments before a command, its words, and the first of them."""
+        prefixes: list[Node] = []
+        words: list[Node] = []
+        for child in node.named_children:
+            if child.type == "variable_assignment" and not words:
+                prefixes.append(child)
+            elif child.type not in _NO_WORDS:
+                words.append(child)
+        # tree-sitter-bash takes assignments of the lines above for those of a command.
+        while prefixes and words and self._line_ends(prefixes, words):
+            self.assign(prefixes.pop(0))
+        return prefixes, words, words[0] if words else node
+
+    def _line_ends(self, prefixes: Sequence[Node], words: Sequence[Node]) -> bool:
+        following = [*prefixes[1:], words[0]]
+        text = self.tree.source.text
+        return any(
+            re.search(r"(?<!\\)\n", text[self.tree.span(a)[1] : self.tree.span(b)[0]])
+            for a, b in zip(prefixes, following, strict=True)
+        )
+
+    def redirects(self, nodes: Sequence[Node]) -> dict[str, Pieces]:
+        """Return the files written and the text read: `>` and `<`."""
+        found: dict[str, Pieces] = {}
+        for node in nodes:
+            if node.type == "file_redirect" and node.children:
+                operator = next((c.type for c in node.children if not c.is_named), "")
+                target = node.child_by_field_name("destination")
+                if operator in _TARGETS and target is not None:
+                    found[">"] = self.expander().value(target)
+            elif node.type == "herestring_redirect":
+                found["<"] = self.expander().value(node.named_children[-1])
+            elif node.type == "heredoc_redirect":
+                found |= self.redirects(node.named_children)
+                found["<"] = self._heredoc(node)
+        return found
+
+    def _heredoc(self, node: Node) -> Pieces:
+        start = next((each for each in node.children if each.type == "heredoc_start"), None)
+        body = next((each for each in node.children if each.type == "heredoc_body"), None)
+        if body is None:
+            return ()
+        if start is not None and set(self.tree.text(start)) & set("'\"\\"):
+            return self.tree.source.cut(*self.tree.span(body))
+        return self.expander().heredoc(body)
+
+    # Statements.
+
+    def walk(self) -> None:
+        """Read all statements."""
+        self._statement(self.tree.root)
+        if self.depth == 0 and self.reading.at_exit:
+            self._eval(self.reading.at_exit)
+
+    def _statement(self, node: Node) -> None:
+        if self.depth > _DEEPEST:
+            self._not_understood(node, f"More than {_DEEPEST} blocks are nested here.")
+            return
+        if self.reading.count > _MOST:
+            self._not_understood(node, f"What follows the first {_MOST:,} commands is not read.")
+            return
+        self.depth += 1
+        try:
+            self._dispatch(node)
+        finally:
+            self.depth -= 1
+
+    def _dispatch(self, node: Node) -> None:
+        kind = node.type
+        if kind == "command":
+            self._command(node, {})
+        elif kind in ("variable_assignment", "variable_assignments"):
+            self._substitutions(node)
+            self.assignments(node)
+        elif kind == "declaration_command":
+            self._substitutions(node)
+            self.declaration(node)
+        elif kind == "unset_command":
+            for child in node.named_children:
+                self.scope.values.pop(self.tree.text(child), None)
+        elif kind == "redirected_statement":
+            self._redirected(node)
+        elif kind == "function_definition":
+            self._function(node)
+        elif kind in ("if_statement", "case_statement"):
+            self._branches(node)
+        elif kind in ("for_statement", "while_statement", "c_style_for_statement"):
+            self._loop(node)
+        elif kind == "subshell":
+            kept, self.scope = self.scope, self.scope.copy()
+            self._block(node.children)
+            self.scope = kept
+        elif kind == "list":
+            self._list(flat(node))
+        elif kind in _BLOCKS or kind == "ERROR":
+            self._block(flat(node))
+
+    def _block(self, children: Sequence[Node]) -> None:
+        for number, child in enumerate(children):
+            if not child.is_named or child.type in ("comment", "heredoc_body"):
+                continue
+            before = self.background
+            self.background = before or any(x.type == "&" for x in children[number + 1 :][:1])
+            self._statement(child)
+            self.background = before
+
+    def _list(self, children: Sequence[Node]) -> None:
+        """Read `a && b`: what is after the first may not run."""
+        self._block(children[:1])
+        self.branches += 1
+        self._block(children[1:])
+        self.branches -= 1
+
+    def _branches(self, node: Node) -> None:
+        """Read an `if` or `case`: afterwards is known what all branches agree on."""
+        before, ends, complete = self.scope, [], node.type == "case_statement"
+        branches = _parts(node)
+        self._block(branches[0])
+        for part in branches[1:]:
+            self.scope = before.copy()
+            self.branches += 1
+            self._block(part)
+            self.branches -= 1
+            ends.append(self.scope)
+        complete = complete or any(child.type == "else_clause" for child in node.children)
+        self.scope = before
+        if ends:
+            before.join(ends if complete else [before.copy(), *ends])
+
+    def _loop(self, node: Node) -> None:
+        before = self.scope.copy()
+        name = next((each for each in node.named_children if each.type == "variable_name"), None)
+        if name is not None and node.type == "for_statement":
+            self.scope.set(self.tree.text(name), UNKNOWN)
+        self.reading.loops += 1
+        self._block(node.named_children)
+        self.reading.loops -= 1
+        after = self.scope.copy()
+        self.scope.join([before, after])
+
+    def _function(self, node: Node) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.scope.functions[self.tree.text(name)] = (self.tree, body)
+
+    def _redirected(self, node: Node) -> None:
+        body = node.child_by_field_name("body")
+        redirects = [child for child in node.children if child != body]
+        given = self.redirects(redirects)
+        if body is None:
+            pass
+        elif body.type == "command":
+            self._command(body, given)
+        else:
+            self._statement(body)
+        for child in redirects:
+            if child.type == "heredoc_redirect":
+                more = [each for each in child.named_children if each.type in _BLOCKS | {"command"}]
+                self._block(more)
+
+    # Commands.
+
+    def _command(self, node: Node, given: Mapping[str, Pieces]) -> None:
+        self.reading.count += 1
+        prefixes, words, first = self.command_parts(node)
+        given = {**given, **self.redirects(node.children)}
+        arguments: list[ExpandedWord] = []
+        for each in prefixes:
+            self._substitutions(each)
+        for word in words:
+            self._substitutions(word)
+            self.defaults(word)
+            arguments += self.expander().arguments(word)
+        if not arguments:
+            for each in prefixes:
+                self.assign(each)
+            return
+        start = self.tree.span(prefixes[0] if prefixes else first)[0]
+        end = max(self.tree.span(word)[1] for word in words)
+        at = self.tree.source.position(start, end)
+        self._run(arguments, prefixes, given, at)
+
+    def _substitutions(self, node: Node) -> None:
+        """Read the commands in `$(…)` within a word: they run before it."""
+        waiting, steps = [node], 0
+        while waiting and steps < 2_000:
+            steps += 1
+            each = waiting.pop()
+            if each.type in ("command_substitution", "process_substitution"):
+                if self.depth < _DEEPEST and not self.tree.source.made_outside(
+                    self.tree.span(each)[0]
+                ):
+                    inside = Interpreter(
+                        self.reading, self.tree, self.scope.copy(), self.shell, self.depth + 1,
+                        JobStep(trains=False), substitution=True,
+                    )  # fmt: skip
+                    inside._block(each.children)
+            else:
+                waiting.extend(each.named_children)
+
+    def _run(
+        self,
+        arguments: list[ExpandedWord],
+        prefixes: Sequence[Node],
+        given: Mapping[str, Pieces],
+        at: Position,
+    ) -> None:
+        name = name_of(arguments[0])
+        if name in self.scope.functions and self.depth < _DEEPEST:
+            if name in self.calling:
+                self.note(name, arguments[1:], at)
+            else:
+                self._call(name, arguments, prefixes)
+            return
+        if self._builtin(name, arguments, given, at):
+            return
+        callable_here = self.scope.functions.keys() - set(self.calling)
+        called = next((n for n, word in enumerate(arguments[1:4], 1)
+                       if word.text in callable_here), 0)  # fmt: skip
+        if called and name not in IDLE and (name == "time" or not starts_others(name)):
+            # `retry launch python …`: a command of the site's own that calls the script's function.
+            self._call(arguments[called].text, arguments[called:], prefixes)
+            return
+        index = len(self.reading.steps)
+        base = self.outer or JobStep(at=at)
+        base = replace(base, background=base.background or self.background,
+                       program_shell=self.shell, repeated=self.reading.loops > 0)  # fmt: skip
+        readable = self.depth < _DEEPEST
+        line = read_line(
+            arguments,
+            base,
+            self.shell,
+            lambda word: readable and self.reading.script(word) is not None,
+        )
+        scope, recorded = self.prefixed(prefixes, line, index)
+        place = len(self.reading.commands)
+        self.note(name, arguments[1:], at)
+        inner = self._inside(line, scope, given)
+        if line.program and line.program[0] is not arguments[0] and not inner:
+            self.note(name_of(line.program[0]), line.program[1:], at, shell=line.shell)
+        self.reading.troubles += line.troubles
+        if self.outer is not None:
+            self.candidates += inner or [line.step]
+            if not self.substitution:
+                self.reading.variables += recorded
+            return
+        if not (line.launches or _launches(line.step) or any(_launches(each) for each in inner)):
+            return
+        self._close(inner or [line.step], place, index)
+        self.reading.variables += recorded
+
+    def _close(self, candidates: Sequence[JobStep], place: int, index: int) -> None:
+        """Keep the step, and give its number to the commands that were read with it."""
+        step = _main_of(candidates)
+        self.reading.steps.append(step)
+        self.reading.commands[place:] = [
+            replace(each, step=index) if each.step is None else each
+            for each in self.reading.commands[place:]
+        ]
+
+    def _inside(
+        self, line: CommandLine, scope: Scope, given: Mapping[str, Pieces]
+    ) -> list[JobStep]:
+        """Read what a line's innermost shell or script runs; return the programs it starts."""
+        source: ParsedSource | None = None
+        positional: tuple[Pieces, ...] | None = None
+        step = line.step
+        if line.text is not None:
+            source = ParsedSource(line.text.pieces)
+            step = replace(step, shells=(*step.shells, line.text.word))
+            positional = tuple(each.pieces for each in line.rest[2:])
+        elif line.stdin and given.get("<"):
+            source = ParsedSource(given["<"])
+        elif line.rest and (source := self.reading.script(line.rest[0].text)) is not None:
+            positional = tuple(each.pieces for each in line.rest[1:])
+        if source is None or self.depth >= _DEEPEST:
+            return []
+        child = Scope() if line.clean else scope.child()
+        child.positional = positional
+        # A shell that the batch script starts by itself has steps of its own.
+        outer = step if self.outer is not None or line.launches else None
+        inner = Interpreter(
+            self.reading, Tree(source), child, line.shell, self.depth + 2, outer,
+            self.substitution, step.background,
+        )  # fmt: skip
+        inner.walk()
+        return inner.candidates
+
+    def _call(
+        self,
+        name: str,
+        arguments: Sequence[ExpandedWord],
+        prefixes: Sequence[Node],
+    ) -> None:
+        tree, body = self.scope.functions[name]
+        for node in prefixes:
+            self.assign(node)
+        kept = self.scope.positional, self.tree, self.calling
+        outer, self.locals, changing = self.locals, {}, self.scope.changing
+        steps, settings = len(self.reading.steps), len(self.reading.variables)
+        self.scope.positional = tuple(each.pieces for each in arguments[1:])
+        self.tree, self.calling = tree, (*self.calling, name)
+        self._statement(body)
+        self.scope.positional, self.tree, self.calling = kept
+        if len(self.reading.steps) == steps and not self.candidates:
+            self.reading.variables[settings:] = [
+                replace(each, local=each.local or each.name in self.locals)
+                for each in self.reading.variables[settings:]
+            ]
+        for local, value in self.locals.items():
+            self.scope.values.pop(local, None)
+            if local not in changing:
+                self.scope.changing -= {local}
+            if value is not None:
+                self.scope.values[local] = value
+        self.locals = outer
+
+    def _not_understood(self, node: Node, message: str) -> None:
+        if not any(each.id == "not-understood" for each in self.reading.troubles):
+            at = span(self.tree.source.cut(*self.tree.span(node)))
+            self.reading.troubles.append(Trouble("not-understood", message, at))
+
+    # What bash itself does.
+
+    def _builtin(
+        self,
+        name: str,
+        arguments: list[ExpandedWord],
+        given: Mapping[str, Pieces],
+        at: Position,
+    ) -> bool:
+        """Do what bash itself does; False: it is another program."""
+        words = [each.text for each in arguments[1:]]
+        if name == "set":
+            self._export_all(words)
+        elif name in ("module", "ml"):
+            if self.outer is None:
+                self.reading.modules = loaded(self.reading.modules, name, words)
+        elif name in ("source", ".") and words:
+            self.note(name, arguments[1:], at)
+            script = self.reading.script(words[0]) if self.depth < _DEEPEST else None
+            if script is not None:
+                self._read(script)
+            return True
+        elif name == "eval" and self.depth < _DEEPEST:
+            self._eval(arguments[1:])
+            return True
+        elif name == "trap" and self.depth and len(words) > 1 and {"EXIT", "0"} & set(words[1:]):
+            self.reading.at_exit = arguments[1:2]
+        elif name == "shift" and self.scope.positional:
+            count = int(words[0]) if words and words[0].isdecimal() else 1
+            self.scope.positional = self.scope.positional[count:]
+        elif name in ("read", "readarray", "mapfile"):
+            names = [word for word in words if re.fullmatch(r"[A-Za-z_]\w*", word)]
+            # Of several variables each gets a part of the line.
+            whole = given.get("<") if name == "read" and len(names) == 1 else None
+            for word in names:
+                self.scope.set(word, Value(whole))
+        elif name in ("cat", "tee") and given.get("<"):
+            target = given.get(">") or (arguments[-1].pieces if name == "tee" and words else ())
+            if target:
+                self.reading.written[plain(target)] = ParsedSource(given["<"])
+        else:
+            return False
+        self.note(name, arguments[1:], at)
+        return True
+
+    def _export_all(self, words: Sequence[str]) -> None:
+        """Do `set -a`, `set +a` and their long forms."""
+        for number, word in enumerate(words):
+            if word == "--":
+                return
+            following = words[number + 1] if number + 1 < len(words) else ""
+            long = re.fullmatch(r"[-+]\w*o", word) and following == "allexport"
+            if long or re.match(r"[-+]\w*a", word):
+                self.scope.export_all = word.startswith("-")
+
+    def _eval(self, arguments: Sequence[ExpandedWord]) -> None:
+        pieces: list[Piece] = []
+        for each in arguments:
+            if pieces and each.pieces:
+                pieces.append(replace(pieces[-1], text=" ", kind="literal"))
+            pieces += each.pieces
+        if pieces:
+            self._read(ParsedSource(tuple(pieces)))
+
+    def _read(self, source: ParsedSource) -> None:
+        """Read another text in this shell, as `source` and `eval` do."""
+        kept, self.tree = self.tree, Tree(source)
+        self._statement(self.tree.root)
+        self.tree = kept
+
+
+def _parts(node: Node) -> list[list[Node]]:
+    """Return what always runs of an `if` or `case`, then each branch."""
+    if node.type == "case_statement":
+        items = [item for item in node.children if item.type == "case_item"]
+        return [[], *(item.children[_pattern_end(item) + 1 :] for item in items)]
+    found: list[list[Node]] = [[]]
+    for child in node.children:
+        if child.type in ("then", "elif_clause", "else_clause"):
+            found.append([])
+        if child.is_named or child.type == "&":
+            found[-1].append(child)
+    return found
+
+
+def _pattern_end(item: Node) -> int:
+    """Return where the patterns of a case end."""
+    return next((n for n, child in enumerate(item.children) if child.type == ")"), -1)
+
+
+def _launches(step: JobStep) -> bool:
+    """Return whether a line is more than a command of the batch script."""
+    return step.launcher != "plain" or step.container is not None or step.python
+
+
+def _main_of(candidates: Sequence[JobStep]) -> JobStep:
+    """Return the main program of a step: the last that is launched, or else that trains."""
+
+    def weight(step: JobStep) -> tuple[bool, bool, bool]:
+        return step.trains, step.launcher != "plain", step.python
+
+    best = max(weight(step) for step in candidates)
+    return next(step for step in reversed(candidates) if weight(step) == best)

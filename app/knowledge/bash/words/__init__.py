@@ -1,1 +1,0 @@
-"""Text of bash as words: where each character comes from, and what the words become."""
