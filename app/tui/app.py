@@ -39,7 +39,7 @@ from lumitui.app.tui.widgets.control_filter import ControlFilter
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Connect, Run
-    from lumitui.app.tui.widgets.log.log_ranks import LogPlace
+    from lumitui.app.tui.panes.log_pane import LogPlace
 
 # With the proof of 8,192 ranks on the screen a full collection takes 40 ms and more, and Python
 # makes one with every 20th key; after gc.freeze() alone, too.

@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 4780, "app/tui": 12010, "app/runs": 1770, "app/scale": 3220, "app/follow": 4340,
+    "app/cli": 4780, "app/tui": 12020, "app/runs": 1770, "app/scale": 3220, "app/follow": 4290,
     "app/survey": 1590, "app/launch": 8275, "app/explain": 2650, "app/history": 4090,
     "app/job": 2170, "app/knowledge": 17740, "remote/site": 2750, "remote/ssh": 3030,
     "remote/transport": 1000, "remote/scheduler": 2320, "remote/source": 1630,

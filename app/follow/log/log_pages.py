@@ -13,7 +13,6 @@ from lumitui.remote.scheduler import log_search, run_log
 from lumitui.remote.scheduler.log_search import Match, Sought
 from lumitui.remote.scheduler.run_log import LOG_BLOCK, LogPage
 from lumitui.remote.site.errors import LinkError, RefusedError
-from lumitui.remote.site.safe_text import LogFilter
 
 LAST_BYTES = 4 * LOG_BLOCK
 """Read of the end of a log that is not followed."""
@@ -119,32 +118,6 @@ class LogPages:
         start, data, read = found
         return KeptPage(start, data, start + len(data), read)
 
-    def export(self, run_id: str, attempt: int | None, target: Path) -> int:
-        """Write what is kept of a log to `target`, made safe for a terminal; return its bytes.
-
-        Raises:
-            InputError: no such run.
-            RefusedError: nothing of it is kept.
-        """
-        run = self._watcher.history.get(run_id)
-        number, end, written = attempt or run.attempt, 0, 0
-        with target.open("w", encoding="utf-8") as file:
-            safe = LogFilter()
-            for part in sorted(self.kept.parts(run.id, number), key=lambda part: part.start):
-                if part.start > end:
-                    file.write(safe.feed(b"", end=True))
-                    file.write(f"── {part.start - end:,} bytes are not kept on this machine\n")
-                data = part.path.read_bytes()[max(0, end - part.start) :]
-                file.write(safe.feed(data))
-                end, written = max(end, part.start + part.size), written + len(data)
-            file.write(safe.feed(b"", end=True))
-        if not written:
-            raise RefusedError(
-                f"Nothing of the log of {run.id} is kept on this machine.",
-                "Open it while the site can be reached.",
-            )
-        return written
-
     def find(
         self, run_id: str, attempt: int | None, sought: Sought, at: int, *, forward: bool
     ) -> LogMatches:
@@ -167,7 +140,10 @@ class LogPages:
             matches = _find_kept(page, sought, at, forward=forward)
         if matches is None:
             raise _no_log(run)
-        return found_of(matches, at, forward=forward)
+        whole = len(matches) < log_search.MOST_MATCHES  # more are cut off
+        if forward:
+            return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
+        return LogMatches(matches, 0 if whole else matches[0].offset, at)
 
 
 def _no_log(run: Run) -> RefusedError:
@@ -184,11 +160,3 @@ def _find_kept(page: LogPage, sought: Sought, at: int, *, forward: bool) -> list
             matches.append(Match(offset, line[: log_search.WIDTH]))
         offset += len(line) + 1
     return matches[: log_search.MOST_MATCHES] if forward else matches[-log_search.MOST_MATCHES :]
-
-
-def found_of(matches: list[Match], at: int, *, forward: bool) -> LogMatches:
-    """Return what is known after a search: more matches than MOST are cut off."""
-    whole = len(matches) < log_search.MOST_MATCHES
-    if forward:
-        return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
-    return LogMatches(matches, 0 if whole else matches[0].offset, at)

@@ -1,12 +1,14 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
 import time
+from dataclasses import dataclass
 from threading import Event
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -31,9 +33,8 @@ from lumitui.app.runs import (
 from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
-from lumitui.app.tui.widgets.log.log_ranks import LogPlace, LogRanks, places
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.app.tui.widgets.log.rank_chips import RankChips
+from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour, typed
 
 MOST_WAITING = 8
 """Messages with pieces of a log that the pane has not drawn yet."""
@@ -42,9 +43,30 @@ TICK = 1.5
 MUCH = 16_384
 """Bytes of a piece after which the next is read at once: more of them are waiting."""
 _FOLLOWED = "follow"
+_RANKS = Binding.Group("Rank", compact=True)
+_TYPING = 1.5
+"""Seconds within which two digits are one number."""
 
 
-class LogPane(LogRanks):
+@dataclass(frozen=True)
+class LogPlace:
+    """Where a log was left."""
+
+    attempt: int | None
+    offset: int | None
+    """Of a line on the screen; None: its end was followed."""
+    rank: int | None
+    found: str
+    """What was searched for."""
+
+
+def places(app: App[object]) -> dict[str, LogPlace]:
+    """Return where the logs of runs were left, by the run's id."""
+    kept: dict[str, LogPlace] = getattr(app, "log_places", {})
+    return kept
+
+
+class LogPane(Vertical):
     """The log, its ranks, what is searched for, and a line on how far it is followed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,11 +82,33 @@ class LogPane(LogRanks):
                 tooltip="Show the log of the attempt before"),
         Binding("A", "attempt(1)", "Next attempt", show=False, id="log.attempt_next",
                 tooltip="Show the log of the next attempt"),
+        Binding("y", "copy", "Copy", show=False, id="log.copy",
+                tooltip="Copy what is marked: a selection, the error, or the lines on the screen"),
+        Binding("comma,less_than_sign", "rank(-1)", "Rank before", key_display=",",
+                id="log.rank_before", group=_RANKS,
+                tooltip="Show only the lines of the rank before, or of all"),
+        Binding("full_stop,greater_than_sign", "rank(1)", "Next rank", key_display=".",
+                id="log.rank_next", group=_RANKS,
+                tooltip="Show only the lines of the next rank, or of all"),
+        *(
+            Binding(str(digit), f"rank_digit({digit})", f"Rank {digit}", show=False,
+                    id=f"log.rank_{digit}", tooltip="Show only the lines of the rank typed")
+            for digit in range(10)
+        ),
+        Binding("escape", "clear", "Clear", id="log.clear",
+                tooltip="Show all ranks again, and forget the search; then go back"),
     ]  # fmt: skip
 
     def __init__(self, run_id: str) -> None:
         """Show the log of the run `run_id`."""
-        super().__init__(run_id, id="log")
+        super().__init__(id="log")
+        self._run_id = run_id
+        self._attempt: int | None = None
+        self._older: int | None = None
+        """The attempt that was chosen instead of the newest."""
+        self._failed: int | None = None
+        """The rank that ended the run, as its record says."""
+        self._typed, self._typed_at = "", 0.0
         self._number = 0
         """Of the latest request or its end; what comes for an earlier one is dropped."""
         self._following = False
@@ -121,6 +165,14 @@ class LogPane(LogRanks):
         self._attempts = run.attempt
         self._failed = log_words.failed_rank(run) if self._label_is_rank else None
         self._draw_line()
+
+    @property
+    def _view(self) -> LogView:
+        return self.query_one(LogView)
+
+    @property
+    def _finder(self) -> LogFinder:
+        return self.query_one(LogFinder)
 
     # -- following
 
@@ -322,6 +374,52 @@ class LogPane(LogRanks):
         if rank is not None and self._view.rank is None:
             self._finder.words += f", of another rank than {rank}: all are shown"
 
+    # -- ranks
+
+    def action_rank(self, step: int) -> None:
+        """Show only the lines of the next rank, or of all."""
+        self._view.rank = neighbour(self._ranks(), self._view.rank, step)
+
+    def action_rank_digit(self, digit: int) -> None:
+        """Show only the lines of the rank whose number is typed."""
+        now = time.monotonic()
+        before, self._typed_at = self._typed if now - self._typed_at < _TYPING else "", now
+        self._typed, rank = typed(self._ranks(), before, str(digit))
+        if rank is not None:
+            self._view.rank = rank
+        elif not self._typed:
+            self.notify(f"No line of a rank {before}{digit} has been read.", markup=False)
+
+    def action_clear(self) -> None:
+        """Show all ranks, and mark nothing that was searched for; the place stays."""
+        self._finder.forget()
+        self._view.found, self._view.rank, self._view.mark = "", None, None
+        self._view.refresh()
+        self._view.post_message(LogView.Changed())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a digit open its screen where there are no ranks; leave where nothing is chosen."""
+        if not self.query(LogView):
+            return True  # before the first paint
+        if action in ("rank", "rank_digit"):
+            return len(self._ranks()) > 1
+        if action == "clear":
+            return bool(self._view.found or self._view.rank is not None)
+        return True
+
+    @on(RankChips.Chosen)
+    def _chosen(self, event: RankChips.Chosen) -> None:
+        self._view.rank = event.rank
+
+    def _mark(self) -> log_words.RankMark | None:
+        failed = self._failed if self._older is None else None  # it is known of the newest attempt
+        return log_words.rank_mark(failed, self._finder.errors)
+
+    def _ranks(self) -> tuple[int, ...]:
+        """Return the ranks to choose from."""
+        others = {self._view.rank, mark.rank if (mark := self._mark()) else None}
+        return tuple(sorted({*self._view.ranks, *(rank for rank in others if rank is not None)}))
+
     # -- attempts
 
     def action_attempt(self, step: int) -> None:
@@ -341,6 +439,18 @@ class LogPane(LogRanks):
         else:
             self._ended, self._view.follow = "ended", True
             self._want_page("end", 0, 0)
+
+    def action_copy(self) -> None:
+        """Copy a selection, the marked error, or the lines on the screen."""
+        view = self.query_one(LogView)
+        selected, marked = self.screen.get_selected_text(), view.marked
+        lines = view.on_screen()
+        if marked is not None and marked in lines:
+            fold = marked.fold
+            lines = list(fold.first) if fold and fold.head is marked else [marked]  # type: ignore[arg-type]
+        text = selected or "\n".join(line.text for line in lines)
+        self.app.copy_to_clipboard(text)
+        self.notify(f"Copied {words.count(len(text.splitlines()), 'line')}.", markup=False)
 
     # -- the line
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 
-from lumitui.app.tui.widgets.log.log_text import ShownLine
+from lumitui.app.tui.widgets.log.line_kinds import DIM, ShownLine, tone_of
 
 _MARKED = Style(reverse=True)
 _FOUND = Style(bold=True, reverse=True)
@@ -22,7 +22,7 @@ class LogRow(NamedTuple):
     line: ShownLine
     first: int
     last: int
-    """Behind its last character."""
+    """Behind its last character; before the first: a fold's words stand for the line."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,27 @@ class LineLayout:
 
     def shows(self, line: ShownLine) -> bool:
         """Return whether `line` has any row."""
-        if self.rank is not None:
-            return line.rank == self.rank
-        return line.fold is None or not line.fold.hides(line)
+        if self.rank is not None and line.rank != self.rank:
+            return False
+        if line.noise is not None and line.noise.closed:
+            return line.noise.heads[self.rank] is line
+        return line.fold is None or self.rank is not None or not line.fold.hides(line)
+
+    def is_read(self, line: ShownLine) -> bool:
+        """Return whether the words of `line` are shown, not its fold's instead."""
+        return self.shows(line) and not (line.noise and line.noise.closed)
+
+    def fold_words(self, line: ShownLine) -> str:
+        """Return what its fold says at `line`; usually ""."""
+        if line.noise is not None:
+            return line.noise.words(self.rank) if line.noise.heads.get(self.rank) is line else ""
+        return line.fold.words if line.fold is not None and line.fold.head is line else ""
 
     def _parts(self, line: ShownLine) -> Iterator[LogRow]:
         text = line.text
+        if line.noise is not None and line.noise.closed:
+            yield LogRow(line, 0, -1)
+            return
         # Of ASCII no character is wider than a cell.
         if not self.width or len(text) * 2 <= self.width or cell_len(text) <= self.width:
             yield LogRow(line, 0, len(text))
@@ -56,38 +71,31 @@ class LineLayout:
             at += len(part)
 
 
-def fold_words(row: LogRow) -> str:
-    """Return what is written behind a row of a folded traceback's last line; usually ""."""
-    line = row.line
-    is_end = row.last == len(line.text) and line.fold is not None and line.fold.head is line
-    return line.fold.words if is_end and line.fold else ""
-
-
-def segments(row: LogRow, base: Style, *, marked: bool, found: str) -> list[Segment]:
-    """Return a row in its colours; what is `found` in it stands out."""
-    text = row.line.text[row.first : row.last]
-    base = base + _MARKED if marked else base
-    if not row.line.spans and not found:
-        parts = [Segment(text, base)]
-    else:
-        edges = {0, len(text)}
-        spans = [
-            (max(0, first - row.first), min(len(text), last - row.first), style)
-            for first, last, style in row.line.spans
-        ]
-        spans += [(at, at + len(found), _FOUND) for at in _places(text, found)]
-        for first, last, _ in spans:
-            edges |= {min(max(first, 0), len(text)), min(max(last, 0), len(text))}
-        cuts = sorted(edges)
-        parts = []
-        for first, last in pairwise(cuts):
-            style = base
-            for begin, end, own in spans:
-                if begin <= first and last <= end:
-                    style = style + own
-            parts.append(Segment(text[first:last], style))
-    if words := fold_words(row):
-        parts.append(Segment(words, base + _FOLDED))
+def segments(row: LogRow, base: Style, words: str, *, marked: bool, found: str) -> list[Segment]:
+    """Return a row in its colours; what is `found` in it stands out, its fold's words follow."""
+    line, base = row.line, base + _MARKED if marked else base
+    if row.last < row.first:
+        return [Segment(words, base + DIM)]
+    text, toned = line.text[row.first : row.last], base + tone_of(line)
+    spans = [(0, line.label, DIM), *line.spans] if line.label else list(line.spans)
+    spans = [
+        (max(0, first - row.first), min(len(text), last - row.first), style)
+        for first, last, style in spans
+    ]
+    spans += [(at, at + len(found), _FOUND) for at in _places(text, found)]
+    edges = {0, len(text)}
+    for first, last, _ in spans:
+        edges |= {min(max(first, 0), len(text)), min(max(last, 0), len(text))}
+    parts = []
+    for first, last in pairwise(sorted(edges)):
+        style = toned
+        for begin, end, own in spans:
+            if begin <= first and last <= end:
+                style = style + own
+        parts.append(Segment(text[first:last], style))
+    if words and row.last == len(line.text):
+        folded = DIM if line.noise is not None else _FOLDED
+        parts.append(Segment(f"  {words.strip()}", base + folded))
     return parts
 
 

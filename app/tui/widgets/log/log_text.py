@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from rich.style import Style
 
-from lumitui.app.runs import Fold, coloured_parts, log_line_of
+from lumitui.app.runs import coloured_parts, log_line_of
 from lumitui.app.tui.widgets.log.ansi import NOTHING, after
+from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 
 MAX_LINE = 8000
 """Bytes; a longer line is shown in pieces, so that one line cannot fill the memory."""
@@ -22,25 +23,6 @@ _PIECE = 1024
 # As srun --label writes it.
 _LABEL = re.compile(r" *\d{1,6}: ?")
 _FULL = re.compile(r"\b100 ?%")
-
-
-@dataclass(slots=True, eq=False)
-class ShownLine:
-    """A line as it is on the screen. That of a progress bar is updated in its place."""
-
-    offset: int
-    """Where in the log it begins."""
-    text: str
-    """Without control characters and colours."""
-    source: str
-    """The labels before it, as `3:`; "" without any."""
-    rank: int | None
-    label: int
-    """Characters of `text` that are labels."""
-    spans: tuple[tuple[int, int, Style], ...] = ()
-    """Parts of `text` with a colour: first, behind the last, style."""
-    fold: Fold | None = None
-    """The traceback that the line is a part of, where many ranks have the same."""
 
 
 @dataclass(slots=True)

@@ -1,25 +1,34 @@
 """A window on a log: it follows the end, or stays where a user reads."""
 
+import time
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from lumitui.app.tui.widgets.log import log_rows
-from lumitui.app.tui.widgets.log.growing_view import GrowingView
+from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 from lumitui.app.tui.widgets.log.log_rows import LineLayout, LogRow
-from lumitui.app.tui.widgets.log.log_text import ShownLine
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, LineChange, LogWindow
 
+BETWEEN = 1.0
+"""Seconds between two drawings of a log that grows all the time."""
+_KEPT = 256
+"""Rows that are kept as they were drawn."""
 
-class LogView(GrowingView, can_focus=True):
+
+class LogView(ScrollView, can_focus=True):
     """Lines of remote text, drawn as they are: no markup, no control characters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,7 +49,7 @@ class LogView(GrowingView, can_focus=True):
         Binding("w", "toggle_wrap", "Wrap", show=False, id="log.wrap",
                 tooltip="Wrap long lines, or stop wrapping"),
         Binding("enter", "toggle_fold", "Unfold", show=False, id="log.fold",
-                tooltip="Show the traceback of every rank, or one for all that are the same"),
+                tooltip="Open the folded lines on the screen one after the other, then close them"),
     ]  # fmt: skip
 
     follow: reactive[bool] = reactive(True)
@@ -72,6 +81,10 @@ class LogView(GrowingView, can_focus=True):
         """Rows of the last line, which has not ended."""
         self._note = ""
         self._widest = 0
+        self._base = Style()
+        """The style of all rows, while they are drawn."""
+        self._drawn, self._is_due = 0.0, False
+        self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
 
     @property
     def lines(self) -> list[str]:
@@ -132,7 +145,7 @@ class LogView(GrowingView, can_focus=True):
             at = bisect_right(self.window.lines, offset, key=lambda line: line.offset)
             offset = self.window.lines[at - 1].offset if at else offset
             self.mark = offset
-            if (line := self.marked) is not None and not self._layout.shows(line):
+            if (line := self.marked) is not None and not self._layout.is_read(line):
                 self._reveal(line)
         at = bisect_left(self._rows, offset, key=lambda row: row.line.offset)
         self.scroll_to(y=max(0, at - self.third), x=0, animate=False, force=True, immediate=True)
@@ -189,7 +202,12 @@ class LogView(GrowingView, can_focus=True):
         self._rows += rows
         self._measure(rows)
         self._lay_out_tail()
-        self.draw_soon(self._resized)
+        wait = self._drawn + BETWEEN - time.monotonic()
+        if wait <= 0:
+            self._resized()
+        elif not self._is_due:
+            self._is_due = True
+            self.set_timer(wait, self._resized)
 
     def _rebuild(self) -> None:
         """Lay all lines out again; what is read stays where it is."""
@@ -213,7 +231,7 @@ class LogView(GrowingView, can_focus=True):
         self._widest = max(self._widest, longest)
 
     def _resized(self) -> None:
-        self.drawn_now()
+        self._drawn, self._is_due = time.monotonic(), False
         rows = len(self._rows) + len(self._tail)
         laid_out = self.set_virtual_size(Size(0 if self.wrap else self._widest, rows))
         if self.follow and laid_out:
@@ -228,6 +246,35 @@ class LogView(GrowingView, can_focus=True):
         if self.follow:
             self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
 
+    @property
+    def third(self) -> int:
+        """The row of the screen at which a line is shown that is gone to."""
+        return self.scrollable_content_region.height // 3
+
+    def set_virtual_size(self, size: Size) -> bool:
+        """Set the size of all rows; return whether the screen will be laid out again for it.
+
+        That is so only where a scroll bar may come or go: it costs ten times what new rows cost.
+        """
+        old, shown = self.virtual_size, self.container_size
+        same_bars = size.width == old.width and min(size.height, old.height) > shown.height > 0
+        if not same_bars:
+            self.virtual_size = size
+        elif size != old:
+            self.set_reactive(ScrollView.virtual_size, size)
+            self.vertical_scrollbar.window_virtual_size = size.height
+        return not same_bars
+
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """Put a bar that comes where the rows are: Textual moves only a bar that is shown."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw rows; their common style is computed once."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
         at = y + self.scroll_offset.y
@@ -237,13 +284,27 @@ class LogView(GrowingView, can_focus=True):
             row = self._tail[at - len(self._rows)]
         else:
             note = self._note if not y and not self._rows and not self._tail else ""
-            return self.strip((note,), lambda: [Segment(note, self.base)])
-        marked = self.mark is not None and row.line.offset == self.mark
-        # Of a log that grows most rows were on the screen before.
-        return self.strip(
-            (row, row.line.text, log_rows.fold_words(row), marked, self.found),
-            lambda: log_rows.segments(row, self.base, marked=marked, found=self.found),
+            return self._strip((note,), lambda: [Segment(note, self._base)])
+        line = row.line
+        marked = self.mark is not None and line.offset == self.mark
+        folded = self._layout.fold_words(line) if line.folds is not None else ""
+        return self._strip(
+            (row, line.text, folded, marked, self.found),
+            lambda: log_rows.segments(row, self._base, folded, marked=marked, found=self.found),
         )
+
+    def _strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
+        """Return a row as it was drawn before, or draw it; `key` is all that it depends on.
+
+        Of a log that grows most rows were on the screen before.
+        """
+        left, width = self.scroll_offset.x, self.size.width
+        whole = (key, left, width, self._base)
+        strip = self._strips.get(whole)
+        if strip is None:
+            strip = Strip(segments()).crop_extend(left, left + width, self._base)
+            self._strips[whole] = strip
+        return strip
 
     # -- where a user reads
 
@@ -295,9 +356,9 @@ class LogView(GrowingView, can_focus=True):
         self.follow = False
 
     def on_click(self, event: events.Click) -> None:
-        """Open or close the folded traceback under the mouse."""
+        """Open or close the folded lines under the mouse."""
         at = self.scroll_offset.y + event.get_content_offset_capture(self).y
-        if 0 <= at < len(self._rows) and log_rows.fold_words(self._rows[at]):
+        if 0 <= at < len(self._rows) and self._layout.fold_words(self._rows[at].line):
             self._toggle(self._rows[at].line)
 
     def action_toggle_follow(self) -> None:
@@ -328,22 +389,22 @@ class LogView(GrowingView, can_focus=True):
         self._want_more()
 
     def action_toggle_fold(self) -> None:
-        """Open or close the marked traceback, or the first folded one on the screen."""
-        lines = [*([self.marked] if self.marked else []), *self.on_screen()]
-        folded = next((line for line in lines if line.fold and line.fold.words), None)
-        if folded is not None:
-            self._toggle(folded)
+        """Open or close the marked fold, else open the first closed one, else close all."""
+        folds = [line for line in self.on_screen() if self._layout.fold_words(line)]
+        closed = [line for line in folds if line.folds and not line.folds.open]
+        marked = self.marked
+        self._toggle(*([marked] if marked in folds else closed[:1] or folds))
 
-    def _toggle(self, line: ShownLine) -> None:
-        if line.fold is not None:
-            line.fold.open = not line.fold.open
+    def _toggle(self, *lines: ShownLine) -> None:
+        for fold in {line.folds for line in lines if line.folds is not None}:
+            fold.open = not fold.open
             self.follow = False
-            self._rebuild()
+        self._rebuild()
 
     def _reveal(self, line: ShownLine) -> None:
         """Make a line visible that a fold or the choice of a rank hides."""
         if self.rank is not None and line.rank != self.rank:
             self.rank = None
-        if line.fold is not None and line.fold.hides(line):
-            line.fold.open = True
+        if line.folds is not None and not self._layout.is_read(line):
+            line.folds.open = True
             self._rebuild()

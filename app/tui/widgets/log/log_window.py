@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lumitui.app.runs import TracebackFolder
-from lumitui.app.tui.widgets.log.log_text import LogText, ShownLine
+from lumitui.app.tui.widgets.log.line_kinds import NoiseFolder, ShownLine
+from lumitui.app.tui.widgets.log.log_text import LogText
 
 KEPT_LINES = 10_000
 """Most lines of a window."""
@@ -51,7 +52,7 @@ class LogWindow:
         self.lines: list[ShownLine] = []
         self.partial: ShownLine | None = None
         self._text = LogText(start, label_is_rank=self._label_is_rank)
-        self._folder = TracebackFolder()
+        self._tracebacks, self._noise = TracebackFolder(), NoiseFolder()
         self.size = max(self.size, start)
 
     @property
@@ -93,14 +94,14 @@ class LogWindow:
         self.end = stop
         self._note_head(data)
         grown = self._text.feed(data)
-        folded = [self._folder.feed(line) for line in grown.lines]
+        folded = self._fold(grown.lines)
         self._note_ranks(grown.lines)
         self.lines += grown.lines
         self.partial = grown.partial
         trimmed = len(self.lines) > KEPT_LINES + _SLACK
         if trimmed:
             self._trim_top()
-        return LineChange(grown.lines, remade=grown.updated or any(folded) or trimmed)
+        return LineChange(grown.lines, remade=grown.updated or folded or trimmed)
 
     def prepend(self, start: int, data: bytes) -> LineChange:
         """Take `data`, from byte `start` up to the window; lines at the end are dropped for it."""
@@ -140,9 +141,12 @@ class LogWindow:
 
     def _trim_top(self) -> None:
         """Drop lines at the top."""
+        dropped = self.lines[:-KEPT_LINES]
         del self.lines[:-KEPT_LINES]
         self.start, self._head = self.lines[0].offset, None
         self._text.forget_bars(self.start)
+        if any(line.folds for line in dropped):
+            self._fold_again()  # what is folded needs the line that says so
 
     def _trim_end(self) -> None:
         """Drop lines at the end: a user reads far above it."""
@@ -151,14 +155,17 @@ class LogWindow:
         self.partial = None
         self._text = LogText(self.end, label_is_rank=self._label_is_rank)
 
+    def _fold(self, lines: Sequence[ShownLine]) -> bool:
+        """Fold what more lines allow; return whether that changes lines before them."""
+        return any([self._tracebacks.feed(line) | self._noise.feed(line) for line in lines])
+
     def _fold_again(self) -> None:
-        """Find equal tracebacks anew: lines came before those that are known."""
-        opened = {line.fold.head.offset for line in self.lines if line.fold and line.fold.open}
-        self._folder = TracebackFolder()
+        """Fold anew: lines came before those that are known, or the first ones are dropped."""
+        opened = {line.offset for line in self.lines if line.folds and line.folds.open}
+        self._tracebacks, self._noise = TracebackFolder(), NoiseFolder()
         for line in self.lines:
-            line.fold = None
+            line.fold = line.noise = None
+        self._fold(self.lines)
         for line in self.lines:
-            self._folder.feed(line)
-        for line in self.lines:
-            if line.fold and line.fold.head.offset in opened:
-                line.fold.open = True
+            if line.folds and line.offset in opened:
+                line.folds.open = True

@@ -121,7 +121,3 @@ def test_a_log_that_was_read_once_is_read_without_a_link(
     print_log(core, "r2", None, 20)
     said = capfd.readouterr()
     assert said.out.endswith("a needle\x1b[2J\n") and "offline copy of" in said.err
-    core.pages.export("r2", None, tmp_path / "shown")
-    shown = (tmp_path / "shown").read_text()
-    assert shown.startswith("── ") and "bytes are not kept on this machine" in shown
-    assert shown.endswith("line 99999\na needle^[[2J\n") or "\x1b" not in shown

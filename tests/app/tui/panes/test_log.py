@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 from textual.app import App, ComposeResult
+from textual.geometry import Size
 
 from lumitui.app.follow.log.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.follow.log.log_pages import KeptPage
@@ -168,13 +169,13 @@ async def test_a_log_that_grows_all_the_time_is_drawn_now_and_then(settings: Set
         await pilot.app.screen.mount(view)
         view.feed(b"".join(b"line %d\n" % number for number in range(100)))
         await until(pilot, lambda: view.is_vertical_scroll_end, "the end")
-        drawn_now = view.drawn_now
+        set_size = view.set_virtual_size
 
-        def counted() -> None:
+        def counted(size: Size) -> bool:
             draws.append(1)
-            drawn_now()
+            return set_size(size)
 
-        view.drawn_now = counted  # type: ignore[method-assign]
+        view.set_virtual_size = counted  # type: ignore[method-assign]
         for number in range(100):
             view.feed(b"more %d\n" % number)
         await until(pilot, lambda: view.scroll_offset.y == 200 - view.size.height, "the last line")

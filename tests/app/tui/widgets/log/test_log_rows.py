@@ -4,7 +4,7 @@ import random
 
 from rich.style import Style
 
-from lumitui.app.tui.widgets.log.log_rows import LineLayout, fold_words, segments
+from lumitui.app.tui.widgets.log.log_rows import LineLayout, segments
 from lumitui.app.tui.widgets.log.log_window import LogWindow
 
 TRACEBACK = """\
@@ -34,7 +34,11 @@ def mixed(ranks: int) -> bytes:
 
 def drawn(window: LogWindow, layout: LineLayout) -> list[str]:
     rows = layout.rows(window.lines)
-    return ["".join(s.text for s in segments(row, Style(), marked=False, found="")) for row in rows]
+    return [
+        "".join(s.text for s in segments(row, Style(), words, marked=False, found=""))
+        for row in rows
+        for words in [layout.fold_words(row.line)]
+    ]
 
 
 def test_equal_tracebacks_of_many_ranks_are_one_that_opens() -> None:
@@ -48,7 +52,7 @@ def test_equal_tracebacks_of_many_ranks_are_one_that_opens() -> None:
     assert len(drawn(window, LineLayout(0, rank=9))) == 4, (
         "of a chosen rank its own lines are shown"
     )
-    (row,) = [row for row in LineLayout(0).rows(window.lines) if fold_words(row)]
+    (row,) = [r for r in LineLayout(0).rows(window.lines) if LineLayout(0).fold_words(r.line)]
     assert row.line.fold is not None
     row.line.fold.open = True
     assert len(drawn(window, LineLayout(0))) == 1 + 15 * 4 + 1 + 1
@@ -81,11 +85,11 @@ def test_wrapped_rows_are_the_line_and_what_is_found_stands_out() -> None:
     rows = LineLayout(8).rows(window.lines)
     assert "".join(row.line.text[row.first : row.last] for row in rows) == window.lines[0].text
     (row,) = LineLayout(0).rows(window.lines)
-    parts = segments(row, Style(), marked=False, found="needle")
+    parts = segments(row, Style(), "", marked=False, found="needle")
     assert [p.text for p in parts if p.style and p.style.reverse] == ["Needle"]
     assert [p.text for p in parts if p.style and p.style.color] == ["red"]
     assert not [
         p
-        for p in segments(row, Style(), marked=False, found="NEEDLE")
+        for p in segments(row, Style(), "", marked=False, found="NEEDLE")
         if p.style and p.style.reverse
     ]

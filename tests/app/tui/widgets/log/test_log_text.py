@@ -1,6 +1,7 @@
 """A log's bytes become bounded, safe lines, wherever they are cut; bars are one line a rank."""
 
-from lumitui.app.tui.widgets.log.log_text import MAX_LINE, LogText, ShownLine
+from lumitui.app.tui.widgets.log.line_kinds import ShownLine
+from lumitui.app.tui.widgets.log.log_text import MAX_LINE, LogText
 
 
 def shown(*chunks: bytes) -> list[ShownLine]:

@@ -1,0 +1,161 @@
+"""What kind of line a line of a log is: an error, a warning, or noise, which is folded. Pure."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from rich.style import Style
+
+from lumitui.app.explain import words
+from lumitui.app.runs import ERROR_PATTERN, Fold
+
+DIM = Style(dim=True)
+LEAST = 3
+"""Consecutive lines of noise from which on they are folded: two take as much room as one."""
+_PLAIN = Style()
+_ERROR = re.compile(
+    rf"{ERROR_PATTERN}|Traceback \(most recent call last\)|\b(?:ERROR|CRITICAL|FATAL)\b"
+    r"|\b(?:[Ee]rror|[Ff]atal): |^E\d{4} "
+)
+_WARNING = re.compile(r"\bWARN(?:ING)?\b|\w*[Ww]arning: |^\[W[ \d]|^W\d{4} ")
+_RED, _YELLOW = Style(color="red"), Style(color="yellow")
+
+_WARNS = "Python warnings"
+_BEGINS = re.compile(
+    r"(?P<cpu_bind>(?:slurmstepd: )?(?:cpu|gpu|mem)[-_]bind\b)"
+    r"|(?P<srun>srun: (?!error|[Ww]arning|fatal))"
+    r"|(?P<MIOpen>MIOpen\(HIP\): (?:Info|Warning)\b)"
+    r"|(?P<torchrun>\*{20,}$|Setting OMP_NUM_THREADS)"
+    r"|(?P<Gloo>\[Gloo\] Rank \d+ is connected)"
+    r"|(?P<libdrm>/\S*/amdgpu\.ids: No such file)"
+    r"|(?P<TensorFlow>WARNING: All log messages before absl::)"
+    r"|(?P<Python_warnings>/\S*/(?:site|dist)-packages/(?:torch|torchvision|transformers|datasets"
+    r"|accelerate|deepspeed|lightning|pytorch_lightning|numpy|huggingface_hub|timm|apex|flash_attn"
+    r"|tensorflow|keras|triton|xformers|diffusers|peft|trl)/\S*\.py:\d+: \w*Warning: )"
+)
+"""How a line of noise begins behind its labels, by who writes it."""
+_INSIDE = {
+    "CCL ": ("NCCL", re.compile(r"(?:\S.{0,80} )?[NR]CCL (?:INFO|version)\b")),
+    "distributed": (
+        "torchrun",
+        re.compile(
+            r".{0,80}torch[./]distributed[./]run\S*(?: \[WARNING\])? ?(?:\*{20,}|Setting OMP|$)"
+        ),
+    ),
+    " I ": ("TensorFlow", re.compile(r"\S+ \S+ I (?:tensorflow|external)/")),
+}
+"""The same of lines that have a text behind a time or a node: to look for it first is faster."""
+
+
+@dataclass(slots=True, eq=False)
+class ShownLine:
+    """A line as it is on the screen. That of a progress bar is updated in its place."""
+
+    offset: int
+    """Where in the log it begins."""
+    text: str
+    """Without control characters and colours."""
+    source: str
+    """The labels before it, as `3:`; "" without any."""
+    rank: int | None
+    label: int
+    """Characters of `text` that are labels."""
+    spans: tuple[tuple[int, int, Style], ...] = ()
+    """Parts of `text` with a colour: first, behind the last, style."""
+    fold: Fold | None = None
+    """The traceback that the line is a part of, where many ranks have the same."""
+    noise: "NoiseFold | None" = None
+    """The lines of noise that it is one of."""
+
+    @property
+    def folds(self) -> "Fold | NoiseFold | None":
+        """What folds it."""
+        return self.noise or self.fold
+
+
+@dataclass(eq=False)
+class NoiseFold:
+    """Consecutive lines of noise, which one line stands for while it is closed."""
+
+    families: dict[str, None] = field(default_factory=dict)
+    """Who wrote them, in their order."""
+    counts: Counter[int | None] = field(default_factory=Counter)
+    """Lines of each rank, and of all at None."""
+    heads: dict[int | None, ShownLine] = field(default_factory=dict)
+    """The first line of each rank, and of all at None."""
+    open: bool = False
+
+    def add(self, line: ShownLine, family: str) -> None:
+        """Take the next line."""
+        self.families[family] = None
+        for rank in {None, line.rank}:
+            self.counts[rank] += 1
+            self.heads.setdefault(rank, line)
+
+    @property
+    def closed(self) -> bool:
+        """Whether one line stands for all."""
+        return self.counts[None] >= LEAST and not self.open
+
+    def words(self, rank: int | None) -> str:
+        """Return what stands for the lines of `rank`, or for all; "" for a few lines."""
+        if self.counts[None] < LEAST:
+            return ""
+        first, *others = self.families
+        names = f"{first} and {others[0]}" if len(others) == 1 else first
+        names += f" and {len(others)} others" if len(others) > 1 else ""
+        sign = "▾" if self.open else "▸"
+        return f"{sign} {words.count(self.counts[rank], 'line')} of {names}"
+
+
+class NoiseFolder:
+    """Finds consecutive lines of noise as lines come."""
+
+    def __init__(self) -> None:
+        """Nothing came yet."""
+        self._fold: NoiseFold | None = None
+        self._warned: set[str] = set()
+        """Whose last line was a warning of Python, which quotes the line of code below it."""
+
+    def feed(self, line: ShownLine) -> bool:
+        """Take the next line; return whether lines before it are folded now."""
+        family = self._family(line)
+        if not family:
+            self._fold = None
+            return False
+        if self._fold is None:
+            self._fold = NoiseFold()
+        self._fold.add(line, family)
+        line.noise = self._fold
+        return self._fold.counts[None] == LEAST
+
+    def _family(self, line: ShownLine) -> str:
+        text = line.text[line.label :]
+        family = _written_by(text)
+        quoted = line.source in self._warned and text.startswith("  ")
+        if family == _WARNS:
+            self._warned.add(line.source)
+        elif self._warned:
+            self._warned.discard(line.source)
+        return _WARNS if quoted else family
+
+
+def _written_by(text: str) -> str:
+    """Return who writes a line of noise; "": it is not noise."""
+    if found := _BEGINS.match(text):
+        return {"cpu_bind": "cpu-bind", "Python_warnings": _WARNS}.get(
+            found.lastgroup or "", found.lastgroup or ""
+        )
+    for part, (family, pattern) in _INSIDE.items():
+        if part in text and pattern.match(text):
+            return family
+    return ""
+
+
+def tone_of(line: ShownLine) -> Style:
+    """Return the colour of a line that has none of its own; its words say the same."""
+    if line.noise is not None:
+        return DIM
+    if _ERROR.search(line.text):
+        return _RED
+    return _YELLOW if _WARNING.search(line.text) else _PLAIN
