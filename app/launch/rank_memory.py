@@ -16,10 +16,9 @@ from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import at_key
 
 _TABLE = TEMPLATES / "model_memory.yaml"
 _MOST_WAYS = 3  # out, that one finding names
@@ -117,15 +116,13 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
         return
     ways = list(islice(remedies(place.spec, place.site, launch.layout), _MOST_WAYS))
     do = f"{' or '.join(ways)}." if ways else "Choose a smaller --model, or use more ranks."
-    yield Finding(
+    yield hit(
         "memory-fit",
-        "warning",
+        "args",
         f"A step of {count(memory.batch, 'sample')} needs about {memory.gib} GiB per "
         f"{place.site.node.device.noun}, which has {memory.of >> 30} GiB and needs some for the "
         "driver and NCCL.",
         do[0].upper() + do[1:],
-        "templates/model_memory.yaml",
-        at=at_key("args"),
     )
 
 

@@ -46,7 +46,7 @@ class Launches(RunsCore):
         Raises:
             InputError: the job file has a mistake, it cannot be composed, or it is a grid.
         """
-        from lumitui.app.launch.send.drafts.grid_runs import only
+        from lumitui.app.launch.send.preview import only
 
         return only(self.previews(job, folder, job_file=job_file))
 

@@ -15,7 +15,6 @@ from lumitui.app.launch.adviser import lint_findings
 from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import (
-    architecture_rules,
     binding_rules,
     chain_rules,
     launcher_rules,
@@ -24,7 +23,7 @@ from lumitui.app.launch.rules import (
     slurm_rules,
     venv_rules,
 )
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import RANK, Finding, Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
@@ -34,13 +33,11 @@ from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES
 
 def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.launcher not in place.site.launchers:
-        yield Finding(
+        yield hit(
             "launcher",
-            "error",
+            "launcher",
             f"The launcher {launch.spec.launcher} does not work at {place.site.name}.",
             f"Use {' or '.join(place.site.launchers)}.",
-            "the site's profile",
-            at=at_key("launcher"),
             fix=Fix(f"use {place.site.launchers[0]}", at_key("launcher"), place.site.launchers[0]),
         )
 
@@ -53,38 +50,32 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
     homes = [name for name, pattern in patterns.items() if re.search(pattern, choice.image)]
     taken = choice.generation or place.site.default_container
     if homes and taken not in homes:
-        yield Finding(
+        yield hit(
             "image-generation",
-            "error",
+            "container.image",
             f"The image belongs to the generation {homes[0]}, but the job uses {taken}, "
             "whose modules, call and torchrun options do not fit it.",
             f"Set `container: {{generation: {homes[0]}}}`.",
-            "the site's profile, containers",
-            at=at_key("container.image"),
             fix=Fix(f"use the generation {homes[0]}", at_key("container.generation"), homes[0]),
         )
     elif not homes and choice.generation is None:
-        yield Finding(
+        yield hit(
             "image-unknown",
-            "note",
+            "container.image",
             "The image's name does not show its generation: the job uses the modules, the call and "
             f"the options of {taken}.",
             f"Name the generation it was built on: "
             f"`container: {{generation: {' or '.join(patterns)}}}`.",
-            "the site's profile, containers",
-            at=at_key("container.image"),
         )
 
 
 def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.name in ("bash", "interactive"):
-        yield Finding(
+        yield hit(
             "job-name",
-            "warning",
+            "name",
             f"The name {launch.spec.name!r} switches Lightning's Slurm detection off.",
             "Choose another `name:`.",
-            "Lightning-AI/pytorch-lightning, plugins/environments/slurm.py",
-            at=at_key("name"),
         )
 
 
@@ -96,14 +87,13 @@ def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
     for key, text in words:
         for mark in marks_in(text.encode("utf-8", "surrogateescape")):
             shape = shape_of(mark)
-            yield Finding(
+            yield hit(
                 "secret-in-words",
-                "warning",
+                key,
                 f"`{key}:` has {shape.what} in it, which goes into the script, the history and "
                 "the job's environment or command line.",
                 "Name the variable under `secrets:`, and let the program read it from there.",
-                shape.source,
-                at=at_key(key),
+                source=shape.source,
             )
 
 
@@ -112,25 +102,21 @@ def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
     if spec.ship != "archive":
         return
     disk = f" (local disk: {place.site.node.local_disk})" if place.site.node.local_disk else ""
-    yield Finding(
+    yield hit(
         "archive",
-        "note",
+        "ship",
         f"The code is sent as one archive, like every project over {MAX_FILES} files or "
         f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.node_folder}{disk} "
         "before the launch, and what the program writes beside its code is lost when the job ends.",
         "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
-        "the site's profile, node_folder",
-        at=at_key("ship"),
     )
     lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
     if lost:
-        yield Finding(
+        yield hit(
             "archive-fetch",
-            "warning",
+            "fetch",
             f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
             "Let the program write it to $RUN_DIR, and name it from there.",
-            "templates/job/job.sh.j2",
-            at=at_key("fetch"),
         )
 
 
@@ -139,14 +125,12 @@ def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
     configured = zero.get("stage") if isinstance(zero, dict) else None
     stage = STRATEGIES[launch.spec.strategy].zero_stage
     if configured is not None and stage and configured != stage:
-        yield Finding(
+        yield hit(
             "zero-stage",
-            "warning",
+            "strategy",
             f"The strategy is {launch.spec.strategy}, but its configuration has stage "
             f"{configured}.",
             "Give both the same stage.",
-            "DeepSpeed configuration, zero_optimization.stage",
-            at=at_key("strategy"),
         )
 
 
@@ -155,14 +139,13 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
     micro = sent_config(launch).get(MICRO)
     text = argument_value(launch.spec.args, name) if name else None
     if micro is not None and text is not None and whole(text) != micro:
-        yield Finding(
+        yield hit(
             "two-micro-batches",
-            "warning",
+            "args",
             f"{name} is {text}, but DeepSpeed's micro batch is {micro}: the script does not "
             f"train on the global batch of {launch.global_batch} shown here.",
             f"Set {name} to {micro}, or `{MICRO}` to {text}.",
-            f"DeepSpeed configuration, {MICRO}",
-            at=at_key("args"),
+            source=f"DeepSpeed configuration, {MICRO}",
         )
 
 
@@ -175,7 +158,6 @@ RULES: tuple[LaunchRule, ...] = (
     *mistakes.RULES,
     _launcher,
     _image,
-    *architecture_rules.RULES,
     *rank_memory.RULES,
     _strategy_stage,
     _two_micro_batches,
@@ -185,7 +167,6 @@ RULES: tuple[LaunchRule, ...] = (
     _keys_in_words,
 )
 _ALSO = {
-    "architecture": "image-of-other-processor",
     "image-generation": "modules-of-other-generation",
     "launcher": "launcher-of-site",
     "own-option": "option-twice",

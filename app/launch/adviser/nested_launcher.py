@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.script_reader import read_script
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
+from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import at_key
 
 _ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|flock|mkdir .*lock")
 """A script that asks which task it is may start its ranks in one of them alone."""
@@ -30,14 +30,12 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
         what = "srun" if inner.launcher in ("srun", "plain") else inner.launcher
         program = inner.program.known if inner.program else "the program"
         known = what if what in site.launchers else "srun"
-        yield Finding(
+        yield hit(
             "launcher-in-each-task",
-            "error",
+            "script",
             f"{name} starts ranks with {what}, and is itself started for each of the {ranks} "
             "ranks of a node: each starts all of them again.",
             f"Let the job file start {program}: `launcher: {known}` and `script: {program}`.",
-            "pytorch, torch/distributed/run.py: one agent a node; srun(1)",
-            at=at_key("script"),
         )
 
 

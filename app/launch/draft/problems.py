@@ -4,7 +4,7 @@ Pure.
 """
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lumitui.app.job import edit
@@ -101,11 +101,3 @@ def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Find
             continue
         done[key] = problem
     return text, tuple(done.values())
-
-
-def at_field(problems: Iterable[Finding]) -> Mapping[str, tuple[Finding, ...]]:
-    """Return the problems by the field of the form that they are at; "" for no field."""
-    found: dict[str, tuple[Finding, ...]] = {}
-    for problem in problems:
-        found[problem.at.field] = (*found.get(problem.at.field, ()), problem)
-    return found

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
 
@@ -14,13 +14,12 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
     if not place.site.node.gpu_cores or layout.world_size == 1:
         return
     if layout.whole_nodes and not layout.masks and spec.binding == "none":
-        yield Finding(
+        yield hit(
             "no-binding",
-            "note",  # somebody has chosen it
+            "binding",
             "With `binding: none` nothing binds the ranks to the cores nearest to their GPUs.",
             "Leave out `binding:` unless the program binds them itself.",
-            "srun(1), --cpu-bind",
-            at=at_key("binding"),
+            severity="note",  # somebody has chosen it
             fix=Fix("bind them", at_key("binding"), None),
         )
 
@@ -28,13 +27,11 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
 def _binding_of_torchrun(launch: Launch, place: Placement) -> Iterator[Finding]:
     unbound = place.launcher.binding == "torchrun" and place.runtime.torchrun_binding == "none"
     if unbound and place.whole_nodes and place.site.node.gpu_cores:
-        yield Finding(
+        yield hit(
             "torchrun-unbound",
-            "warning",
+            "launcher",
             "torchrun here does not bind its ranks to cores.",
             "Use `launcher: srun`, which binds each rank with a mask.",
-            "pytorch, torch/numa/binding.py: --numa-binding",
-            at=at_key("launcher"),
             fix=Fix("use srun", at_key("launcher"), "srun")
             if "srun" in place.site.launchers
             else None,
@@ -49,15 +46,13 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
         and place.launcher.binding in ("masks", "wrapper")
     )
     if launch.spec.proof == "strict" and not (layout.exact and layout.planned_cores):
-        yield Finding(
+        yield hit(
             "strict-unchecked",
-            "warning",
+            "binding" if unbound else "proof",
             "No exact cores are planned here, so `proof: strict` stops nothing.",
             "Leave out `binding: none`, or `proof: strict`."
             if unbound
             else "Use `launcher: srun` on whole nodes.",
-            "templates/job/job.sh.j2",
-            at=at_key("binding" if unbound else "proof"),
             fix=Fix("bind the ranks", at_key("binding"), None) if unbound else None,
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
 
@@ -16,13 +16,11 @@ def _site(launch: Launch, place: Placement) -> Iterator[Finding]:
     forbids = [option for option in spec.sbatch if option.startswith("--no-requeue")]
     if spec.chain > 1 and (forbids or not place.site.requeue):
         who = forbids[0] if forbids else place.site.name
-        yield Finding(
+        yield hit(
             "chain-requeue",
-            "error",
+            "chain",
             f"{who} keeps a job from going back into the queue, which `chain:` needs.",
             "Leave out `chain:`, and resubmit from the checkpoint after each time limit.",
-            "scontrol(1) requeue; sbatch(1) --requeue; the site's profile",
-            at=at_key("chain"),
             fix=_ONE,
         )
 
@@ -32,13 +30,11 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
     if spec.chain == 1:
         return
     if not place.resume_arguments:
-        yield Finding(
+        yield hit(
             "chain-resume",
-            "error",
+            "resume",
             "Each attempt of the chain would begin anew: nothing says how the script continues.",
             "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`.",
-            "templates/job/job.sh.j2",
-            at=at_key("resume"),
         )
     if place.trainer is None:
         yield from _own_script(launch, place)
@@ -46,49 +42,41 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
     if not launch.spec.signal or place.launcher.signals == "none":
-        yield Finding(
+        yield hit(
             "chain-signal",
-            "error",
+            "signal",
             "No signal warns the script before its time limit, so that no attempt ends in time.",
             "Name the one on which it saves and ends with 85, like `signal: USR1@300`; the "
             "launcher srun passes it on.",
-            "sbatch(1) --signal; templates/job/chain.sh",
-            at=at_key("signal"),
         )
     elif place.launcher.signals == "torchrun":
-        yield Finding(
+        yield hit(
             "chain-exit",
-            "warning",
+            "launcher",
             f"{place.launcher.name} exits with 1 if the script exits with 85, so the chain "
             "continues only if the script also reports the stop in metrics.jsonl.",
             "End the script with finish() from lumitui_run.py (`lumitui new --run-file`), or use "
             "the launcher srun.",
-            "torch/distributed/run.py; templates/job/chain.sh",
-            at=at_key("launcher"),
             fix=Fix("use srun", at_key("launcher"), "srun"),
         )
     else:
-        yield Finding(
+        yield hit(
             "chain-contract",
-            "note",
+            "chain",
             "The chain continues only after the script has exited with 85.",
             "Let it save to $RUN_DIR/checkpoints on the signal and end with 85, and with 0 when "
             "the training is done.",
-            "templates/job/chain.sh",
-            at=at_key("chain"),
         )
 
 
 def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.relaunch and not place.resume_arguments:
-        yield Finding(
+        yield hit(
             "relaunch-resume",
-            "error",
+            "relaunch",
             "Each launch would begin anew: nothing says how the script continues.",
             "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`; or "
             "leave out `relaunch:`.",
-            "templates/job/relaunch.sh",
-            at=at_key("relaunch"),
             fix=Fix("launch it once", at_key("relaunch"), None),
         )
 

@@ -7,7 +7,7 @@ from lumitui.app.job.grid import Cell
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
 
@@ -24,15 +24,13 @@ def _laptop(launch: Launch, place: Placement) -> Iterator[Finding]:
     for key, text in _words(launch.spec):
         match = _LAPTOP.search(text)
         if match:
-            yield Finding(
+            yield hit(
                 "laptop-path",
-                "error",
+                key,
                 f"`{key}:` names {match['path']}, a path of a laptop, which {place.site.name} does "
                 "not have.",
                 "Let `stage:` send it, like `stage: {DATA: "
                 f"{match['path']}}}` and $STAGE_DATA in `args:`; or write its path on the site.",
-                "docs/scripts.md; the site's profile, work_root",
-                at=at_key(key),
             )
 
 
@@ -60,15 +58,13 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
     if place.container or not spec.container.none or site.modules or own or not program:
         return
     if _SYSTEM.fullmatch(place.runtime.python):
-        yield Finding(
+        yield hit(
             "bare-python",
-            "warning",
+            "container",
             f"Without a container and without modules, {place.runtime.python} is the system's own "
             f"at {site.name}, which has no PyTorch.",
             "Leave out `container: {none: true}`, install with `venv:`, or let a shell script "
             "bring an environment of yours.",
-            "the site's profile, containers, modules and python",
-            at=at_key("container"),
             fix=Fix("use the site's container", at_key("container"), None),
         )
 
@@ -79,14 +75,12 @@ _ALL = re.compile(r"(?:\./)?(?:\*\*/)*(?:\*+|\.\*|\*\.\*|\.)?/?")
 def _everything(launch: Launch, place: Placement) -> Iterator[Finding]:
     for pattern in launch.spec.ship_secrets:
         if _ALL.fullmatch(pattern):
-            yield Finding(
+            yield hit(
                 "ship-all-secrets",
-                "warning",
+                "ship_secrets",
                 f"`ship_secrets: [{pattern}]` sends every file that looks like a secret, those too "
                 "that the project gets later.",
                 "Name the one file that the job needs, like `ship_secrets: [config/dev.env]`.",
-                "docs/scripts.md; SECURITY.md",
-                at=at_key("ship_secrets"),
             )
 
 
@@ -104,14 +98,12 @@ def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
     if len(cells) < 2:
         return ()
     return tuple(
-        Finding(
+        hit(
             "grid-output",
-            "warning",
+            "args",
             f"All {len(cells)} runs of the grid write to one place, {name} {value}: each "
             "overwrites what the others wrote.",
             f"Leave {name} out, and let the program write to $RUN_DIR, which is each run's own.",
-            "docs/scripts.md",
-            at=at_key("args"),
         )
         for name, value in _outputs(first)
         if name not in own

@@ -7,10 +7,9 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.program.downloads import STAGE_IT
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.app.launch.script.staged import named_in
 from lumitui.remote.site.finding import Finding
-from lumitui.remote.site.source_position import at_key
 
 _URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
 # Arguments of the Hugging Face examples and of their likes, whose value may be a name of the hub.
@@ -23,13 +22,11 @@ def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
     if place.site.internet_on_compute_nodes:
         return
     for key, text in _texts(launch.spec):
-        yield Finding(
+        yield hit(
             "offline",
-            "warning",
+            key,
             f"The nodes of {place.site.name} reach no internet, and `{key}:` names {text}.",
             STAGE_IT,
-            _SOURCE,
-            at=at_key(key),
         )
 
 
@@ -75,13 +72,11 @@ def _names(launch: Launch, place: Placement) -> Iterator[Finding]:
     for key, text in texts:
         for name in named_in(text):
             if name not in spec.stage:
-                yield Finding(
+                yield hit(
                     "stage-name",
-                    "error",
+                    key,
                     f"`{key}:` names $STAGE_{name}, and `stage:` has no {name}.",
                     f"Add `stage: {{{name}: PATH}}`, or correct the name.",
-                    "the job file",
-                    at=at_key(key),
                 )
 
 
@@ -92,14 +87,12 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
         for name in names:
             staged = name.removeprefix("STAGE_")
             if staged != name and staged in spec.stage:
-                yield Finding(
+                yield hit(
                     "stage-variable",
-                    "error",
+                    f"env.{name}" if key == "env" else key,
                     f"`{key}:` sets {name}, which lumitui sets to the place of what `stage:` "
                     f"calls {staged}.",
                     f"Remove it from `{key}:`, or give one of the two another name.",
-                    "the job file",
-                    at=at_key(f"env.{name}" if key == "env" else key),
                     final=True,
                 )
 
@@ -119,13 +112,11 @@ def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
         if found is None:
             continue
         key = "args" if text in spec.args else "resume"
-        yield Finding(
+        yield hit(
             "literal-argument",
-            "warning",
+            key,
             f"No shell expands {found[0]} in `{key}:`: the program gets it as it is written.",
             "Write the value, or let the program read the variable from its environment.",
-            "docs/offline.md: only $STAGE_NAME is expanded",
-            at=at_key(key),
         )
 
 

@@ -7,7 +7,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.layout import needed_cores
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site import walltime
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key
@@ -20,27 +20,24 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
         return
     if place.site.scheduler == "slurm":
         bound = bool(layout.masks) or place.torchrun_binding != "none"
-        yield Finding(
+        yield hit(
             "few-cores",
-            "error" if bound else "warning",
+            "cpus_per_task",
             f"The ranks of a node share {layout.cpus_per_task} cores"
             + (": its first ones, not those near their GPUs." if bound else "."),
             f"Leave out `cpus_per_task`: the job then asks for {needed}.",
-            "pytorch, torch/numa/binding.py; sched_setaffinity(2)",
-            at=at_key("cpus_per_task"),
+            severity="error" if bound else "warning",
             fix=Fix("leave it to the site", at_key("cpus_per_task"), None),
         )
 
 
 def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.memory and not place.site.memory_option:
-        yield Finding(
+        yield hit(
             "memory-option",
-            "error",
+            "memory",
             f"A job at {place.site.name} must not ask for memory: it comes with the cores.",
             "Remove `memory:`.",
-            "the site's profile, memory_option",
-            at=at_key("memory"),
             fix=Fix("leave it to the site", at_key("memory"), None),
         )
 
@@ -49,13 +46,11 @@ def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
     site = place.site
     if launch.spec.local_disk is not None and site.local_disk is None:
         known = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
-        yield Finding(
+        yield hit(
             "local-disk",
-            "error",
+            "local_disk",
             f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{known}",
             "Remove `local_disk:`.",
-            "the site's profile, local_disk",
-            at=at_key("local_disk"),
             fix=Fix("remove it", at_key("local_disk"), None),
         )
 
@@ -67,14 +62,12 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
     if partition.allocation == "node" and partial and layout.world_size == 1 and one:
         yield _one_rank(launch, place)
     elif partition.allocation == "node" and partial:
-        yield Finding(
+        yield hit(
             "idle-gpus",
-            "warning",
+            "gpus_per_node",
             f"{spec.partition} gives and bills whole nodes: "
             f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {place.site.node.gpus}, or a shared partition.",
-            "the site's profile, allocation",
-            at=at_key("gpus_per_node"),
             fix=Fix(
                 f"use all {place.site.node.gpus}",
                 at_key("gpus_per_node"),
@@ -94,14 +87,12 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     shared = any(one.allocation == "shared" for one in place.site.partitions.values())
     what = f"strategy: {spec.strategy}" if single else f"launcher: {place.launcher.name}"
     others = ", or use a shared partition" if shared else ""
-    return Finding(
+    return hit(
         "idle-gpus",
-        "warning",
+        keys[0][0],
         f"`{what}` starts one rank, and {spec.partition} gives and bills "
         f"whole nodes: {gpus - 1} GPUs stay idle.",
         f"Set {written} for a rank on each GPU{others}.",
-        "the site's profile, allocation",
-        at=at_key(keys[0][0]),
         fix=Fix(f"use {keys[0][1]}", at_key(keys[0][0]), keys[0][1]) if len(keys) == 1 else None,
     )
 
@@ -115,13 +106,11 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
     )
     for option in launch.spec.sbatch:
         if ours.match(option):
-            yield Finding(
+            yield hit(
                 "own-option",
-                "error",
+                "sbatch",
                 _own(option),
                 _key(option),
-                "DESIGN, job script",
-                at=at_key("sbatch"),
                 fix=Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option)),
                 final=True,  # another name or array would keep lumitui from finding its job
             )
@@ -176,25 +165,21 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
         and spec.chain == 1
         and walltime.seconds_of(spec.time) > 4 * 3600
     ):
-        yield Finding(
+        yield hit(
             "no-checkpoint-signal",
-            "note",
+            "signal",
             f"No signal warns the script before its time limit of {spec.time}.",
             "If it saves on a signal, name it: `signal: USR1@300`.",
-            "sbatch(1) --signal",
-            at=at_key("signal"),
         )
 
 
 def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
     if launch.spec.script and launch.spec.hang:
-        yield Finding(
+        yield hit(
             "no-heartbeat",
-            "warning",
+            "hang",
             "`hang:` does nothing here: only the bundled trainers say whether their ranks move.",
             "Remove `hang:`; PyTorch ends a collective that hangs after its own time limit.",
-            "trainers/engine/heartbeat",
-            at=at_key("hang"),
             fix=Fix("remove it", at_key("hang"), None),
         )
 

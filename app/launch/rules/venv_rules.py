@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from lumitui.app.job.fields.venv_field import package_of
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.rules.launch_rule import LaunchRule
+from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import at_key
 from lumitui.remote.transfer.environments.image_names import versions_in
 
 _HOME = re.compile(r"^(~|\$\{?HOME\b|(/gpfs)?/(home|users)/)")
@@ -30,15 +29,13 @@ def _reach(launch: Launch, place: Placement) -> Iterator[Finding]:
     if reaches_index(site):
         return
     where = "its nodes" if site.venv.build == "job" else "its login nodes"
-    yield Finding(
+    yield hit(
         "venv-offline",
-        "error",
+        "venv",
         f"{site.name} builds the environment of `venv:` on {where}, which reach no package index.",
         "Put wheels into a folder of the project and name it: `pip download --dest wheels "
         f"--platform manylinux2014_{site.node.architecture} --only-binary=:all: …`, "
         "`venv: {packages: […], wheels: wheels}`.",
-        "the site's profile, venv",
-        at=at_key("venv"),
     )
 
 
@@ -58,16 +55,14 @@ def _fit(launch: Launch, place: Placement) -> Iterator[Finding]:
             others.setdefault(package_of(match["name"]), name)
     for package, name in others.items():
         if package not in fitting:
-            yield Finding(
+            yield hit(
                 "venv-wheel",
-                "error",
+                "venv",
                 f"The wheel {name} does not fit: the job's Python is {python or 'not known'}, its "
                 f"nodes are {machine}.",
                 f"Download the one for them: `pip download --dest {venv.wheels} "
                 f"{f'--python-version {python} ' if python else ''}--platform "
                 f"manylinux2014_{machine} --only-binary=:all: {package}`.",
-                "the site's profile; packaging.python.org, platform compatibility tags",
-                at=at_key("venv"),
             )
 
 
@@ -101,15 +96,13 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
     lines = [line for line in (venv.lines if venv else ()) if package_of(line) in kept]
     if lines:
         has = "the image's" if place.container else "the modules'"
-        yield Finding(
+        yield hit(
             "venv-replaces",
-            "warning",
+            "venv",
             f"`venv:` asks for {', '.join(lines)}: what an index has in place of {has} own is not "
             f"built for {place.site.title}'s GPUs and network.",
             f"Leave {', '.join(map(package_of, lines))} out, or choose another image: "
             f"`lumitui site images {place.site.name}`.",
-            "the site's profile, venv.keeps",
-            at=at_key("venv"),
         )
 
 
@@ -117,28 +110,24 @@ def _cost(launch: Launch, place: Placement) -> Iterator[Finding]:
     venv, price = launch.spec.venv, launch.price
     if venv is None or place.site.venv.build != "job" or not price.per_hour:
         return
-    yield Finding(
+    yield hit(
         "venv-in-job",
-        "note",
+        "venv",
         "The first job with this environment builds it before the launch, while its GPUs wait: "
         f"{price.per_hour / 60:.2g} {price.unit} a minute. Later ones find it there.",
         "Run it on one node first.",
-        "the site's profile, venv",
-        at=at_key("venv"),
     )
 
 
 def _home(launch: Launch, place: Placement) -> Iterator[Finding]:
     path = launch.spec.container.venv
     if path and _HOME.match(path):
-        yield Finding(
+        yield hit(
             "venv-home",
-            "warning",
+            "container.venv",
             f"The environment {path} is in a home folder, which is small and often not seen or "
             "slow on compute nodes.",
             "Let `venv:` build one beside the runs, or move it to the project's scratch.",
-            "LUMI user guide, storage; CSC user guide, disk",
-            at=at_key("container.venv"),
         )
 
 

@@ -1,12 +1,13 @@
 """What is about to be sent: a launch, its submit command, and what the adviser says about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.send.code.project_files import Files
-from lumitui.app.launch.send.code.script_texts import download_findings, installs_finding
+from lumitui.app.launch.send.code.script_texts import installs_findings
 from lumitui.app.launch.send.staging.staging_plan import findings_of as staged_findings
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
@@ -62,13 +63,23 @@ def preview_of(
     launch: Launch, site: Site, command: str, files: Files, job_file: Path | None, cell: str = ""
 ) -> Preview:
     """Return the preview of `launch`, which `command` submits at `site` with `files`."""
-    installs = installs_finding(files.install, launch.spec, site)
+    installs = installs_findings(files.programs, launch.spec, site)
     staged = staged_findings(launch.spec, files.project, site) if files.ships_code else ()
-    loads = tuple(download_findings(launch.spec, files.project, site))
-    # The adviser reads the script too, and says the same of each line.
-    told = {(one.rule, launch.spec.script) for one in loads}
-    advice = (
-        one for one in findings(launch, site, files.programs) if (one.rule, one.at.file) not in told
-    )
-    said = (*advice, *installs, *files.findings, *staged, *loads)
-    return Preview(launch, site, command, said, files, job_file, cell)
+    advice = findings(launch, site, files.programs)
+    everything = (*advice, *installs, *files.findings, *staged)
+    return Preview(launch, site, command, everything, files, job_file, cell)
+
+
+def only(previews: Sequence[Preview]) -> Preview:
+    """Return the preview of a job file that is one run.
+
+    Raises:
+        InputError: it has a grid of several.
+    """
+    if len(previews) > 1:
+        raise InputError(
+            f"The job file has a grid of {len(previews)} runs, and this is about one.",
+            "Remove `grid:`, or use `lumitui submit`, which sends them all.",
+            field="grid",
+        )
+    return previews[0]

@@ -4,23 +4,21 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.app.launch.script.program_call import BUNDLED
+from lumitui.app.launch.send.code import secret_files, weight
 from lumitui.app.launch.send.code.code_links import taken_links
-from lumitui.app.launch.send.code.script_texts import install_line, texts_of
-from lumitui.app.launch.send.code.secret_files import findings_of, needed_by
-from lumitui.app.launch.send.code.weight import code_size
-from lumitui.app.launch.send.code.weight import findings_of as weight_findings
+from lumitui.app.launch.send.code.script_texts import texts_of
 from lumitui.app.launch.send.staging.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.reading.plain_file import read_plain
-from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
@@ -44,6 +42,38 @@ class Code:
     """Files from outside the project, by the path they get."""
     kept_back: tuple[Suspect, ...] = ()
     """Files that look like secrets and are not sent."""
+
+
+def project_folder(folder: Path, project: str) -> Path:
+    """Return the whole path of `project`, which is relative to the job file's `folder`.
+
+    A folder that is not there is no error yet: the preview says it with the other mistakes.
+
+    Raises:
+        InputError: a link leads to itself, or a name is too long for this machine.
+    """
+    path = folder / project
+    try:
+        root = path.resolve()
+        root.is_dir()
+    except RuntimeError as error:  # what resolve() makes of ELOOP
+        raise InputError(
+            f"The project {_short(path)} is a link that leads to itself.",
+            "Check `project:`.",
+            field="project",
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"The project {_short(path)} cannot be read: {error.strerror}.",
+            "Check `project:`.",
+            field="project",
+        ) from error
+    return root
+
+
+def _short(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def project_name(root: Path) -> str:
@@ -99,8 +129,6 @@ class Files:
     """Files that look like secrets and are not sent."""
     shipped: tuple[Suspect, ...] = ()
     """Files that look like secrets and are sent, since the job file names them."""
-    install: str = ""
-    """The line of the script that installs packages; "": there is none."""
     ships_code: bool = True
     """Whether code is sent; False: what the run needs is on the site already."""
     programs: Mapping[str, str] = field(default_factory=dict)
@@ -113,7 +141,7 @@ class Files:
     @property
     def weight(self) -> str:
         """How much code is sent, like `12 files, 40 kB`; "": it is not known, or none is."""
-        return code_size(self.count, self.bytes) if self.count else ""
+        return weight.code_size(self.count, self.bytes) if self.count else ""
 
 
 def look(
@@ -129,96 +157,70 @@ def look(
     They are read as for a send, so that the send finds their hashes in `hashes`. Without
     `ships_code` the code is on the site already, and only the secrets are checked.
     """
-    unset = [("secrets", _no_secret(name)) for name in spec.secrets if not environ.get(name)]
+    unset = [name for name in spec.secrets if not environ.get(name)]
+    problems = [("secrets", "secrets", _no_secret(name)) for name in unset]
     if not ships_code:
-        return Files(project, _errors(unset), ships_code=False)
-    if not project.is_dir():
-        return Files(project, _errors([*unset, ("project", _no_project(project))]))
+        return Files(project, _errors(problems), ships_code=False)
     try:
+        if not project.is_dir():
+            raise _no_project(project)
         code, guard = _scanned(spec, project, hashes)
-    except InputError as refused:
-        return Files(project, _errors([*unset, ("project", refused)]))
+    except InputError as error:
+        return Files(project, _errors([*problems, ("project", "project", error)]))
     needed = _needed(spec, code, guard)
-    problems = [("secret-needed", problem) for _, problem in needed]
-    problems += _absent(spec, code, guard)
-    taken = (_taken_finding(key, error) for key, error in taken_links(spec, code.manifest))
+    problems += _problems(spec, code, guard, needed)
     elsewhere = heeded(spec, project) if guard.unused else frozenset()
-    said = findings_of(guard, [item for item, _ in needed], elsewhere)
+    suspects = secret_files.findings_of(guard, [suspect for suspect, _ in needed], elsewhere)
     own = (one for one in code.manifest.files if not one.path.startswith(f"{BUNDLED}/"))
-    large = weight_findings(own)
-    findings = (*_errors([*unset, *problems]), *taken, *said, *large)
-    install = install_line(spec, project)
-    shipped, programs = tuple(guard.shipped), texts_of(spec, project)
     return Files(
         project,
-        findings,
+        (*_errors(problems), *suspects, *weight.findings_of(own)),
         code.kept_back,
-        shipped,
-        install,
-        programs=programs,
+        tuple(guard.shipped),
+        programs=texts_of(spec, project),
         count=sum(1 for _ in code.manifest.files),
         bytes=code.manifest.size,
     )
 
 
-_FIELDS = {"secret-needed": "ship_secrets"} | {
-    key: key for key in ("secrets", "project", "workdir", "script")
-}
+Problem = tuple[str, str, InputError]
+"""What keeps a job from being sent: the rule, the key of the job file, and the error."""
 
 
-def _errors(problems: Sequence[tuple[str, InputError]]) -> tuple[Finding, ...]:
+def _errors(problems: Sequence[Problem]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(key, "error", problem.message, problem.hint, "the files here",
-                at=at_key(_FIELDS[key]), final=True)
-        for key, problem in problems
-    )  # fmt: skip
+        hit(rule, key, error.message, error.hint, source="the files here", final=True)
+        for rule, key, error in problems
+    )
 
 
-def _absent(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[str, InputError]]:
-    """Return the keys of the job file whose file or folder is not sent, each with the reason."""
-    paths, found = {entry.path for entry in code.manifest.entries}, []
+def _problems(
+    spec: JobSpec, code: Code, guard: ScanGuard, needed: Sequence[tuple[Suspect, InputError]]
+) -> Iterator[Problem]:
+    """Yield the `needed` files that are kept back, and what the job names and is not sent."""
+    for _, error in needed:
+        yield "secret-needed", "ship_secrets", error
+    paths = {entry.path for entry in code.manifest.entries}
     workdir = posixpath.normpath(spec.workdir)
     if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
-        found.append(("workdir", _no_workdir(spec)))
-    script = posixpath.normpath(spec.script) if spec.script else None
-    kept = {item.path for item in guard.kept_back}
-    if script is not None and script not in paths | kept:
-        found.append(("script", _no_script(spec, code.root)))
-    return found
-
-
-def _taken_finding(key: str, error: InputError) -> Finding:
-    return Finding(
-        "link-taken",
-        "error",
-        error.message,
-        error.hint,
-        "the files here",
-        at=at_key(key),
-        final=True,
-    )
+        message = f"The working folder {spec.workdir} has no files that are sent."
+        yield "workdir", "workdir", InputError(message, "Check `workdir:`.")
+    kept = {suspect.path for suspect in guard.kept_back}
+    if spec.script and posixpath.normpath(spec.script) not in paths | kept:
+        message = f"The script {spec.script} is not among the files that are sent."
+        do = f"It must lie in {code.root} and not be ignored by .gitignore or .lumituiignore."
+        yield "script", "script", InputError(message, do)
+    for key, error in taken_links(spec, code.manifest):
+        yield "link-taken", key, error
 
 
 def _needed(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[Suspect, InputError]]:
     own = [entry.path for entry in code.manifest.files if entry.path not in code.extra]
-    return list(needed_by(spec, code.root, guard, own))
+    return list(secret_files.needed_by(spec, code.root, guard, own))
 
 
 def _no_project(root: Path) -> InputError:
     return InputError(f"The project {root} is not a folder.", "Check `project:`.")
-
-
-def _no_script(spec: JobSpec, root: Path) -> InputError:
-    return InputError(
-        f"The script {spec.script} is not among the files that are sent.",
-        f"It must lie in {root} and not be ignored by .gitignore or .lumituiignore.",
-    )
-
-
-def _no_workdir(spec: JobSpec) -> InputError:
-    return InputError(
-        f"The working folder {spec.workdir} has no files that are sent.", "Check `workdir:`."
-    )
 
 
 def _no_secret(name: str) -> InputError:
@@ -238,12 +240,8 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
     if not root.is_dir():
         raise _no_project(root)
     code, guard = _scanned(spec, root, hashes)
-    for _, problem in (
-        *_needed(spec, code, guard),
-        *_absent(spec, code, guard),
-        *taken_links(spec, code.manifest),
-    ):
-        raise problem
+    for _, _, error in _problems(spec, code, guard, _needed(spec, code, guard)):
+        raise error
     return code
 
 

@@ -1,19 +1,16 @@
 """What is read of a job's script and the modules beside it, and what they load or install."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.knowledge.program.downloads import STAGE_IT, downloads
-from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
-from lumitui.remote.site.source_position import at_key
 
 _MOST_BYTES = 1_000_000
-_MOST_CALLS = 5
 _INSTALLS = re.compile(
     r"^[^#\n]*\b((?:pip3?|conda|mamba|uv)\b[\"', ]+(?:pip[\"', ]+)?install\b(?!.*--no-index).*)$",
     re.MULTILINE,
@@ -38,58 +35,21 @@ def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
     return found
 
 
-def download_findings(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
-    """Yield what a preview says of a script that downloads where nodes reach no internet."""
-    if site.internet_on_compute_nodes or not (spec.script or "").endswith(".py"):
+def installs_findings(texts: Mapping[str, str], spec: JobSpec, site: Site) -> Iterator[Finding]:
+    """Yield what there is to say of a script that installs packages from an index in the job."""
+    match = _INSTALLS.search(texts.get(Path(spec.script).as_posix(), "")) if spec.script else None
+    if match is None:
         return
-    try:
-        text = read_plain(project / str(spec.script), _MOST_BYTES).decode(errors="replace")
-    except (OSError, ValueError):
-        return  # the send says what is wrong with it
-    found = list(downloads(read_python(text, str(spec.script))))
-    if found:
-        more = f" and {len(found) - _MOST_CALLS} more" if len(found) > _MOST_CALLS else ""
-        calls = ", ".join(f"{one.words} in line {one.at.line}" for one in found[:_MOST_CALLS])
-        yield Finding(
-            "offline-script",
-            "warning",
-            f"The nodes of {site.name} reach no internet, and {spec.script} would download: "
-            f"{calls}{more}.",
-            STAGE_IT,
-            "the site's profile, internet_on_compute_nodes",
-            at=at_key("script"),
-        )
-
-
-def install_line(spec: JobSpec, project: Path) -> str:
-    """Return the first line of the job's script that installs packages from an index; or ""."""
-    if spec.script is None:
-        return ""
-    try:
-        text = read_plain(project / spec.script, _MOST_BYTES + 1)
-    except OSError:
-        return ""  # what cannot be read has its own sentence
-    match = _INSTALLS.search(text[:_MOST_BYTES].decode("utf-8", "replace"))
-    return match[0].strip()[:100] if match else ""
-
-
-def installs_finding(line: str, spec: JobSpec, site: Site) -> tuple[Finding, ...]:
-    """Return what there is to say of a script with such a `line` at `site`."""
-    if not line:
-        return ()
     offline = not site.internet_on_compute_nodes
     why = (
         f"the nodes of {site.name} reach no package index"
         if offline
         else "each job does it anew, while its GPUs wait"
     )
-    return (
-        Finding(
-            "install-in-script",
-            "warning" if offline else "note",
-            f"{spec.script} has `{line}`, and {why}.",
-            "Name the packages under `venv:`: they are installed once, before the launch.",
-            "the site's profile, internet_on_compute_nodes",
-            at=at_key("script"),
-        ),
+    yield hit(
+        "install-in-script",
+        "script",
+        f"{spec.script} has `{match[0].strip()[:100]}`, and {why}.",
+        "Name the packages under `venv:`: they are installed once, before the launch.",
+        severity="warning" if offline else None,
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
-from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.guard import ScanGuard, Suspect
 
 _MOST_NAMED = 200
@@ -28,58 +28,51 @@ def findings_of(
     yield from _by_name([item for item in kept if item.by == "name"])
     contents = [item for item in kept if item.by == "contents"]
     for item in contents[:_MOST_SENTENCES]:
-        yield Finding(
+        yield hit(
             "secret-contents",
-            "warning",
+            "ship_secrets",
             f"{item.path} is not sent: line {item.line} has the shape of {item.what}.",
             _way_out(item.path),
-            item.source,
-            at=at_key("ship_secrets"),
+            source=item.source,
         )
     if more := contents[_MOST_SENTENCES:]:
         places = _listed([f"{item.path}:{item.line}" for item in more])
-        yield Finding(
+        yield hit(
             "secret-contents",
-            "warning",
+            "ship_secrets",
             f"Also not sent, because of lines with the shape of a key: {places}.",
             "Name those that are not secrets under `ship_secrets:` in the job file.",
-            more[0].source,
-            at=at_key("ship_secrets"),
+            source=more[0].source,
         )
     if guard.shipped:
         names = _listed([f"{item.path} ({item.what})" for item in guard.shipped])
-        yield Finding(
+        yield hit(
             "secret-shipped",
-            "note",
+            "ship_secrets",
             f"Sent, because `ship_secrets:` names them: {names}.",
             "Who can read the run's folder at the site can read them.",
-            "the job file",
-            at=at_key("ship_secrets"),
         )
     for word in guard.unused:
         if word in elsewhere:
             continue
-        yield Finding(
+        yield hit(
             "ship-secrets-unused",
-            "note",
+            "ship_secrets",
             f"`ship_secrets:` names {word}, which is not a file that would be kept back.",
             "Remove it, or correct the path from the project's root.",
-            "the job file",
-            at=at_key("ship_secrets"),
         )
 
 
 def _by_name(kept: Sequence[Suspect]) -> Iterator[Finding]:
     if kept:
         sources = dict.fromkeys(item.source for item in kept)
-        yield Finding(
+        yield hit(
             "secret-files",
-            "warning",
+            "ship_secrets",
             f"Not sent, because files with such names hold secrets: "
             f"{_listed([item.path for item in kept])}.",
             "Pass values with `secrets:`; name files that the job needs under `ship_secrets:`.",
-            "; ".join(list(sources)[:3]),
-            at=at_key("ship_secrets"),
+            source="; ".join(list(sources)[:3]),
         )
 
 

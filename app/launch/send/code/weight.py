@@ -5,9 +5,9 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from lumitui.app.explain.words import count, size
+from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.run_folder import BINDING, METRICS
-from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.manifest import ManifestEntry
 
 _RESULT = 1_000_000
@@ -38,14 +38,12 @@ def findings_of(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
         largest = sorted(groups.items(), key=lambda item: -item[1][1])
         named = ", ".join(f"{name} ({code_size(*of)})" for name, of in largest[:_MOST])
         more = f" and {len(groups) - _MOST} more" if len(groups) > _MOST else ""
-        yield Finding(
+        yield hit(
             "code-large",
-            "warning",
+            "project",
             f"Sent as code, though large or like results of a run: {named}{more}.",
             "Exclude them in .lumituiignore if the job does not need them; "
             "`stage:` sends data once.",
-            "the files here",
-            at=at_key("project"),
         )
 
 

@@ -19,7 +19,6 @@ from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.drafts import draft as beginnings
 from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.export_folder import project_folder
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.remote.connect import Connections
 from lumitui.remote.site.errors import InputError, LumiError
@@ -123,7 +122,7 @@ class Drafts:
         shared = shared_outputs(cells)
         for cell in cells:
             site = self.sites.load(cell.spec.site)
-            root = project_folder(folder, cell.spec.project)
+            root = project_files.project_folder(folder, cell.spec.project)
             same = next(
                 (item for item in (*found, *recent) if _same_files(item, cell.spec, root)), None
             )

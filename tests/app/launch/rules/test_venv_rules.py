@@ -1,14 +1,13 @@
 """What the adviser says of `venv:`: packages that cannot be reached, do not fit, or cost."""
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.send.code.script_texts import install_line, installs_finding
+from lumitui.app.launch.send.code.script_texts import installs_findings
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -140,14 +139,14 @@ def test_an_environment_in_a_home_folder_is_warned_of(sites: type[Loaded], path:
         ("print('pipe installation')\n", ""),
     ],
 )
-def test_a_script_that_installs_packages_itself(tmp_path: Path, text: str, line: str) -> None:
-    (tmp_path / "a.py").write_text(text)
-    assert install_line(job(Loaded.load("lumi")), tmp_path) == line
+def test_a_script_that_installs_packages_itself(text: str, line: str) -> None:
+    site = Loaded.load("lumi")
+    messages = [one.message for one in installs_findings({"a.py": text}, job(site), site)]
+    assert [f"`{line}`" in message for message in messages] == ([True] if line else [])
 
 
 def test_where_nodes_reach_nothing_that_is_a_warning(sites: type[Loaded]) -> None:
     for name, severity in (("mn5", "warning"), ("lumi", "note")):
         site = sites.load(name)
-        (found,) = installs_finding("pip install x", job(site), site)
-        assert (found.severity, found.at.field) == (severity, "script")
-    assert installs_finding("", job(site), site) == ()
+        (finding,) = installs_findings({"a.py": "pip install x"}, job(site), site)
+        assert (finding.severity, finding.at.field) == (severity, "script")

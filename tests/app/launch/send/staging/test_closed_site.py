@@ -117,7 +117,7 @@ def test_a_job_that_would_download_fails_and_the_preview_said_so(
     runs = Runs(home.settings)
     preview = runs.preview(job, project)
     (said,) = [item for item in preview.findings if item.rule == "offline-script"]
-    assert "MNIST(download=True) in line" in said.message and "`stage:`" in said.do
+    assert "MNIST(download=True)" in said.message and "`stage:`" in said.do
     run = runs.send(preview)
     assert runs.wait(run.id).state is State.FAILED
     assert b"Network is unreachable" in runs.read_log(run.id)[1]
