@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,9 +71,7 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
         return f"● live {words.short_length(age)} ago"
     if age < OFFLINE:
         return f"◌ reconnecting {words.short_length(age)}"
-    moment = time.strftime("%H:%M", time.localtime(since))
-    day = words.clock(since)[:10]
-    return f"○ offline since {moment if words.clock(now).startswith(day) else f'{day} {moment}'}"
+    return f"○ offline since {words.minute(since, now)}"
 
 
 def awaited(asked: float, now: float) -> str:
@@ -99,9 +96,7 @@ def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
 
 def offline_copy(read: float, now: float) -> str:
     """Return that a log on the screen is what was read at the moment `read`."""
-    day, _, moment = words.clock(read).partition(" ")
-    is_today = words.clock(now).startswith(day)
-    return f"offline copy of {'' if is_today else f'{day} '}{moment[:5]}"
+    return f"offline copy of {words.minute(read, now)}"
 
 
 def position(line: int | None, at: int, size: int) -> str:

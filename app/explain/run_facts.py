@@ -6,13 +6,13 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words, speed_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.proof.device_proof import brief
 from lumitui.app.explain.proof.rank_proof import RankProof
+from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
 from lumitui.app.history.run import Run
@@ -41,55 +41,6 @@ class ProofTable:
 
     titles: tuple[str, ...]
     rows: tuple[ProofRow, ...]
-
-
-class Totals(Protocol):
-    """What a run's metrics come to, as far as its words need it."""
-
-    @property
-    def steps(self) -> int:
-        """Trained, over all attempts; 0 without any."""
-        ...
-
-    @property
-    def last_loss(self) -> float | None:
-        """The loss of the last step."""
-        ...
-
-    @property
-    def samples_per_s(self) -> float | None:
-        """The median after each attempt's warm-up."""
-        ...
-
-    @property
-    def test_accuracy(self) -> float | None:
-        """The last one."""
-        ...
-
-    @property
-    def seconds(self) -> float | None:
-        """Spent training, over all attempts."""
-        ...
-
-    @property
-    def world_size(self) -> int | None:
-        """Ranks of the last attempt."""
-        ...
-
-    @property
-    def global_batch(self) -> int | None:
-        """Samples per step over all ranks."""
-        ...
-
-    @property
-    def throughput(self) -> speed_words.Speed:
-        """What is told beside `samples_per_s`."""
-        ...
-
-    @property
-    def slowest_save(self) -> float | None:
-        """Seconds of the slowest save."""
-        ...
 
 
 def state(run: Run, now: float) -> str:
@@ -254,7 +205,7 @@ def differences(verdict: Verdict, most: int = 10) -> list[str]:
     return lines[:most] + ([f"{more} more ranks differ, see below"] if more else [])
 
 
-def metrics(totals: Totals, broken: int) -> list[Row]:
+def metrics(totals: Summary, broken: int) -> list[Row]:
     """Return what a run's metrics come to; `broken` lines of metrics.jsonl could not be read."""
     if not totals.steps:
         return []

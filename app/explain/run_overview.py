@@ -4,12 +4,13 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.explain.run_facts import Row, Totals
+from lumitui.app.explain.run_facts import Row
+from lumitui.app.explain.speedup import Speedup
+from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
 from lumitui.app.history.run import Run
@@ -44,20 +45,6 @@ HANGS = "Wait in case it recovers; or cancel it and send it again without that n
 
 MOST_DEPTH = 8
 """Generations that are indented further; a chain of a hundred would leave the screen."""
-
-
-class ParentComparison(Protocol):
-    """A run beside its parent, as far as its words need it."""
-
-    @property
-    def speed_up(self) -> float | None:
-        """Its throughput over the parent's."""
-        ...
-
-    @property
-    def efficiency(self) -> float | None:
-        """Percent."""
-        ...
 
 
 def story(run: Run, now: float) -> str:
@@ -122,7 +109,7 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
     return NEXT.get(run.state, "")
 
 
-def speed(run: Run, totals: Totals | None) -> str:
+def speed(run: Run, totals: Summary | None) -> str:
     """Return the throughput, with the size it was measured at."""
     if totals is None or not totals.samples_per_s:
         return ""
@@ -130,7 +117,7 @@ def speed(run: Run, totals: Totals | None) -> str:
     return f"{words.number(totals.samples_per_s)} samples/s on {words.count(ranks, 'rank')}"
 
 
-def against(comparison: ParentComparison | None, parent: Run | None, run: Run) -> str:
+def against(comparison: Speedup | None, parent: Run | None, run: Run) -> str:
     """Return how well the run scales from its parent; '' where that is not known."""
     if comparison is None or parent is None or comparison.efficiency is None:
         return ""
@@ -145,14 +132,14 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.3g}")
 
 
-def loss(totals: Totals | None) -> str:
+def loss(totals: Summary | None) -> str:
     """Return the last loss and the steps until then; '' before there is one."""
     if totals is None or totals.last_loss is None:
         return ""
     return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
 
 
-def _saves(run: Run, totals: Totals | None) -> str:
+def _saves(run: Run, totals: Summary | None) -> str:
     """Return that a running job's saves are too slow for its lead; '' where they are not."""
     slowest = totals.slowest_save if totals else None
     if run.state is not State.RUNNING or not slowest or slowest < 1:
@@ -165,7 +152,7 @@ RELATIVE_TITLES = ("run", "state", "nodes", "samples/s", "speed-up", "efficiency
 
 
 def relative(
-    run: Run, depth: int, totals: Totals, beside_parent: ParentComparison | None
+    run: Run, depth: int, totals: Summary, beside_parent: Speedup | None
 ) -> tuple[str, ...]:
     """Return the cells of one run of a lineage, as many as there are titles."""
     speed_up = beside_parent.speed_up if beside_parent else None
@@ -191,8 +178,8 @@ def rows(
     run: Run,
     now: float,
     proof: Verdict | None,
-    totals: Totals | None,
-    comparison: tuple[Run, ParentComparison] | None,
+    totals: Summary | None,
+    comparison: tuple[Run, Speedup] | None,
     *,
     explained: bool = False,
 ) -> list[Row]:

@@ -98,16 +98,17 @@ def recent_clock(moment: float, now: float) -> str:
 def as_of(run: "Run", now: float) -> str:
     """Return `as of 13:02` for a run whose site has been silent since; '' for all others."""
     moment = run.as_of(now)
-    return "" if moment is None else f"as of {_minute(moment, now)}"
+    return "" if moment is None else f"as of {minute(moment, now)}"
 
 
 def heard(run: "Run", now: float) -> str:
     """Return `12:44` for an unfinished run that its site has said nothing about since; '' else."""
     moment = run.heard(now)
-    return "" if moment is None else _minute(moment, now)
+    return "" if moment is None else minute(moment, now)
 
 
-def _minute(moment: float, now: float) -> str:
+def minute(moment: float, now: float) -> str:
+    """Return an epoch time as a minute of today, `13:02`, or with its day."""
     day, _, of_day = clock(moment).partition(" ")
     return of_day[:5] if clock(now).startswith(day) else f"{day} {of_day[:5]}"
 

@@ -1,5 +1,9 @@
 """What the interfaces and a notebook need of the program; `__init__.py` reads this list."""
 
+from lumitui.app.explain.speedup import Speedup as Speedup
+from lumitui.app.explain.speedup import TrainedRun as TrainedRun
+from lumitui.app.explain.speedup import speedups as speedups
+from lumitui.app.explain.training_summary import Summary as Summary
 from lumitui.app.follow.log.log_follower import LogBegan as LogBegan
 from lumitui.app.follow.log.log_follower import LogEnded as LogEnded
 from lumitui.app.follow.log.log_follower import LogEvent as LogEvent
@@ -37,7 +41,6 @@ from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
 from lumitui.app.follow.results.run_figures import Figures as Figures
 from lumitui.app.follow.results.run_figures import FigureSeries as FigureSeries
 from lumitui.app.follow.results.summary import Curve as Curve
-from lumitui.app.follow.results.summary import Summary as Summary
 from lumitui.app.follow.results.summary import summarize as summarize
 from lumitui.app.follow.results.summary import thinned_curve as thinned_curve
 from lumitui.app.follow.results.sweep import Sweep as Sweep
@@ -169,9 +172,6 @@ from lumitui.app.scale.series_words import sent_of as sent_of
 from lumitui.app.scale.series_words import sent_sentence as sent_sentence
 from lumitui.app.scale.series_words import series_failure as series_failure
 from lumitui.app.scale.series_words import why_stopped as why_stopped
-from lumitui.app.scale.speedup import Speedup as Speedup
-from lumitui.app.scale.speedup import TrainedRun as TrainedRun
-from lumitui.app.scale.speedup import speedups as speedups
 from lumitui.app.survey.environments.image_contents import image_version as image_version
 from lumitui.app.survey.environments.image_contents import (
     images_with_package as images_with_package,

@@ -3,11 +3,14 @@
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from lumitui.app.history.attempts import KILLED, SAVED, AttemptRecord, saved
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
+
+if TYPE_CHECKING:
+    from lumitui.app.job.spec import JobSpec
 
 _ENDS = {
     "requeue": "saved{at}, queued again",
@@ -23,23 +26,9 @@ _ENDS = {
 """Short: at 80 columns there is room for 50 characters."""
 
 
-class ChainLimits(Protocol):
-    """The part of a job file that says how long it may take."""
-
-    @property
-    def time(self) -> str:
-        """The time limit."""
-        ...
-
-    @property
-    def chain(self) -> int:
-        """How many of them it may take."""
-        ...
-
-
-def time_limit(limits: ChainLimits) -> str:
+def time_limit(spec: "JobSpec") -> str:
     """Return `01:00:00`, or `4 x 01:00:00`."""
-    return f"{limits.chain} x {limits.time}" if limits.chain > 1 else limits.time
+    return f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
 
 
 def attempt(run: Run) -> str:

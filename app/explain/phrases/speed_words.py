@@ -1,9 +1,9 @@
 """How fast a run trains, in words: samples, tokens, operations, and where a step's time goes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from lumitui.app.explain import words
+from lumitui.app.explain.training_summary import Throughput
 
 _PARTS = {
     "data_s": "data",
@@ -14,51 +14,7 @@ _WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the wire"
 """Parts that lie within the backward pass; the second lies within the first."""
 
 
-class Speed(Protocol):
-    """How fast a run trains, as far as its words need it; None and empty where it is not told."""
-
-    @property
-    def over_all(self) -> float | None:
-        """Samples a second over all the time since the warm-up."""
-        ...
-
-    @property
-    def tokens_per_s(self) -> float | None:
-        """Over all ranks."""
-        ...
-
-    @property
-    def tflops(self) -> float | None:
-        """10^12 operations a second of one GPU."""
-        ...
-
-    @property
-    def mfu(self) -> float | None:
-        """Their share of what the GPU could do, 0 to 1."""
-        ...
-
-    @property
-    def peak_tflops(self) -> float | None:
-        """What it could do."""
-        ...
-
-    @property
-    def precision(self) -> str | None:
-        """Of the arithmetic."""
-        ...
-
-    @property
-    def memory_gib(self) -> float | None:
-        """The most that the first rank has used."""
-        ...
-
-    @property
-    def parts(self) -> Sequence[tuple[str, float]]:
-        """The share of a step's time in each of its parts."""
-        ...
-
-
-def samples(of_median: float | None, speed: Speed) -> str:
+def samples(of_median: float | None, speed: Throughput) -> str:
     """Return the speed over all the time, where a loader that stalls shows, and of most steps."""
     median = words.number(of_median, " samples/s")
     over_all = speed.over_all
@@ -67,7 +23,7 @@ def samples(of_median: float | None, speed: Speed) -> str:
     return f"{words.number(_short(over_all))} samples/s over all; {median} in the median step"
 
 
-def compute(speed: Speed) -> list[tuple[str, float | None, str]]:
+def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
     """Return the rows of what the trainer tells about its use of a GPU, with their values."""
     compute = words.number(_short(speed.tflops), " TFLOP/s a rank")
     if speed.mfu is not None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.follow.results.summary import Curve, Summary, curve, curve_of, summarize
+from lumitui.app.explain.training_summary import Summary
+from lumitui.app.follow.results.summary import Curve, curve, curve_of, summarize
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import MetricPoint
 

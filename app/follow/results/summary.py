@@ -2,34 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from lumitui.app.follow.results.throughput import Throughput, throughput_of
+from lumitui.app.explain.training_summary import Summary
+from lumitui.app.follow.results.throughput import throughput_of
 from lumitui.app.history.metric_points import MetricPoint, slowest_save, speeds_of
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a run's metrics come to."""
-
-    steps: int
-    """Trained, over all attempts: the last step, and one more where the first is step 0."""
-    last_loss: float | None
-    samples_per_s: float | None
-    """The median step after each attempt's warm-up."""
-    test_accuracy: float | None
-    """The last one reported."""
-    seconds: float | None
-    """Spent training, over all attempts."""
-    world_size: int | None
-    """Of the last attempt."""
-    global_batch: int | None
-    throughput: Throughput = field(default_factory=Throughput)
-    slowest_save: float | None = None
-    """Seconds."""
 
 
 def summarize(points: Iterable[MetricPoint]) -> Summary:

@@ -1,34 +1,14 @@
 """How fast a run trains in the units of papers and data sheets, and where its time goes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lumitui.app.explain.training_summary import Throughput
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint
 
 WIRE = ("communication_s", "exposed_s")
 """Seconds of a backward pass in which gradients are on their way, and those it waits for them."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
 """Seconds of a step that a trainer tells (trainers/engine/throughput/clock.py)."""
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """Figures of the last attempt; what its trainer does not tell is None."""
-
-    over_all: float | None = None
-    """Samples a second over all the time since the warm-up: with tests, saves and every wait."""
-    tokens_per_s: float | None = None
-    tflops: float | None = None
-    """10^12 operations a second of one GPU."""
-    mfu: float | None = None
-    """Their share of what the GPU could do, 0 to 1."""
-    peak_tflops: float | None = None
-    """What it could do, in `precision`."""
-    precision: str | None = None
-    memory_gib: float | None = None
-    """The most that the first rank has used."""
-    parts: tuple[tuple[str, float], ...] = ()
-    """The share of a step's time in each of PARTS, 0 to 1, as told last."""
 
 
 def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throughput:

@@ -19,8 +19,8 @@ from lumitui.app.cli import output
 from lumitui.app.cli.views import diff, show, tables
 from lumitui.app.explain import words
 from lumitui.app.explain.proof.binding_proof import verdict
+from lumitui.app.explain.training_summary import Summary
 from lumitui.app.follow.recover import PassedOver
-from lumitui.app.follow.results.summary import Summary
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import changed
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis

@@ -7,11 +7,11 @@ import pytest
 from lumitui.app.cli.views.tables import run_table
 from lumitui.app.explain import run_facts, run_overview, words
 from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain.speedup import Speedup
+from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.follow.notifications.events import event_of
-from lumitui.app.follow.results.summary import Summary
 from lumitui.app.history.attempts import AttemptRecord
-from lumitui.app.scale.speedup import Speedup
 from lumitui.app.tui.flows.cancels import terms
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import reports, verdict_on

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.follow.results.summary import Summary
-from lumitui.app.scale.speedup import TrainedRun, speedups
+from lumitui.app.explain.speedup import TrainedRun, speedups
+from lumitui.app.explain.training_summary import Summary
 
 
 def summary(speed: float | None, world_size: int | None) -> Summary:

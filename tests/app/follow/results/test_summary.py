@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lumitui.app.explain import run_facts
-from lumitui.app.follow.results.summary import Curve, Summary, curve, summarize, thinned_curve
+from lumitui.app.explain.training_summary import Summary
+from lumitui.app.follow.results.summary import Curve, curve, summarize, thinned_curve
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.follow.results.summary import Summary
+from lumitui.app.explain.training_summary import Summary
 
 
 @dataclass(frozen=True)
