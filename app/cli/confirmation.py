@@ -56,10 +56,10 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise LumiError(otherwise)
 
 
-def show_findings(found: "Preview") -> None:
-    """Print what the adviser found, on stderr."""
-    for finding in found.findings:
-        say(words.finding(finding))
+def show_findings(*found: "Preview") -> None:
+    """Print what the adviser found in a job or a grid, each sentence once, on stderr."""
+    for text in dict.fromkeys(words.finding(item) for one in found for item in one.findings):
+        say(text)
 
 
 def refuse_errors(found: "Preview") -> None:
@@ -75,28 +75,42 @@ def refuse_errors(found: "Preview") -> None:
         )
 
 
-def named_errors(
-    found: Sequence["Preview"], *, force: bool, yes: bool, cure: str = "Correct the job file"
-) -> str:
-    """Return the errors of launches as the question names them; "" where there are none.
+def agreed(
+    found: Sequence["Preview"],
+    question: str,
+    *,
+    yes: bool,
+    force: bool,
+    cure: str = "Correct the job file",
+    terms: Sequence[str] = (),
+) -> bool:
+    """Show the findings and `terms`, and return when the user agrees; see `confirm`.
 
-    `force` agrees to them beforehand; `yes` alone does not, since nobody has seen them then.
+    `force` agrees to errors beforehand; `yes` alone does not, since nobody has seen them then.
     `cure` says where a user corrects them.
 
+    Returns:
+        Whether there are errors, which the user agreed to.
+
     Raises:
-        InputError: nobody can agree to them, or nothing can be sent with them.
+        InputError: nobody can agree to the errors, or nothing can be sent with them.
     """
+    show_findings(*found)
     for one in found:
         if any(error.final for error in one.errors):
             refuse_errors(one)
     errors = list(dict.fromkeys(error.rule for one in found for error in one.errors))
-    named = f"{words.count(len(errors), 'error')} ({', '.join(errors)})" if errors else ""
+    named = f"The job has {words.count(len(errors), 'error')} ({', '.join(errors)})"
     if errors and not force and (yes or not has_person()):
         raise InputError(
-            f"The job has {named}, shown above with what to do.",
+            f"{named}, shown above with what to do.",
             f"{NOTHING_SENT} {cure}, or add --force to send it all the same.",
         )
-    return named
+    for text in terms:
+        say(text)
+    question = f"{named}. {question}" if errors else question
+    confirm(question, yes=yes, otherwise=NOTHING_SENT)
+    return bool(errors)
 
 
 def without_later(found: "Preview") -> "Preview":
@@ -114,20 +128,16 @@ def without_secrets(found: "Preview") -> "Preview":
     return replace(found, findings=findings)
 
 
-def show_grid(found: Sequence["Preview"]) -> None:
-    """Print each run of a grid with its price, and the whole price, on stderr."""
+def grid_lines(found: Sequence["Preview"]) -> list[str]:
+    """Return each run of a grid with its price, and the whole price."""
     from lumitui.app.runs import total_price
 
-    for number, item in enumerate(found, 1):
-        say(f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}")
+    lines = [
+        f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}"
+        for number, item in enumerate(found, 1)
+    ]
     whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(found)))
-    say(f"{words.count(len(found), 'run')}; {whole}")
-
-
-def show_all_findings(found: Sequence["Preview"]) -> None:
-    """Print what the adviser found in the runs of a grid, each sentence once, on stderr."""
-    for text in dict.fromkeys(words.finding(item) for one in found for item in one.findings):
-        say(text)
+    return [*lines, f"{words.count(len(found), 'run')}; {whole}"]
 
 
 def without_first(found: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
@@ -160,25 +170,21 @@ def refuse_wait(wait: bool) -> None:
 def agree_to_submit(
     found: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
 ) -> tuple["Preview", ...]:
-    """Show what would be sent, and return it when the user agrees; see `confirm`.
+    """Show what would be sent, and return it when the user agrees; see `agreed`.
 
     `price` says more of the price of one run than its limit.
     """
-    show_all_findings(found)
-    errors = named_errors(found, force=force, yes=yes)
-    launch = found[0].launch
-    if len(found) > 1:
-        show_grid(found)
-        question = f"Submit these {len(found)} runs to {found[0].site.name}?"
-    else:
+    launch, site = found[0].launch, found[0].site.name
+    question, terms = f"Submit these {len(found)} runs to {site}?", grid_lines(found)
+    if len(found) == 1:
+        terms = []
         question = (
-            f"Submit {launch.spec.name} to {found[0].site.name}: "
+            f"Submit {launch.spec.name} to {site}: "
             f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
             f"{price or words.price_sentence(launch.price)}?"
         )
-    question = f"The job has {errors}. {question}" if errors else question
-    confirm(question, yes=yes, otherwise=NOTHING_SENT)
-    return tuple(replace(one, forced=bool(errors)) for one in found)
+    forced = agreed(found, question, yes=yes, force=force, terms=terms)
+    return tuple(replace(one, forced=forced) for one in found)
 
 
 def show_changes(planned: "Resubmission", columns: int) -> None:
@@ -198,16 +204,14 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 def agree_to_resubmit(
     planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
 ) -> "Resubmission":
-    """Show what changes, and return what is sent when the user agrees; see `confirm`."""
+    """Show what changes, and return what is sent when the user agrees; see `agreed`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
-    show_findings(planned.preview)
     plan = planned.plan
-    errors = named_errors([planned.preview], force=force, yes=yes, cure=CURE_OF_RUN)
     question = (
         f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "
         f"{words.price_sentence(plan.launch.price)}?"
     )
-    question = f"The job has {errors}. {question}" if errors else question
-    confirm(question, yes=yes, otherwise=NOTHING_SENT)
-    return planned.forced(bool(errors))
+    return planned.forced(
+        agreed([planned.preview], question, yes=yes, force=force, cure=CURE_OF_RUN)
+    )

@@ -57,7 +57,12 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=Verbs, groups=VERBS, invoke_without_command=True)
+@click.group(
+    cls=Verbs,
+    groups=VERBS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -70,7 +75,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
 def lumitui(ctx: click.Context) -> int:
     """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
-    Without a command, the TUI opens. RUN is a prefix of a run's id, or `last` for the newest run.
+    Without a command, the TUI opens. RUN is a run's id, its beginning or its end, the job's number
+    in Slurm, a job name for its newest run, or `last`.
 
     \b
     Exit codes:

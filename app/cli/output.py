@@ -158,49 +158,33 @@ def _unknown(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+_RUN_KEYS = (
+    "id", "name", "state", "word", "reason", "rc", "failed_rank", "site", "partition", "job_id",
+    "parent", "resumed_from", "nodes", "ranks", "gpus", "nodes_used", "global_batch", "price",
+    "billed", "time_limit", "chain", "attempts", "created", "submitted", "started", "ended",
+    "expected_start", "expected_end", "updated", "attempt", "folder", "project", "job_file",
+    "snapshot", "commit", "branch", "dirty", "note",
+)  # fmt: skip
+
+
 def run_data(run: "Run") -> dict[str, object]:
     """Return what `--json` says of a run; its big texts and its token stay out."""
-    return {
-        "id": run.id,
-        "name": run.name,
-        "state": run.state,
-        "word": run.word,
-        "reason": run.reason,
-        "rc": run.rc,
-        "failed_rank": run.failed_rank,
-        "site": run.site,
+    derived = {
         "partition": run.brief.partition,
-        "job_id": run.job_id,
-        "parent": run.parent,
-        "resumed_from": run.resumed_from,
         "nodes": run.layout.nodes,
         "ranks": run.layout.world_size,
         "gpus": 0 if run.layout.on_cpu else run.layout.nodes * run.layout.gpus_per_node,
-        "nodes_used": run.nodes_used,
-        "global_batch": run.global_batch,
-        "price": run.price,
         # About, and until the last news of a run that continues.
         "billed": round(run.billed(run.updated), 4),
         "time_limit": run.brief.time,
         "chain": run.brief.chain,
-        "attempts": run.attempts,
-        "created": run.created,
-        "submitted": run.submitted,
-        "started": run.started,
-        "ended": run.ended,
         "expected_start": run.expected_start if run.state is State.QUEUED else None,
         "expected_end": run.latest_end,
-        "updated": run.updated,
-        "attempt": run.attempt,
-        "folder": run.folder,
-        "project": run.project,
-        "job_file": run.job_file,
-        "snapshot": run.snapshot,
         "commit": run.provenance.commit,
         "branch": run.provenance.branch,
         "dirty": run.provenance.dirty,
-        "note": run.note,
     }
+    return {name: derived[name] if name in derived else getattr(run, name) for name in _RUN_KEYS}
 
 
 def preview_data(found: "Preview") -> dict[str, object]:

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import takewhile
 from keyword import iskeyword
@@ -22,6 +23,15 @@ from lumitui.app.runs import InputError, LumiError
 
 INTERRUPTED = 130
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
+
+
+_OF_SCRIPTS = ("import", "lint")
+_TAKEN_BY = {
+    (".yaml", ".yml"): ("preview", "tui"),
+    (".sh", ".sbatch", ".slurm"): _OF_SCRIPTS,
+    (".py",): ("new --script",),
+}
+"""The verbs that take a file, by how its name ends."""
 
 
 class _Stdout(io.FileIO):
@@ -64,14 +74,29 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb; a file in its place is told what verbs take it."""
-        word = args[0]
-        if word not in self._modules and word.endswith((".yaml", ".yml", ".sh", ".sbatch")):
-            job = word.endswith((".yaml", ".yml"))
-            verbs = ("preview", "tui") if job else ("import", "lint")
-            tries = " or ".join(f"`lumitui {verb} {word}`" for verb in verbs)
-            raise InputError(f"{word} is a file, and a verb stands before it.", f"Try {tries}.")
-        return super().resolve_command(ctx, args)
+        """Return the verb; for a file, name the verbs that take it, and else the nearest verbs.
+
+        Raises:
+            InputError: it is not a verb.
+        """
+        word, root = args[0], ctx.find_root().command
+        if word in self._modules or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        known = next((verbs for ends, verbs in _TAKEN_BY.items() if word.endswith(ends)), None)
+        if known or Path(word).is_file():
+            tries = " or ".join(f"`lumitui {verb} {word}`" for verb in known or _OF_SCRIPTS)
+            raise InputError(f"{word} is a file, not a verb.", f"Try {tries}.")
+        near = root.nearest(word) if isinstance(root, Verbs) else []
+        meant = " or ".join(f"`lumitui {verb}`" for verb in near)
+        raise InputError(
+            f"There is no verb {word!r}.", f"Did you mean {meant}?" if near else WAY_OUT
+        )
+
+    def nearest(self, word: str) -> list[str]:
+        """Return the verbs that `word` may stand for, those of groups by their last word too."""
+        names = {name.split()[-1]: name for name in reversed(self.every())}
+        names |= {name: name for name in self.every()}
+        return list(dict.fromkeys(names[one] for one in get_close_matches(word, names, 3, 0.7)))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs of the help, each group below its title and all in two columns."""

@@ -260,16 +260,6 @@ class RunReply:
 
 
 @dataclass(frozen=True)
-class Why:
-    """`why`."""
-
-    why: list[Diagnosis]
-    lines: list[str]
-    command: str
-    letter: str
-
-
-@dataclass(frozen=True)
 class Compared:
     """`scaling`."""
 
@@ -317,6 +307,7 @@ class Images:
 
 def _replies() -> dict[str, Any]:
     from lumitui.app.cli.views.diff import Difference
+    from lumitui.app.cli.views.why_page import WhyReply
 
     return {
         "new": Begun | list[ExampleReply],
@@ -328,7 +319,7 @@ def _replies() -> dict[str, Any]:
         "status": Status,
         "history": list[RunData] | HistoryFile | RecoveryReply,
         "show": RunReply,
-        "why": Why,
+        "why": WhyReply,
         "note": RunData,
         "diff": Difference,
         "cancel": RunData,

@@ -1,6 +1,8 @@
 """A job script that a user names, as bytes: one that a user wrote and Slurm would take."""
 
+import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lumitui.app.runs import InputError
@@ -9,13 +11,43 @@ _LARGEST = 4 * 1024 * 1024
 """Bytes: Slurm's own limit (`max_script_size`)."""
 _MOST_LINES = 60_000
 """As many as 4 MiB of base64 in a heredoc have; lint takes 2 seconds for them."""
+_ENDS = ("", ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch", ".sub", ".submit")
+"""How the names of job scripts end: the data of a project is not read to find them."""
+
+
+def scripts_of(names: Sequence[str]) -> Iterator[str]:
+    """Yield the scripts that a user names, and in the place of a folder those below it.
+
+    In a folder, a script has a line `#SBATCH`. Hidden folders and links are left out.
+
+    Raises:
+        InputError: a folder has no script.
+    """
+    for name in names:
+        if not Path(name).is_dir():
+            yield name
+        elif found := list(_below(name)):
+            yield from found
+        else:
+            raise InputError(f"{name} has no job script.", "A job script has lines `#SBATCH`.")
+
+
+def _below(folder: str) -> Iterator[str]:
+    for place, inner, files in os.walk(folder):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        for path in (Path(place, name) for name in sorted(files)):
+            if path.suffix in _ENDS and path.is_file() and not path.is_symlink():
+                with path.open("rb") as file:
+                    if b"#SBATCH" in file.read(_LARGEST):
+                        yield str(path)
 
 
 def script_bytes(path: str) -> bytes:
     """Return what a script holds; `-` is standard input.
 
     Raises:
-        InputError: it cannot be read, Slurm would not take it, or no person wrote it.
+        InputError: it cannot be read, it is not a script, Slurm would not take it, or no person
+            wrote it.
     """
     from lumitui.app.runs import read_plain
 
@@ -27,6 +59,15 @@ def script_bytes(path: str) -> bytes:
         raise InputError(
             f"The script {path} cannot be read: {reason}.", "Name a file that you may read."
         ) from error
+    if path.endswith(".py") and b"#SBATCH" not in data:
+        raise InputError(
+            f"{path} is a Python program, not an sbatch script.",
+            f"`lumitui new --script {path}` writes a job file; `lumitui preview` checks both.",
+        )
+    if path.endswith((".yaml", ".yml")) and b"#SBATCH" not in data:
+        raise InputError(
+            f"{path} is a job file, not an sbatch script.", f"`lumitui preview {path}` checks it."
+        )
     if len(data) > _LARGEST:
         raise InputError(
             f"The script {path} is larger than 4 MiB, and Slurm takes none that is.",

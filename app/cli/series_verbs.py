@@ -8,11 +8,8 @@ import click
 
 from lumitui.app.cli.confirmation import (
     CURE_OF_RUN,
-    NOTHING_SENT,
     agree_to_submit,
-    confirm,
-    named_errors,
-    show_all_findings,
+    agreed,
     show_code_news,
 )
 from lumitui.app.cli.output import Reply, run_data, say, say_rows
@@ -57,9 +54,9 @@ class Sizes(_Numbers):
         return tuple(sorted({int(text) for text in texts}))
 
 
-def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"], job: Path) -> None:
+def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"]) -> None:
     """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
-    _send(reply, runs, runs.series.begin_grid(found), _rest_of_grid(job))
+    _send(reply, runs, runs.series.begin_grid(found))
 
 
 def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool = False) -> None:
@@ -73,7 +70,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
         raise InputError(
             f"Nothing is left of a grid of {job}.", "Leave out --rest to send all of its runs."
         )
-    _send_rest(reply, runs, left, _rest_of_grid(job), yes=yes, force=force)
+    _send_rest(reply, runs, left, yes=yes, force=force)
 
 
 def resubmit_rest(
@@ -90,17 +87,11 @@ def resubmit_rest(
         raise InputError(
             f"Nothing is left of a ladder of {parent}.", "Give --ladder 1,2,4 to send one."
         )
-    _send_rest(reply, runs, left, _rest_of_ladder(parent), yes=yes, force=force)
+    _send_rest(reply, runs, left, yes=yes, force=force)
 
 
 def _send_rest(
-    reply: Reply,
-    runs: "Runs",
-    left: "Standing",
-    command: str,
-    *,
-    yes: bool,
-    force: bool = False,
+    reply: Reply, runs: "Runs", left: "Standing", *, yes: bool, force: bool = False
 ) -> None:
     """Send what is left of a series; the site is asked first about what may be a job.
 
@@ -122,21 +113,18 @@ def _send_rest(
         return
     ready = agree_to_submit(runs.series.made_ready(now), yes=yes, force=force)
     forced = any(one.forced for one in ready)
-    _send(reply, runs, now.series, command, now.left, forced=forced)
+    _send(reply, runs, now.series, now.left, forced=forced)
 
 
-def _rest_of_grid(job: Path | str) -> str:
-    return f"`lumitui submit {job} --rest`"
-
-
-def _rest_of_ladder(parent: str) -> str:
-    return f"`lumitui resubmit {parent} --rest`"
+def _rest_of(kind: str, source: str) -> str:
+    """Return the command that sends what is left of the grid of a job file, or a run's ladder."""
+    return f"`lumitui {'resubmit' if kind == 'ladder' else 'submit'} {source} --rest`"
 
 
 def note_rest(runs: "Runs", job: Path) -> None:
     """Say on stderr that something is left of the last grid of a job file, before it is sent."""
     if left := _left(runs, job):
-        alone = f"{_rest_of_grid(job)} sends those alone, --no-rest leaves them out."
+        alone = f"{_rest_of('grid', str(job))} sends those alone, --no-rest leaves them out."
         say(f"note: {left.sentence} {alone}")
 
 
@@ -149,10 +137,8 @@ def leave_out_rest(runs: "Runs", job: Path) -> None:
 def note_unsent(runs: "Runs") -> None:
     """Say on stderr which grids and ladders were not sent whole; no site is asked."""
     for left in runs.series.unsent():
-        how = f"{_rest_of_grid(left.series.source)} sends those."
-        if left.series.kind == "ladder":
-            how = f"{_rest_of_ladder(left.series.source)} sends those."
-        elif not left.series.source:
+        how = f"{_rest_of(left.series.kind, left.series.source)} sends those."
+        if not left.series.source:
             how = "The terminal interface (`lumitui`) offers to send those."
         say(f"note: {left.sentence} {how}")
 
@@ -205,16 +191,15 @@ def resubmit_ladder(
     for note in dict.fromkeys(note for made in plans for note in made.plan.notes):
         say(f"note: {note}")
     show_code_news(plans[0], runs.code_news(parent.id))
-    found = [plan.preview for plan in plans]
-    show_all_findings(found)
-    errors = named_errors(found, force=force, yes=yes, cure=CURE_OF_RUN)
-    for label, text in ladder_terms(plans):
-        say(f"{label}: {text}")
-    question = f"Send {parent.id} again as {words.count(len(plans), 'run')}?"
-    question = f"The job has {errors}. {question}" if errors else question
-    confirm(question, yes=yes, otherwise=NOTHING_SENT)
-    agreed = [plan.forced(bool(errors)) for plan in plans]
-    _send(reply, runs, runs.series.begin_ladder(agreed), _rest_of_ladder(parent.id))
+    forced = agreed(
+        [plan.preview for plan in plans],
+        f"Send {parent.id} again as {words.count(len(plans), 'run')}?",
+        yes=yes,
+        force=force,
+        cure=CURE_OF_RUN,
+        terms=[f"{label}: {text}" for label, text in ladder_terms(plans)],
+    )
+    _send(reply, runs, runs.series.begin_ladder([plan.forced(forced) for plan in plans]))
 
 
 def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
@@ -231,7 +216,8 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     try:
         runs.series.refuse_second_ladder(parent)
     except LadderUnfinished as error:
-        hint = f"Send the rest with {_rest_of_ladder(parent)}, or add --no-rest to leave it out."
+        rest = _rest_of("ladder", parent)
+        hint = f"Send the rest with {rest}, or add --no-rest to leave it out."
         raise InputError(error.message, hint) from error
 
 
@@ -239,14 +225,13 @@ def _send(
     reply: Reply,
     runs: "Runs",
     series: "RunSeries",
-    command: str,
-    agreed: "Sequence[SeriesMember] | None" = None,
+    members: "Sequence[SeriesMember] | None" = None,
     *,
     forced: bool = False,
 ) -> None:
-    """Send a series, or of it what was `agreed` to; its runs are the data as soon as they are jobs.
+    """Send a series, or only those `members`; its runs are the data as soon as they are jobs.
 
-    `command` sends what is left of it; `forced`: with the adviser's errors, too.
+    `forced`: with the adviser's errors, too.
 
     Raises:
         LumiError: not all were sent; the message says which.
@@ -261,7 +246,7 @@ def _send(
         reply.give({"series": series.id, "runs": [run_data(one) for one in done]}, run.id)
 
     outcomes = runs.series.send(
-        series.id, report=show_step, sent=sent, agreed=agreed, forced=forced
+        series.id, report=show_step, sent=sent, agreed=members, forced=forced
     )
     reply.keep(
         {
@@ -274,7 +259,8 @@ def _send(
         if outcome.already:
             say(f"{outcome.member.words}: {outcome.already}")
     if error := series_failure(series, outcomes):
-        raise type(error)(error.message, f"{error.hint} The rest: {command}.".strip())
+        rest = _rest_of(series.kind, series.source)
+        raise type(error)(error.message, f"{error.hint} The rest: {rest}.".strip())
 
 
 def _member_data(outcome: "MemberOutcome") -> dict[str, object]:

@@ -162,12 +162,32 @@ def wait_options(verb: Callable[..., object]) -> Callable[..., object]:
 
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-site_option = click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Only runs at this site.",
+
+
+def site_option(text: str, **more: Any) -> Callable[[Verb], Verb]:
+    """Give a verb `--site`, of which `text` says what it is for."""
+    return click.option(
+        "--site", "site_name", metavar="SITE", shell_complete=sites_beginning, help=text, **more
+    )
+
+
+runs_site_option = site_option("Only runs at this site.")
+target_site_option = site_option(
+    "Target site. [default: guessed from partition, account and paths]"
+)
+account_option = click.option(
+    "--account", metavar="NAME", default="", help="Project that pays, or whose folder it is."
+)
+dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
+force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
+output_option = click.option(
+    "--output",
+    "-o",
+    "path",
+    type=GivenPath(),
+    default="job.yaml",
+    show_default=True,
+    help="File to write; other files go beside it.",
 )
 
 

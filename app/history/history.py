@@ -30,6 +30,16 @@ if TYPE_CHECKING:
     from lumitui.app.history.metric_points import RunMetrics
 
 _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
+_MEANT = (
+    "id = (SELECT id FROM runs WHERE instr(words, ?1) AND name = ?1"
+    " ORDER BY created DESC, id DESC LIMIT 1)",
+    # The bounds let SQLite search the index; a key that ends with U+10FFFF is none.
+    "id >= ?1 AND id <= ?1 || char(0x10FFFF) AND substr(id, 1, length(?1)) = ?1",
+    "instr(words, ?1) AND job_id = ?1",
+    "instr(words, ?1) AND substr(id, -length(?1)) = ?1",
+)
+"""Which run a user means by a word, in the order of what counts: the newest of a name, how an id
+begins, a job's number, how an id ends. `words` is in an index, so that few rows are read."""
 """What `get` reads, and no list."""
 
 
@@ -187,7 +197,10 @@ class History:
         return moved
 
     def get(self, key: str) -> Run:
-        """Return the run with the id `key`, or the only one whose id begins so; `last`: the newest.
+        """Return the run with the id `key`, or the one that a user means by it.
+
+        `last` is the newest run, and a job's name its newest run; else `key` is how one id begins,
+        the number of one job, or how one id ends: the first of these that fits any run.
 
         Raises:
             InputError: there is none, or there are several; the message names them.
@@ -198,24 +211,21 @@ class History:
             if not newest:
                 raise InputError("There is no run yet.", "Submit a job file first.")
             return self._whole(str(newest[0][0]))
-        ids = [
-            str(row[0])
-            for row in self._file.rows(
-                # The bounds let SQLite search the index; a key that ends with U+10FFFF is none.
-                "SELECT id FROM runs WHERE id >= ?1 AND id <= ?1 || char(0x10FFFF)"
-                " AND substr(id, 1, length(?1)) = ?1 ORDER BY id = ?1 DESC, created DESC LIMIT 6",
-                (key,),
-            )
-        ]
+        if self._file.rows("SELECT 1 FROM runs WHERE id = ?", (key,)):
+            return self._whole(key)
+        ids = next((ids for where in _MEANT if (ids := self._ids_where(where, key))), [])
         if not key or not ids:
             raise InputError(f"There is no run {key!r}.", self._nearest(key))
-        if ids[0] != key and len(ids) > 1:
+        if len(ids) > 1:
             more = ", …" if len(ids) > 5 else ""
             raise InputError(
-                f"Several runs begin with {key!r}: {', '.join(ids[:5])}{more}.",
-                "Give more of the id.",
+                f"{key!r} may be several runs: {', '.join(ids[:5])}{more}.", "Give more of the id."
             )
         return self._whole(ids[0])
+
+    def _ids_where(self, where: str, key: str) -> list[str]:
+        query = f"SELECT id FROM runs WHERE {where} ORDER BY created DESC, id DESC LIMIT 6"
+        return [str(row[0]) for row in self._file.rows(query, (key,))]
 
     def page(
         self,

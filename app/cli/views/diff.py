@@ -11,23 +11,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FieldDifference:
-    """One key in which two runs differ."""
-
-    what: str
-    first: str
-    second: str
-
-
-@dataclass(frozen=True)
 class Difference:
     """What differs between two runs."""
 
     runs: tuple[str, str]
-    fields: tuple[FieldDifference, ...]
+    fields: tuple[Contrast, ...]
     """Of the job file."""
-    code: tuple[FieldDifference, ...]
-    metrics: tuple[FieldDifference, ...]
+    code: tuple[Contrast, ...]
+    metrics: tuple[Contrast, ...]
     script: tuple[str, ...]
     """Lines of a unified diff."""
     files: tuple[FileChange, ...] = ()
@@ -46,17 +37,13 @@ def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
     (code,) = runs.comparisons.code((first, second))
     return Difference(
         (found.runs[0].id, found.runs[1].id),
-        tuple(map(_pair, found.fields)),
-        tuple(map(_pair, found.code)),
-        tuple(map(_pair, found.metrics)),
+        found.fields,
+        found.code,
+        found.metrics,
         found.scripts[0],
         code.files,
         code.unknown,
     )
-
-
-def _pair(contrast: Contrast) -> FieldDifference:
-    return FieldDifference(contrast.what, *contrast.values)
 
 
 def difference_text(found: Difference, columns: int) -> str:
@@ -67,7 +54,7 @@ def difference_text(found: Difference, columns: int) -> str:
         ("code", found.code),
         ("metrics", found.metrics),
     ):
-        cells = [(row.what, row.first, row.second) for row in rows]
+        cells = [(row.what, *row.values) for row in rows]
         body = table(("", *found.runs), cells, columns - 2, shrink=(1, 2)) if cells else "the same"
         if title != "metrics" or cells:
             parts.append(section(title, body))

@@ -11,11 +11,10 @@ from lumitui.app.cli.output import run_data
 from lumitui.app.cli.views.tables import pairs, section, table
 from lumitui.app.explain import run_facts, run_overview, timeline
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.explain.timeline import Attempt
 from lumitui.app.runs import LumiError, State, spell_out
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Diagnosis, Run, Runs, Speedup, Summary
+    from lumitui.app.runs import Diagnosis, Run, RunOverview, Runs
 
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
 _SHRINKING = ("GPUs", "found", "planned", "host")
@@ -26,20 +25,16 @@ _SHRINKING = ("GPUs", "found", "planned", "host")
 class ShownRun:
     """All that is known of a run."""
 
-    run: Run
-    lineage: tuple[Run, ...]
-    proof: Verdict
-    summary: Summary
+    overview: RunOverview
     series: Mapping[str, Sequence[float]]
     """What the job file's `metrics:` found at the end of the log."""
-    broken_metrics: int
-    why: tuple[Diagnosis, ...]
-    warnings: tuple[str, ...]
-    comparison: tuple[Run, Speedup] | None = None
-    """Its parent, and the run beside it."""
-    attempts: tuple[Attempt, ...] = ()
-    advice: tuple[str, ...] = ()
-    """What its grid says."""
+    why: Sequence[Diagnosis]
+    warnings: Sequence[str]
+
+    @property
+    def lineage(self) -> tuple[Run, ...]:
+        """The run with its ancestors and descendants."""
+        return tuple(item.run for item in self.overview.relatives)
 
 
 def gather(runs: Runs, run_id: str) -> ShownRun:
@@ -59,38 +54,27 @@ def gather(runs: Runs, run_id: str) -> ShownRun:
             why = runs.why(run.id)
         except LumiError as error:
             warnings.append(f"the log cannot be read now: {error}")
-    found, log = runs.overviews.of(run.id), runs.log_figures(run.id)
+    overview, log = runs.overviews.of(run.id), runs.log_figures(run.id)
     if log.warning:
         warnings.append(log.warning)
-    return ShownRun(
-        found.run,
-        tuple(item.run for item in found.relatives),
-        found.proof,
-        found.figures.summary,
-        log.series,
-        found.figures.broken,
-        tuple(why),
-        tuple(warnings),
-        found.comparison,
-        found.attempts,
-        found.advice,
-    )
+    return ShownRun(overview, log.series, why, warnings)
 
 
 def page_data(page: ShownRun) -> dict[str, object]:
     """Return what `show --json` says."""
+    run = page.overview.run
     return {
-        "run": run_data(page.run),
-        "job": page.run.spec.model_dump(mode="json", exclude_defaults=True),
-        "command": page.run.command,
-        "script": page.run.script,
-        "files": page.run.files,
-        "patch": page.run.provenance.patch,
-        "lineage": [run_data(run) for run in page.lineage],
-        "proof": page.proof,
-        "metrics": page.summary,
+        "run": run_data(run),
+        "job": run.spec.model_dump(mode="json", exclude_defaults=True),
+        "command": run.command,
+        "script": run.script,
+        "files": run.files,
+        "patch": run.provenance.patch,
+        "lineage": [run_data(one) for one in page.lineage],
+        "proof": page.overview.proof,
+        "metrics": page.overview.figures.summary,
         "log_metrics": page.series,
-        "broken_metrics": page.broken_metrics,
+        "broken_metrics": page.overview.figures.broken,
         "why": page.why,
         "warnings": page.warnings,
     }
@@ -98,16 +82,17 @@ def page_data(page: ShownRun) -> dict[str, object]:
 
 def page_text(page: ShownRun, now: float, columns: int) -> str:
     """Return the page that a user reads."""
-    run, proof = page.run, page.proof
+    overview, run, proof = page.overview, page.overview.run, page.overview.proof
+    summary = overview.figures.summary
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
-    rows = run_overview.rows(run, now, proof, page.summary, page.comparison)
-    rows = run_overview.with_grid(rows, page.advice)
-    told = [row for row in rows if row[0] != "proof"]  # it has a part of its own
-    metrics = run_facts.metrics(page.summary, page.broken_metrics)
+    rows = run_overview.rows(run, now, proof, summary, overview.comparison)
+    rows = run_overview.with_grid(rows, overview.advice)
+    rows = [row for row in rows if row[0] != "proof"]  # it has a part of its own
+    metrics = run_facts.metrics(summary, overview.figures.broken)
     parts = [
-        pairs([*first, *told, *run_facts.facts(run, now)]),
+        pairs([*first, *rows, *run_facts.facts(run, now)]),
         section("why", "\n".join(map(_cause, page.why))),
-        section("timeline", _timeline(page, now)),
+        section("timeline", _timeline(overview, now)),
         section("lineage", _lines(run_facts.lineage(run, page.lineage))),
         section(f"binding: {proof.kind}", _proof(proof, columns)),
         section("metrics", pairs([*metrics, *run_facts.log_metrics(page.series)])),
@@ -115,14 +100,15 @@ def page_text(page: ShownRun, now: float, columns: int) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _cause(found: Diagnosis) -> str:
-    evidence = [f"  {line}" for line in found.telling or (found.line,) if line]
-    return _lines([f"{found.cause} {found.do}", *evidence])
+def _cause(diagnosis: Diagnosis) -> str:
+    evidence = [f"  {line}" for line in diagnosis.telling or (diagnosis.line,) if line]
+    return _lines([f"{diagnosis.cause} {diagnosis.do}", *evidence])
 
 
-def _timeline(page: ShownRun, now: float) -> str:
-    told = timeline.rows(timeline.happenings(page.run, page.attempts, page.proof), now)
-    return _lines([f"{moment:19}  {since:<14}  {what}" for moment, since, what in told])
+def _timeline(overview: RunOverview, now: float) -> str:
+    happenings = timeline.happenings(overview.run, overview.attempts, overview.proof)
+    rows = timeline.rows(happenings, now)
+    return _lines([f"{moment:19}  {since:<14}  {what}" for moment, since, what in rows])
 
 
 def _lines(lines: Sequence[str]) -> str:
@@ -130,12 +116,12 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _proof(proof: Verdict, columns: int) -> str:
-    told = [*run_facts.differences(proof), *run_facts.preflight(proof)]
-    sentences = [spell_out(line) for line in (proof.sentence, *told)]
+    facts = [*run_facts.differences(proof), *run_facts.preflight(proof)]
+    sentences = [spell_out(line) for line in (proof.sentence, *facts)]
     lines = [line for text in sentences for line in textwrap.wrap(text, columns - 2) or [""]]
-    found = run_facts.proof_table(proof)
-    if found.rows:
-        shrink = [found.titles.index(title) for title in _SHRINKING if title in found.titles]
-        titles = [title.upper() for title in found.titles]
-        lines.append(table(titles, [row.cells for row in found.rows], columns - 2, shrink=shrink))
+    ranks = run_facts.proof_table(proof)
+    if ranks.rows:
+        shrink = [ranks.titles.index(title) for title in _SHRINKING if title in ranks.titles]
+        titles = [title.upper() for title in ranks.titles]
+        lines.append(table(titles, [row.cells for row in ranks.rows], columns - 2, shrink=shrink))
     return "\n".join(lines)

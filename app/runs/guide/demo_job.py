@@ -12,9 +12,6 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 FOLDER = Path("lumitui-demo")
 """Where the demo is, from where the user is."""
 
-LAUNCHER = "srun"
-"""Starts each rank by itself, so that each gets cores of its own, and the proof can show them."""
-
 
 def this_machine() -> Site:
     """Return the built-in site whose jobs are plain processes."""
@@ -43,6 +40,6 @@ def prepare(folder: Path) -> Path:
             f"The folder {folder} cannot be made: {error.strerror}.", "Name another one with --to."
         ) from error
     if not job.exists():
-        text = examples.text_for(this_machine(), examples.Beginning("demo", launcher=LAUNCHER))
+        text = examples.text_for(this_machine(), examples.Beginning("demo"))
         examples.write_new(job, text)
     return job

@@ -110,7 +110,10 @@ _PlainLoader.yaml_implicit_resolvers = {
 _JOB_SCRIPT = re.compile(r"\A#!|^#SBATCH\b", re.MULTILINE)
 
 
-def _job_script(name: str) -> tuple[str, str]:
+def _as_script(name: str, text: str) -> tuple[str, str] | None:
+    """Return the message and hint for a script in the place of a job file; None: it is not one."""
+    if not _JOB_SCRIPT.search(text):
+        return None
     script = name if "." in name else "SCRIPT"
     return (
         f"{name} is a job script, not a job file.",
@@ -153,26 +156,25 @@ class Document:
                 f'Remove it, or write "\\u{ord(found[0]):04x}" in double quotes.',
                 line,
             )
+        if name.endswith(".py"):  # a short one is a mapping: `for i in x:`
+            words = f"`lumitui new --script {name}` writes a job file for it."
+            raise NotYaml(f"{name} is a Python program, not a job file.", words)
         try:
             # Building the loader already reads: control characters are refused here.
             loader = (_PlainLoader if plain else _Loader)(text)
             node = loader.get_single_node()
             data = loader.construct_document(node) if node else {}
         except yaml.YAMLError as error:
-            if _JOB_SCRIPT.search(text):
-                raise NotYaml(*_job_script(name)) from error
-            raise NotYaml(*_yaml_words(error, name, text)) from error
+            mistake = _as_script(name, text) or _yaml_words(error, name, text)
+            raise NotYaml(*mistake) from error
         except ValueError as error:
             raise InputError(f"{name} has an unreadable value: {error}.", "Quote it.") from error
         finally:
             if loader is not None:
                 loader.dispose()
         if not isinstance(data, dict):
-            if _JOB_SCRIPT.search(text):
-                raise NotYaml(*_job_script(name))
-            raise NotYaml(
-                f"{name} is not a list of `key: value` lines.", "Start it with `name: …`."
-            )
+            mistake = f"{name} is not a list of `key: value` lines.", "Start it with `name: …`."
+            raise NotYaml(*(_as_script(name, text) or mistake))
         self.root = node if isinstance(node, yaml.MappingNode) else None
         self.data: dict[str, object] = {str(key): value for key, value in data.items()}
         self._lines = dict(_lines(node, ())) if node else {}

@@ -1,10 +1,12 @@
 """The help says what each verb and option does, and what the exit codes mean."""
 
+from pathlib import Path
+
 import click
 import pytest
 
 from lumitui.app.cli.main import lumitui
-from tests.support.program.command_line import lt
+from tests.support.program.command_line import Here, lt, told
 from tests.support.program.home import Home
 
 
@@ -21,6 +23,36 @@ def test_every_verb_and_option_has_help(name: str) -> None:
 def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
     words = lumitui.every()[name].get_short_help_str(limit=65)
     assert words.endswith(".") and not words.endswith("...")
+
+
+def test_h_is_help_everywhere(here: Here) -> None:
+    for words in ((), ("submit",), ("site",), ("site", "check")):
+        short, long = here(*words, "-h"), here(*words, "--help")
+        assert short.returncode == 0 and short.stdout == long.stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("prevew",), "Did you mean `lumitui preview`?"),
+        (("check", "lumi"), "Did you mean `lumitui site check`?"),
+        (("site", "chekc"), "Did you mean `lumitui site check`?"),
+        (("zzz",), "`lumitui --help`"),
+        (("job.yaml",), "`lumitui preview job.yaml` or `lumitui tui job.yaml`"),
+        (("job.sh",), "`lumitui import job.sh` or `lumitui lint job.sh`"),
+        (("train.py",), "`lumitui new --script train.py`"),
+    ],
+)
+def test_what_is_not_a_verb_gets_the_nearest_or_the_verbs_that_take_the_file(
+    here: Here, words: tuple[str, ...], hint: str
+) -> None:
+    told(here(*words), 2, words[-1] if words[0] == "site" else words[0], hint)
+
+
+def test_a_file_of_any_name_is_not_taken_for_a_verb(here: Here, tmp_path: Path) -> None:
+    script = tmp_path / "run-it"
+    script.write_text("#!/bin/bash\n")
+    told(here(str(script)), 2, "is a file, not a verb", f"`lumitui lint {script}`")
 
 
 def test_the_exit_codes_stand_below_each_other(home: Home) -> None:

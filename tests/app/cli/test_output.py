@@ -21,12 +21,16 @@ from lumitui.app.explain import words
 from lumitui.app.explain.proof.binding_proof import verdict
 from lumitui.app.explain.training_summary import Summary
 from lumitui.app.follow.recover import PassedOver
+from lumitui.app.follow.results.comparison import Contrast
+from lumitui.app.follow.results.run_figures import Figures
+from lumitui.app.follow.results.summary import Curve
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import changed
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.core_binding import rank_bindings
+from lumitui.app.scale.lineage_overview import Relative, RunOverview
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -84,7 +88,9 @@ def a_page(run: Run) -> show.ShownRun:
     proof = verdict(json.dumps(reports(EXACT)), EXACT)
     summary = Summary(1, math.nan, None, 0.5, 1.0, 2, 3)
     why = (Diagnosis("exception", "Rank 2 raised.", "Read it.", "line\x1b", 2),)
-    return show.ShownRun(run, (run,), proof, summary, {"a": (1.0, math.inf)}, 0, why, ("a",))
+    figures = Figures(summary, Curve(), 0, 0)
+    overview = RunOverview(run, proof, figures, (Relative(run, 0, summary, None),))
+    return show.ShownRun(overview, {"a": (1.0, math.inf)}, why, ("a",))
 
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -98,7 +104,7 @@ LAUNCH = compose(
     [
         output.run_data(a_run()) | {"stale": True},  # status, history, cancel, note, submit
         show.page_data(a_page(a_run())),
-        diff.Difference(("a", "b"), (diff.FieldDifference("args", "-", "x"),), (), (), ("+a",)),
+        diff.Difference(("a", "b"), (Contrast("args", ("-", "x")),), (), (), ("+a",)),
         {"path": "job.yaml", "findings": findings(LAUNCH, LUMI)},  # init
         {"price": LAUNCH.price, "layout": LAUNCH.layout, "files": LAUNCH.files},  # preview
         [LUMI],  # sites

@@ -7,7 +7,9 @@ import pytest
 from lumitui.app.cli.views import show
 from lumitui.app.explain import waiting
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.follow.results.summary import summarize
+from lumitui.app.follow.results.run_figures import Figures
+from lumitui.app.follow.results.summary import Curve, summarize
+from lumitui.app.scale.lineage_overview import Relative, RunOverview
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -70,9 +72,10 @@ def test_only_what_may_have_failed_is_searched_for_a_cause(state: State) -> None
 
 def test_show_prints_it_too() -> None:
     queued = replace(QUEUED, reason="Priority", expected_start=NOW + 600)
-    page = show.ShownRun(
-        queued, (queued,), verdict(None, queued.layout), summarize([]), {}, 0, (), ()
-    )
+    summary, proof = summarize([]), verdict(None, queued.layout)
+    figures = Figures(summary, Curve(), 0, 0)
+    overview = RunOverview(queued, proof, figures, (Relative(queued, 0, summary, None),))
+    page = show.ShownRun(overview, {}, (), ())
     text = show.page_text(page, NOW, 100)
     for words in ("higher priority", ", in 10 min", "at most 32 GPU-hours"):
         assert words in text

@@ -146,7 +146,7 @@ def test_a_run_is_found_by_id_unique_prefix_or_last(history: History) -> None:
     assert history.get("vit-1").id == "vit-1"
     assert history.get("c").id == "cnn-3"
     assert history.get("last").id == "cnn-3"
-    with pytest.raises(InputError, match=r"Several runs begin with 'vit': vit-12, vit-1\."):
+    with pytest.raises(InputError, match=r"'vit' may be several runs: vit-12, vit-1\."):
         history.get("vit")
     with pytest.raises(InputError, match=r"no run 'vti-12'.*vit-12"):
         history.get("vti-12")
@@ -155,6 +155,20 @@ def test_a_run_is_found_by_id_unique_prefix_or_last(history: History) -> None:
     for wild in ("%", "_", "*", "vit_"):
         with pytest.raises(InputError):
             history.get(wild)
+
+
+def test_a_run_is_found_by_its_job_a_unique_end_of_its_id_or_its_name(history: History) -> None:
+    for created, (key, name, job) in enumerate(
+        (("vit-a1b2", "vit", "101"), ("vit-c3d4", "vit", "102"), ("vit-big-c3d5", "vit-big", "102"))
+    ):
+        history.begin(a_run(key, created=float(created), name=name, job_id=job))
+    assert history.get("101").id == history.get("b2").id == history.get("vit-a").id == "vit-a1b2"
+    assert history.get("vit").id == "vit-c3d4", "the newest of the name"
+    assert history.get("vit-big").id == history.get("d5").id == "vit-big-c3d5"
+    with pytest.raises(InputError, match=r"'102' may be several runs: vit-big-c3d5, vit-c3d4\."):
+        history.get("102")
+    with pytest.raises(InputError, match="no run '10'"):
+        history.get("10")
 
 
 def test_an_ambiguous_prefix_names_five_and_says_there_are_more(history: History) -> None:

@@ -197,3 +197,8 @@ def test_the_deepspeed_configurations_are_read() -> None:
             if name.endswith(".json"):
                 assert json.loads(text)["zero_optimization"]["stage"] >= 1, item.name
     assert os.access(examples.EXAMPLES, os.R_OK)
+
+
+def test_an_example_does_not_warn_about_itself(here: Here, tmp_path: Path) -> None:
+    done = here("new", "--example", "ddp", "--output", str(tmp_path / "job.yaml"))
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr

@@ -9,7 +9,13 @@ import click
 
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.script_file import script_bytes
-from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
+from lumitui.app.cli.session import (
+    GivenPath,
+    core,
+    json_option,
+    output_option,
+    target_site_option,
+)
 from lumitui.app.runs import InputError
 
 if TYPE_CHECKING:
@@ -18,22 +24,8 @@ if TYPE_CHECKING:
 
 @click.command("import")
 @click.argument("script", metavar="SCRIPT", type=GivenPath())
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Target site. [default: guessed from partition, account and paths]",
-)
-@click.option(
-    "--output",
-    "-o",
-    "path",
-    type=GivenPath(),
-    default="job.yaml",
-    show_default=True,
-    help="File to write.",
-)
+@target_site_option
+@output_option
 @json_option
 @click.pass_obj
 def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.confirmation import show_all_findings, without_later
+from lumitui.app.cli.confirmation import show_findings, without_later
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import GivenPath, core, json_option, sites_beginning
+from lumitui.app.cli.session import core, json_option, output_option, site_option
 
 
 class _Beginning(TypedDict):
@@ -26,15 +26,7 @@ class _Beginning(TypedDict):
 
 @click.command()
 @click.option("--list", "listing", is_flag=True, help="List the examples, one per line.")
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    default="laptop",
-    show_default=True,
-    shell_complete=sites_beginning,
-    help="Target site.",
-)
+@site_option("Target site.", default="laptop", show_default=True)
 @click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
 @click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
 @click.option("--example", metavar="NAME", help="Example to start from. [default: ddp]")
@@ -52,14 +44,7 @@ class _Beginning(TypedDict):
     type=click.IntRange(min=1),
     help="GPUs of the whole job: part of a node, or whole nodes.",
 )
-@click.option(
-    "--output",
-    "path",
-    type=GivenPath(),
-    default="job.yaml",
-    show_default=True,
-    help="File to write; the example's other files go beside it.",
-)
+@output_option
 @json_option
 @click.pass_obj
 def new(
@@ -91,7 +76,7 @@ def new(
         examples.write_all(path, text, files)
         try:
             every = [without_later(one) for one in runs.previews(path)]
-            show_all_findings(every)
+            show_findings(*every)
         except BaseException:
             for name in (path.name, *(name for name, _ in files)):
                 (path.parent / name).unlink(missing_ok=True)

@@ -7,19 +7,19 @@ import click
 from lumitui.app.cli import output, series_verbs
 from lumitui.app.cli.confirmation import (
     agree_to_submit,
+    grid_lines,
     refuse_wait,
-    show_all_findings,
     show_findings,
-    show_grid,
     without_first,
     without_secrets,
 )
 from lumitui.app.cli.inquiry import cluster_option, price_line, with_cluster
-from lumitui.app.cli.output import Reply, say
+from lumitui.app.cli.output import Reply, say, say_rows
 from lumitui.app.cli.send_progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
     GivenPath,
     core,
+    force_option,
     job_argument,
     json_option,
     wait_options,
@@ -47,9 +47,9 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         every = with_cluster(runs, every) if cluster else every
         price = price_line(runs, every[0])
     found, launch = every[0], every[0].launch
-    show_all_findings(every)
+    show_findings(*every)
     if len(every) > 1:
-        show_grid(every)
+        say_rows("\n".join(grid_lines(every)))
         say(f"The script of the first run, {found.cell}:")
     elif not only_script:
         code = f"; code: {found.files.weight}" if found.files.weight else ""
@@ -103,7 +103,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     default=None,
     help="Send what is left of the job file's last grid, or send the whole grid again.",
 )
-@click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
+@force_option
 @cluster_option
 @yes_option
 @json_option
@@ -121,8 +121,8 @@ def submit(
 ) -> None:
     """Send a job after you confirm.
 
-    The question lists the adviser's errors, if any. A job file with a `grid:` becomes several '
-        'runs, sent one after another.
+    The question lists the adviser's errors, if any. A job file with a `grid:` becomes several
+    runs, sent one after another.
     """
     with core() as runs:
         if rest:
@@ -139,7 +139,7 @@ def submit(
         if rest is False:
             series_verbs.leave_out_rest(runs, job)
         if found[0].cell:
-            series_verbs.send_grid(reply, runs, found, job)
+            series_verbs.send_grid(reply, runs, found)
             return
         run = runs.send(found[0], report=show_step)
         show_sent(reply, run)

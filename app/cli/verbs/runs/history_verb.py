@@ -11,7 +11,7 @@ from lumitui.app.cli.session import (
     core,
     json_option,
     known_site,
-    site_option,
+    runs_site_option,
     sites_beginning,
 )
 from lumitui.app.cli.views import tables
@@ -42,7 +42,7 @@ class _Filters(TypedDict):
     show_default=True,
     help="List at most N runs.",
 )
-@site_option
+@runs_site_option
 @click.option("--state", metavar="STATE", help="Only runs in this state, such as failed.")
 @click.option("--text", default="", help="Only runs with TEXT in id, name, job id or note.")
 @click.option(
@@ -96,21 +96,19 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     site, order = filters["site_name"], Order(OrderBy(filters["sort"]))
     state, terms = _state(filters["state"]), _terms(filters["filter_text"])
     known_site(runs, site)
-    wanted, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
+    passing, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
     if reply.json:
-        every = runs.history.every(limit, wanted, order)
+        every = runs.history.every(limit, passing, order)
         listed = reply.give_each(run_data(run) for run in every)
     else:
-        lines = tables.history_lines(lambda: runs.history.every(limit, wanted, order), columns())
+        lines = tables.history_lines(lambda: runs.history.every(limit, passing, order), columns())
         for line in lines:
             show(line)
             listed += 1
     if not listed:
         say("There are no such runs.")
-    if listed >= limit and sum(1 for _ in runs.history.every(limit + 1, wanted, order)) > limit:
+    if listed >= limit and sum(1 for _ in runs.history.every(limit + 1, passing, order)) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
-    if wanted == Filter() and not reply.json:
-        say(tables.file_words(runs.history.facts(), runs.history.count()))
 
 
 def _terms(text: str) -> "tuple[FilterTerm, ...]":

@@ -11,13 +11,13 @@ from lumitui.app.cli.session import (
     json_option,
     known_site,
     refuse_silence,
-    site_option,
+    runs_site_option,
 )
 from lumitui.app.cli.views import tables
 
 
 @click.command()
-@site_option
+@runs_site_option
 @json_option
 @click.pass_obj
 def status(reply: Reply, site_name: str | None) -> None:

@@ -1,36 +1,16 @@
 """The verb that says why a job failed: a run, or any log."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lumitui.app.cli.output import Reply, say, show
 from lumitui.app.cli.session import GivenPath, core, json_option, runs_beginning
+from lumitui.app.cli.views.why_page import WhyReply, cause_text
 from lumitui.app.runs import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lumitui.app.runs import Diagnosis
-
 _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "preempted")
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What `--json` gives."""
-
-    why: "Sequence[Diagnosis]"
-    """The likeliest cause first."""
-    lines: "Sequence[str]"
-    """The lines that say most, where no cause is known."""
-    command: str = ""
-    """The resubmission that may help; "" where the job or its code must change."""
-    letter: str = ""
-    """A text for the site's helpdesk; "" for a log alone."""
 
 
 @click.command()
@@ -80,7 +60,7 @@ def why(
     if helpdesk and found.why:
         reply.give(found, found.letter)
         return
-    reply.give(found, "\n\n".join(map(_text, found.why)))
+    reply.give(found, "\n\n".join(map(cause_text, found.why)))
     if not reply.json:
         shown = {item.line.strip() for item in found.why}
         for line in found.lines:
@@ -92,7 +72,7 @@ def why(
         say("It did not fail, as far as is known.")
 
 
-def _of_run(run_id: str) -> _Answer:
+def _of_run(run_id: str) -> WhyReply:
     from lumitui.app.explain.actions import action_of, letter
 
     with core() as runs:
@@ -100,17 +80,11 @@ def _of_run(run_id: str) -> _Answer:
     action = action_of(found, run)
     telling = found[0].telling if found else ()
     command = action.command(run.id) if action else ""
-    return _Answer(found, telling, command, letter(found, run))
+    return WhyReply(found, telling, command, letter(found, run))
 
 
-def _of_log(path: Path, state: str, code: int | None) -> _Answer:
+def _of_log(path: Path, state: str, code: int | None) -> WhyReply:
     from lumitui.app.runs.log_file import why_of_log
 
     found = why_of_log(sys.stdin.buffer if str(path) == "-" else path, state, code)
-    return _Answer(found, found[0].telling if found else ())
-
-
-def _text(item: "Diagnosis") -> str:
-    rows = [item.cause, f"  {item.do}"]
-    number = "" if item.number is None else item.number
-    return "\n".join([*rows, f"  {number}> {item.line.strip()}"] if item.line.strip() else rows)
+    return WhyReply(found, found[0].telling if found else ())

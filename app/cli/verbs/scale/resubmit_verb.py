@@ -12,6 +12,7 @@ from lumitui.app.cli.send_progress import show_sent, show_step, wait_for_end
 from lumitui.app.cli.session import (
     columns,
     core,
+    force_option,
     json_option,
     run_argument,
     wait_options,
@@ -102,7 +103,7 @@ def _refuse_changes_of_rest() -> None:
 )
 @click.option("--exclude", metavar="NODES", help="Exclude these nodes too.")
 @click.option("--batch", type=click.Choice(["half"]), help="Halve the samples per rank and step.")
-@click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
+@force_option
 @wait_options
 @yes_option
 @json_option

@@ -112,9 +112,9 @@ def _text(found: "Scaling", advice: "SizeAdvice", columns: int) -> str:
 def grid(reply: Reply, run_id: str) -> None:
     """Compare the runs of a grid, and recommend a setting.
 
-    RUN is any run of the grid. Prints each run's seconds per epoch, samples per second and '
-        'share of time spent waiting for data. If the runs differ in their number of workers, it '
-        'recommends one.
+    RUN is any run of the grid. Prints each run's seconds per epoch, samples per second and
+    share of time spent waiting for data. If the runs differ in their number of workers, it
+    recommends one.
     """
     with core() as runs:
         found = runs.sweeps.of(run_id)

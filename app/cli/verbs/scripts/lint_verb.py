@@ -8,8 +8,8 @@ import click
 
 from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
-from lumitui.app.cli.script_file import script_bytes
-from lumitui.app.cli.session import core, json_option, own_settings, sites_beginning
+from lumitui.app.cli.script_file import script_bytes, scripts_of
+from lumitui.app.cli.session import core, json_option, own_settings, target_site_option
 from lumitui.app.runs import InputError, comment
 
 if TYPE_CHECKING:
@@ -31,13 +31,7 @@ class _LintOptions(TypedDict):
 
 @click.command()
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True)
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Target site. [default: guessed from partition, account and paths]",
-)
+@target_site_option
 @click.option(
     "--format",
     "layout",
@@ -55,10 +49,11 @@ class _LintOptions(TypedDict):
 def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]) -> int:
     """Find mistakes in any sbatch script.
 
-    `-` reads standard input. Exits with 0 if there are at most notes, with 1 if there are errors or
-    warnings, and with 2 if a script cannot be read. If the site is unknown, only site-independent
-    rules run. A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command
-    below it. Contacts no site unless you pass --cluster.
+    Of a folder, it reads all scripts with `#SBATCH` lines; `-` reads standard input. Exits with 0
+    if there are at most notes, with 1 if there are errors or warnings, and with 2 if a script
+    cannot be read. If the site is unknown, only site-independent rules run. A comment `# lumitui:
+    ignore=RULE` silences a rule on its line, or on the command below it. Contacts no site unless
+    you pass --cluster.
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
@@ -68,7 +63,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
     fixes = options["fix"] or options["diff"]
     with _scripts(options) as checks:
         checks.refuse_unknown([*chosen["select"], *chosen["ignore"]])
-        for path in scripts:
+        for path in scripts_of(scripts):
             text = script_bytes(path).decode(errors="surrogateescape")
             site = _site(checks, text, path, options)
             asks = options["cluster"]

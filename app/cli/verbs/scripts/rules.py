@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import columns, json_option, own_settings, sites_beginning
+from lumitui.app.cli.session import columns, json_option, own_settings, site_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -36,13 +36,7 @@ def _rules_beginning(
 
 @click.command()
 @click.argument("name", metavar="[ID]", required=False, shell_complete=_rules_beginning)
-@click.option(
-    "--site",
-    "site_name",
-    metavar="SITE",
-    shell_complete=sites_beginning,
-    help="Include the rules of this site.",
-)
+@site_option("Include the rules of this site.")
 @json_option
 @click.pass_obj
 def rules(reply: Reply, name: str | None, site_name: str | None) -> None:

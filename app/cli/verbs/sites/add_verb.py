@@ -39,8 +39,8 @@ def add(
 ) -> None:
     """Write the profile of a new cluster.
 
-    Queries the cluster's Slurm once, and writes what it found, what it guessed and what is '
-        'missing. Never overwrites a file.
+    Queries the cluster's Slurm once, and writes what it found, what it guessed and what is
+    missing. Never overwrites a file.
     """
     from lumitui.app.runs import HostAddress
 

@@ -10,6 +10,7 @@ from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.send_progress import show_step
 from lumitui.app.cli.session import (
     GivenPath,
+    account_option,
     core,
     json_option,
     own_settings,
@@ -42,7 +43,7 @@ class _Probe(TypedDict):
 @click.option(
     "--file", "profile", metavar="FILE", type=GivenPath(), help="Check this profile file."
 )
-@click.option("--account", metavar="NAME", default="", help="Project to check, or that pays.")
+@account_option
 @click.option("--probe", is_flag=True, help="Measure one node with a job of at most five minutes.")
 @click.option("--partition", metavar="NAME", help="With --probe: partition of the node.")
 @click.option("--run", metavar="RUN", help="With --probe: read the report of an earlier probe.")

@@ -3,13 +3,16 @@
 import click
 
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import columns, core, json_option, site_argument
+from lumitui.app.cli.session import (
+    account_option,
+    columns,
+    core,
+    dry_option,
+    json_option,
+    site_argument,
+)
 from lumitui.app.cli.views import environment_tables as tables
 from lumitui.app.runs import InputError
-
-account_option = click.option(
-    "--account", metavar="NAME", default="", help="Project whose folder to list."
-)
 
 
 @click.command()
@@ -52,7 +55,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     help="With --prune: days without use.",
 )
 @click.option("--remove", "names", metavar="NAME", multiple=True, help="Remove one; repeatable.")
-@click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
+@dry_option
 @json_option
 @click.pass_obj
 def venvs(

@@ -4,8 +4,10 @@ import click
 
 from lumitui.app.cli.output import Reply, say, warn
 from lumitui.app.cli.session import (
+    account_option,
     columns,
     core,
+    dry_option,
     json_option,
     own_settings,
     site_argument,
@@ -54,7 +56,7 @@ def live(reply: Reply, site_name: str) -> None:
 
 @click.command()
 @site_argument
-@click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
+@dry_option
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
@@ -74,7 +76,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
 
 @click.command()
 @site_argument
-@click.option("--account", metavar="NAME", default="", help="Project whose data to list.")
+@account_option
 @click.option(
     "--remove",
     "removed",
@@ -83,7 +85,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
     help="Remove this name or id; repeatable.",
 )
 @click.option("--prune", "pruned", is_flag=True, help="Remove everything no unfinished run needs.")
-@click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
+@dry_option
 @json_option
 @click.pass_obj
 def data(

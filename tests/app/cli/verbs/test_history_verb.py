@@ -8,6 +8,12 @@ from tests.support.program.command_line import envelope, lt
 from tests.support.program.home import Home
 
 
+def test_the_place_of_the_file_is_shown_by_a_check_alone(home: Home) -> None:
+    listed, checked = lt(home, "history"), lt(home, "history", "--check")
+    assert str(home.data) not in listed.stdout + listed.stderr
+    assert str(home.data) in checked.stdout
+
+
 @pytest.mark.parametrize(("count", "more"), [(50, False), (51, True)])
 def test_runs_beyond_the_limit_are_told(home: Home, count: int, more: bool) -> None:
     history = History(home.settings.history)

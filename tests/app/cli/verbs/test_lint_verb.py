@@ -141,6 +141,29 @@ def test_odd_bytes_are_said_and_break_nothing(here: Here, tmp_path: Path) -> Non
         assert (done.returncode, "Traceback" in done.stderr) == (1, False)
 
 
-def test_a_file_in_place_of_a_verb_is_told_which_verbs_take_it(here: Here) -> None:
-    told(here("job.yaml"), 2, "`lumitui preview job.yaml` or `lumitui tui job.yaml`")
-    told(here("job.sh"), 2, "`lumitui import job.sh` or `lumitui lint job.sh`")
+def test_a_folder_stands_for_the_scripts_below_it(here: Here, script: Path) -> None:
+    inner, hidden = script.parent / "jobs", script.parent / ".git"
+    for folder in (inner, hidden):
+        folder.mkdir()
+        (folder / "train.slurm").write_text(CLEAN)
+    (script.parent / "data.txt").write_text("#SBATCH in a text\n")
+    (script.parent / "setup.sh").write_text("module load rocm\n")
+    done = here("lint", str(script.parent), "--json")
+    names = [one["script"] for one in envelope(done)["data"]]
+    assert (names, done.returncode) == ([str(script), str(inner / "train.slurm")], 1)
+    (inner / "train.slurm").unlink()
+    told(here("lint", str(inner)), 2, "has no job script", "lines `#SBATCH`")
+
+
+def test_a_program_or_a_job_file_is_sent_to_the_verb_that_reads_it(
+    here: Here, tmp_path: Path
+) -> None:
+    program, job = tmp_path / "train.py", tmp_path / "job.yaml"
+    program.write_text("#!/usr/bin/env python\nfor i in range(3):\n    print(i)\n")
+    job.write_text("name: a\n")
+    told(here("lint", str(program)), 2, "Python program", f"`lumitui new --script {program}`")
+    told(here("import", str(program)), 2, "Python program", f"`lumitui new --script {program}`")
+    told(here("preview", str(program)), 2, "Python program", f"`lumitui new --script {program}`")
+    told(here("lint", str(job)), 2, "is a job file", f"`lumitui preview {job}` checks it.")
+    program.write_text("#!/usr/bin/env python\n#SBATCH -N 1 -t 5\n")
+    assert here("lint", str(program)).returncode == 0

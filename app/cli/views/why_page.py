@@ -1,0 +1,27 @@
+"""What `why` prints: causes as text, and all that `--json` gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lumitui.app.runs import Diagnosis
+
+
+@dataclass(frozen=True)
+class WhyReply:
+    """What `--json` gives."""
+
+    why: Sequence[Diagnosis]
+    """The likeliest cause first."""
+    lines: Sequence[str]
+    """The lines that say most, where no cause is known."""
+    command: str = ""
+    """The resubmission that may help; "" where the job or its code must change."""
+    letter: str = ""
+    """A text for the site's helpdesk; "" for a log alone."""
+
+
+def cause_text(item: Diagnosis) -> str:
+    """Return a cause, what to do, and the line that shows it."""
+    rows = [item.cause, f"  {item.do}"]
+    number = "" if item.number is None else item.number
+    return "\n".join([*rows, f"  {number}> {item.line.strip()}"] if item.line.strip() else rows)
