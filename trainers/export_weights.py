@@ -18,10 +18,11 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
+from data.samples import Shape
 from engine.arguments import count
 from engine.reporting import TrainingError
 from models.llama import Llama
-from models.table import MODELS, Shape, build
+from models.table import MODELS, build
 from saving import begin
 from saving.files import write_whole
 

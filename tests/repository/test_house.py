@@ -30,8 +30,8 @@ SAME_NAME = {
 """Why two modules have one name."""
 
 SAME_CLASS = {
-    "Block", "Board", "Checkpoints", "Figures", "Finding", "Manifest", "Mlp", "Model", "Packed",
-    "Position", "Read", "Result", "Size", "Staging", "Strategy", "Taken", "Task", "Text",
+    "Board", "Checkpoints", "Figures", "Finding", "Manifest", "Model", "Packed",
+    "Position", "Read", "Result", "Staging", "Strategy", "Taken", "Task", "Text",
     "Training", "Watch", "Watcher", "Work",
 }  # fmt: skip
 """Classes that share a name: all are the trainers', which are copied to the site

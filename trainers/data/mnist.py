@@ -16,9 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.samples import DataSet, InMemory
+from data.samples import DataSet, InMemory, Shape
 from engine.reporting import UsageError
-from models.table import Shape
 
 SAMPLE = Path(__file__).resolve().parent / "sample"
 """8,000 training and 1,500 test digits that travel with the trainers (see its LICENSE.md)."""

@@ -33,9 +33,8 @@ from data.formats import photos, shards
 from data.formats.image_folder import HELD_OUT, FolderImages, Listing, listing, parts
 from data.formats.shards import JOURNAL, Manifest, Shard
 from data.formats.tokens import TESTS, TRAIN
-from data.samples import BadData
+from data.samples import BadData, Shape
 from engine.reporting import TrainingError
-from models.table import Shape
 from saving.files import checksum, write_whole
 
 SHARD_BYTES = 256_000_000

@@ -10,7 +10,18 @@ from torch import Tensor
 
 from data.views import View
 from engine.reporting import UsageError
-from models.table import Shape
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one sample of the data is like."""
+
+    kind: str
+    """"images" or "tokens"."""
+    input: tuple[int, ...]
+    """(channels, height, width) of an image, or (length,) of a text."""
+    classes: int
+    """How many classes there are, or how many words the vocabulary has."""
 
 
 class BadData(UsageError):

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from data import mnist, synthetic
 from data.formats import hdf5, image_folder, shards, tar_shards, tokens
-from data.samples import BadData, DataSet, InMemory, Range, Samples, first
+from data.samples import BadData, DataSet, InMemory, Range, Samples, Shape, first
 from data.views import View
 from engine.reporting import UsageError
-from models.table import Shape
 
 __all__ = ["BadData", "DataSet", "InMemory", "Range", "Samples", "View", "open_data"]
 

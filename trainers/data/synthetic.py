@@ -12,8 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from data.samples import DataSet, Samples
-from models.table import Shape
+from data.samples import DataSet, Samples, Shape
 
 NAME = "synthetic"
 """What `--data` says instead of a folder; `synthetic:1000` makes 1000 training samples."""

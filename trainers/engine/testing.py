@@ -15,11 +15,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from data.loading import Batches
-from data.samples import DataSet
+from data.samples import DataSet, Shape
 from data.shares import TestingShares
 from engine.ranks import Ranks, average
 from engine.stop_request import STOP
-from models.table import Shape
 from strategies.strategy import Strategy
 
 VALUES = 2**19

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from data.loading import Batch, Batches
-from data.samples import DataSet
+from data.samples import DataSet, Shape
 from data.sets import open_data
 from data.shares import TrainingShares, epoch_order, epoch_seed, seed_of
 from engine import loop, ranks, reporting, testing
@@ -26,7 +26,7 @@ from engine.throughput.clock import DATA, OPTIMIZER, PASSES, Clock
 from engine.throughput.figures import Figures
 from engine.watchers import targets
 from engine.window import Taken, Window
-from models.table import MODELS, Shape, build, size
+from models.table import MODELS, build, size
 from saving import begin, checkpoint
 from saving.files import Position, Settings, changes
 from saving.saver import Saver

@@ -1,4 +1,4 @@
-"""Attention of one head's queries to its keys, the part without weights."""
+"""Parts that the transformers share: attention of a sequence to itself, and its words."""
 
 from __future__ import annotations
 
@@ -7,38 +7,28 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class Attention(nn.Module):
-    """softmax(QK'/sqrt(d))V by PyTorch's fused kernel (SDPA): flash attention where there is one.
-
-    A module of its own, so that hooks see it: engine/throughput.py counts its operations.
-    """
-
-    def __init__(self, causal: bool) -> None:
-        """Build it; with `causal` a place attends to itself and the places before it."""
-        super().__init__()
-        self.causal = causal
-
-    def forward(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Attend: all are (batch, heads, length, width of a head), as is the result."""
-        return functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.causal)
-
-
 class SelfAttention(nn.Module):
     """Multi-head attention of a sequence to itself, with one matrix for queries, keys, values."""
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False) -> None:
-        """Build it; `dim` has to be a multiple of `heads`."""
+        """Build it; `dim` has to be a multiple of `heads`.
+
+        With `causal` a place attends to itself and the places before it.
+        """
         super().__init__()
-        self.heads = heads
+        self.heads, self.causal = heads, causal
         self.qkv = nn.Linear(dim, 3 * dim)
-        self.attention = Attention(causal)
         self.proj = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix the places of (batch, length, dim)."""
         # (batch, length, 3 * dim) -> three of (batch, heads, length, width of a head)
         queries, keys, values = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        mixed: Tensor = self.proj(merge_heads(self.attention(queries, keys, values)))
+        # PyTorch's fused kernel: flash attention where there is one.
+        attended = functional.scaled_dot_product_attention(
+            queries, keys, values, is_causal=self.causal
+        )
+        mixed: Tensor = self.proj(merge_heads(attended))
         return mixed
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
-
-Norm = Callable[[int], nn.Module]
-"""Makes a normalisation layer for a number of channels."""
 
 
 class Cnn(nn.Module):
@@ -17,9 +12,15 @@ class Cnn(nn.Module):
     Source: github.com/CSCfi/pytorch-ddp-examples, mnist_ddp.py (described, not copied).
     """
 
-    def __init__(self, norm: Norm, channels: int, height: int, width: int, classes: int) -> None:
-        """Build it with this normalisation, for images of 4x4 or more."""
+    def __init__(
+        self, channels: int, height: int, width: int, classes: int, *, groups: bool = False
+    ) -> None:
+        """Build it for images of 4x4 or more, with batch norm, or with groups of four channels."""
         super().__init__()
+
+        def norm(count: int) -> nn.Module:
+            return nn.GroupNorm(count // 4, count) if groups else nn.BatchNorm2d(count)
+
         self.features = nn.Sequential(
             nn.Conv2d(channels, 16, kernel_size=5, padding=2),
             norm(16),
@@ -61,11 +62,6 @@ class VisionTransformer(nn.Module):
         tokens = self.patches(images).flatten(2).transpose(1, 2) + self.position
         logits: Tensor = self.head(self.norm(self.blocks(tokens)).mean(dim=1))
         return logits
-
-
-def groups_of_four(channels: int) -> nn.Module:
-    """Group norm with four channels a group."""
-    return nn.GroupNorm(channels // 4, channels)
 
 
 class Autoencoder(nn.Module):

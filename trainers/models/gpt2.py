@@ -11,7 +11,6 @@ that give 50,304 train faster (github.com/karpathy/nanoGPT says so; 47 words the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,34 +18,16 @@ from torch import Tensor, nn
 from models.attention import SelfAttention, TiedEmbedding, fill_normal
 
 
-@dataclass(frozen=True)
-class Size:
-    """Table 2 of the paper, with the heads of the released models."""
-
-    dim: int
-    depth: int
-    heads: int
-
-
-SIZES = {
-    "gpt2-124m": Size(768, 12, 12),
-    "gpt2-355m": Size(1024, 24, 16),
-    "gpt2-774m": Size(1280, 36, 20),
-    "gpt2-1.5b": Size(1600, 48, 25),
-    "gpt2-tiny": Size(64, 2, 4),
-}
-
-
 class Gpt2(nn.Module):
     """Words and places through decoder blocks; each place gives logits of the word after it."""
 
-    def __init__(self, size: Size, length: int, vocabulary: int) -> None:
+    def __init__(self, length: int, vocabulary: int, *, dim: int, depth: int, heads: int) -> None:
         """Build it for texts of at most `length` words."""
         super().__init__()
-        self.wte = TiedEmbedding(vocabulary, size.dim)
-        self.wpe = nn.Embedding(length, size.dim)
-        self.blocks = nn.ModuleList(Block(size) for _ in range(size.depth))
-        self.ln_f = nn.LayerNorm(size.dim)
+        self.wte = TiedEmbedding(vocabulary, dim)
+        self.wpe = nn.Embedding(length, dim)
+        self.blocks = nn.ModuleList(DecoderBlock(dim, heads) for _ in range(depth))
+        self.ln_f = nn.LayerNorm(dim)
         self.init_weights()
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -67,23 +48,23 @@ class Gpt2(nn.Module):
         fill_normal(self.wte, 0.02)
         fill_normal(self.wpe, 0.01)
         for block in self.blocks:
-            assert isinstance(block, Block)
+            assert isinstance(block, DecoderBlock)
             for layer in (block.attn.qkv, block.mlp.c_fc):
                 fill_normal(layer, 0.02)
             for layer in (block.attn.proj, block.mlp.c_proj):
                 fill_normal(layer, 0.02 / math.sqrt(2 * len(self.blocks)))
 
 
-class Block(nn.Module):
+class DecoderBlock(nn.Module):
     """Causal attention and two linear layers, each after a layer norm and beside a short cut."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, dim: int, heads: int) -> None:
         """Build it."""
         super().__init__()
-        self.ln_1 = nn.LayerNorm(size.dim)
-        self.attn = SelfAttention(size.dim, size.heads, causal=True)
-        self.ln_2 = nn.LayerNorm(size.dim)
-        self.mlp = Mlp(size.dim)
+        self.ln_1 = nn.LayerNorm(dim)
+        self.attn = SelfAttention(dim, heads, causal=True)
+        self.ln_2 = nn.LayerNorm(dim)
+        self.mlp = TanhMlp(dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, dim) to the same."""
@@ -92,7 +73,7 @@ class Block(nn.Module):
         return mapped
 
 
-class Mlp(nn.Module):
+class TanhMlp(nn.Module):
     """Two linear layers with the tanh form of GELU between them."""
 
     def __init__(self, dim: int) -> None:

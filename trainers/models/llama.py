@@ -15,47 +15,46 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.functional import scaled_dot_product_attention as attend
 
-from models.attention import Attention, TiedEmbedding, fill_normal, merge_heads
-
-
-@dataclass(frozen=True)
-class Size:
-    """Sizes of published models."""
-
-    dim: int
-    depth: int
-    heads: int
-    groups: int
-    """Heads of keys and values; `heads` / `groups` heads of queries share one."""
-    hidden: int
-    """Width between the linear layers."""
-    tied: bool = False
-    """One matrix for the words at both ends."""
-
-
-SIZES = {
-    "llama-125m": Size(576, 30, 9, 3, 1536, tied=True),  # MobileLLM-125M, arXiv:2402.14905
-    "llama-1b": Size(2048, 22, 32, 4, 5632),  # TinyLlama-1.1B, arXiv:2401.02385
-    "llama-7b": Size(4096, 32, 32, 32, 11008),  # Llama-2-7B
-    "llama-tiny": Size(64, 2, 4, 2, 160),
-}
+from models.attention import TiedEmbedding, fill_normal, merge_heads
 
 
 class Llama(nn.Module):
     """Words through decoder layers; each place gives logits of the word after it."""
 
-    def __init__(self, size: Size, length: int, vocabulary: int) -> None:
-        """Build it; nothing in it depends on the length of the texts."""
+    def __init__(
+        self, length: int, vocabulary: int,
+        *, dim: int, depth: int, heads: int, groups: int, hidden: int, tied: bool = False,
+    ) -> None:  # fmt: skip
+        """Build it; nothing in it depends on the length of the texts.
+
+        Args:
+            length: of the texts.
+            vocabulary: how many words there are.
+            dim: width of the vectors.
+            depth: how many layers.
+            heads: of queries.
+            groups: heads of keys and values; `heads` / `groups` heads of queries share one.
+            hidden: width between the linear layers.
+            tied: whether one matrix serves the words at both ends.
+        """
         super().__init__()
-        self.size, self.length = size, length
-        self.head_width = size.dim // size.heads
+        self.length, self.head_width = length, dim // heads
+        self.widths: dict[str, object] = {
+            "hidden_size": dim,
+            "num_hidden_layers": depth,
+            "num_attention_heads": heads,
+            "num_key_value_heads": groups,
+            "intermediate_size": hidden,
+        }
+        """By transformers' names."""
         self.rotary = Rotary()
-        embed = TiedEmbedding if size.tied else nn.Embedding
-        self.embed_tokens = embed(vocabulary, size.dim)
-        self.layers = nn.ModuleList(Layer(size) for _ in range(size.depth))
-        self.norm = RmsNorm(size.dim)
-        self.lm_head = None if size.tied else nn.Linear(size.dim, vocabulary, bias=False)
+        embed = TiedEmbedding if tied else nn.Embedding
+        self.embed_tokens = embed(vocabulary, dim)
+        self.layers = nn.ModuleList(DecoderLayer(dim, heads, groups, hidden) for _ in range(depth))
+        self.norm = RmsNorm(dim)
+        self.lm_head = None if tied else nn.Linear(dim, vocabulary, bias=False)
         self.init_weights()
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -77,14 +76,9 @@ class Llama(nn.Module):
         Raises:
             ValueError: they need what this network does not compute.
         """
-        size, window = self.size, config.get("sliding_window")
-        ours: dict[str, object] = {
-            "hidden_size": size.dim,
-            "num_hidden_layers": size.depth,
-            "num_attention_heads": size.heads,
-            "num_key_value_heads": size.groups,
+        window = config.get("sliding_window")
+        ours = self.widths | {
             "head_dim": self.head_width,
-            "intermediate_size": size.hidden,
             "hidden_act": "silu",
             "attention_bias": False,
             "mlp_bias": False,
@@ -103,19 +97,13 @@ class Llama(nn.Module):
 
     def config(self) -> dict[str, object]:
         """The config.json with which transformers computes the same."""
-        size = self.size
-        return {
+        return self.widths | {
             "model_type": "llama",
             "vocab_size": self.embed_tokens.num_embeddings,
-            "hidden_size": size.dim,
-            "num_hidden_layers": size.depth,
-            "num_attention_heads": size.heads,
-            "num_key_value_heads": size.groups,
-            "intermediate_size": size.hidden,
             "max_position_embeddings": self.length,
             "rms_norm_eps": self.norm.eps,
             "rope_theta": self.rotary.base,
-            "tie_word_embeddings": size.tied,
+            "tie_word_embeddings": self.lm_head is None,
         }
 
     def init_weights(self) -> None:
@@ -127,21 +115,21 @@ class Llama(nn.Module):
             if isinstance(module, nn.Linear | nn.Embedding):
                 fill_normal(module, 0.02)
         for layer in self.layers:
-            assert isinstance(layer, Layer)
+            assert isinstance(layer, DecoderLayer)
             for last in (layer.self_attn.o_proj, layer.mlp.down_proj):
                 fill_normal(last, 0.02 / math.sqrt(2 * len(self.layers)))
 
 
-class Layer(nn.Module):
+class DecoderLayer(nn.Module):
     """Causal attention and SwiGLU, each after an RMS norm and beside a short cut."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, dim: int, heads: int, groups: int, hidden: int) -> None:
         """Build it."""
         super().__init__()
-        self.input_layernorm = RmsNorm(size.dim)
-        self.self_attn = GroupedAttention(size)
-        self.post_attention_layernorm = RmsNorm(size.dim)
-        self.mlp = SwiGlu(size)
+        self.input_layernorm = RmsNorm(dim)
+        self.self_attn = GroupedAttention(dim, heads, groups)
+        self.post_attention_layernorm = RmsNorm(dim)
+        self.mlp = SwiGlu(dim, hidden)
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
         """Map (batch, length, dim) to the same; `turn` is the rotation of each place."""
@@ -153,16 +141,15 @@ class Layer(nn.Module):
 class GroupedAttention(nn.Module):
     """Causal attention; heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245)."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, dim: int, heads: int, groups: int) -> None:
         """Build it."""
         super().__init__()
-        self.width = size.dim // size.heads
-        self.shared_by = size.heads // size.groups
-        self.q_proj = nn.Linear(size.dim, size.dim, bias=False)
-        self.k_proj = nn.Linear(size.dim, size.groups * self.width, bias=False)
-        self.v_proj = nn.Linear(size.dim, size.groups * self.width, bias=False)
-        self.attention = Attention(causal=True)
-        self.o_proj = nn.Linear(size.dim, size.dim, bias=False)
+        self.width = dim // heads
+        self.shared_by = heads // groups
+        self.q_proj = nn.Linear(dim, dim, bias=False)
+        self.k_proj = nn.Linear(dim, groups * self.width, bias=False)
+        self.v_proj = nn.Linear(dim, groups * self.width, bias=False)
+        self.o_proj = nn.Linear(dim, dim, bias=False)
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
         """Mix each place with the places before it."""
@@ -174,19 +161,19 @@ class GroupedAttention(nn.Module):
         if self.shared_by > 1:  # scaled_dot_product_attention does it itself from PyTorch 2.5 on
             keys = keys.repeat_interleave(self.shared_by, dim=1)
             values = values.repeat_interleave(self.shared_by, dim=1)
-        mixed: Tensor = self.o_proj(merge_heads(self.attention(queries, keys, values)))
+        mixed: Tensor = self.o_proj(merge_heads(attend(queries, keys, values, is_causal=True)))
         return mixed
 
 
 class SwiGlu(nn.Module):
     """Two linear layers, of which one lets the other through (Shazeer 2020, arXiv:2002.05202)."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, dim: int, hidden: int) -> None:
         """Build it."""
         super().__init__()
-        self.gate_proj = nn.Linear(size.dim, size.hidden, bias=False)
-        self.up_proj = nn.Linear(size.dim, size.hidden, bias=False)
-        self.down_proj = nn.Linear(size.hidden, size.dim, bias=False)
+        self.gate_proj = nn.Linear(dim, hidden, bias=False)
+        self.up_proj = nn.Linear(dim, hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, dim, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map each place by itself."""

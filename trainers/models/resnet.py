@@ -7,50 +7,38 @@ bit). Like there, a bottleneck has its stride in the 3x3 convolution ("v1.5").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor, nn
-
-
-@dataclass(frozen=True)
-class Size:
-    """Table 1 of the paper."""
-
-    layers: tuple[int, int, int, int]
-    """Blocks in each of the four stages."""
-    bottleneck: bool
-    """Three convolutions a block with a narrow one in the middle, instead of two."""
-    small_images: bool = False
-    """A first convolution of 3x3 and no pooling after it, as for the 32x32 images of CIFAR."""
-    width: int = 64
-    """Channels of the first stage; each later one has twice as many."""
-
-
-SIZES = {
-    "resnet18": Size((2, 2, 2, 2), bottleneck=False),
-    "resnet50": Size((3, 4, 6, 3), bottleneck=True),
-    "resnet18-cifar": Size((2, 2, 2, 2), bottleneck=False, small_images=True),
-    "resnet-tiny": Size((1, 1, 1, 1), bottleneck=True, width=8),
-}
 
 
 class ResNet(nn.Module):
     """A first convolution, four stages of blocks, and the mean over all places."""
 
-    def __init__(self, size: Size, channels: int, height: int, width: int, classes: int) -> None:
-        """Build it; it takes images of any height and width."""
+    def __init__(
+        self, channels: int, height: int, width: int, classes: int,
+        *, depths: tuple[int, ...], bottleneck: bool, small_images: bool = False, first: int = 64,
+    ) -> None:  # fmt: skip
+        """Build it; it takes images of any height and width.
+
+        Args:
+            channels: of an image.
+            height: of an image; it decides nothing.
+            width: of an image; it decides nothing.
+            classes: how many logits it gives.
+            depths: blocks in each of the four stages.
+            bottleneck: three convolutions a block with a narrow one in the middle, instead of two.
+            small_images: a first convolution of 3x3 and no pooling after it, as for CIFAR's 32x32.
+            first: channels of the first stage; each later one has twice as many.
+        """
         super().__init__()
-        kernel, stride = (3, 1) if size.small_images else (7, 2)
-        self.conv1 = nn.Conv2d(
-            channels, size.width, kernel, stride, padding=kernel // 2, bias=False
-        )
-        self.bn1 = nn.BatchNorm2d(size.width)
+        kernel, stride = (3, 1) if small_images else (7, 2)
+        self.conv1 = nn.Conv2d(channels, first, kernel, stride, padding=kernel // 2, bias=False)
+        self.bn1 = nn.BatchNorm2d(first)
         self.relu = nn.ReLU()
-        self.maxpool = nn.Identity() if size.small_images else nn.MaxPool2d(3, 2, padding=1)
-        block = Bottleneck if size.bottleneck else BasicBlock
-        stages, taken = [], size.width
-        for number, depth in enumerate(size.layers):
-            inner, blocks = size.width * 2**number, []
+        self.maxpool = nn.Identity() if small_images else nn.MaxPool2d(3, 2, padding=1)
+        block = Bottleneck if bottleneck else BasicBlock
+        stages, taken = [], first
+        for number, depth in enumerate(depths):
+            inner, blocks = first * 2**number, []
             for place in range(depth):
                 blocks.append(block(taken, inner, stride=2 if number and not place else 1))
                 taken = inner * block.expansion

@@ -1,31 +1,21 @@
 """The networks that can be trained, and the table that names them.
 
-To add one: its code in a file of this folder, and a row of MODELS.
+To add one: its code in a file of this folder, and a row of MODELS. A network's file is imported
+when the network is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 
 import torch
 from torch import nn
 
+from data.samples import Shape
 from data.shares import seed_of
 from engine.reporting import UsageError
-from models import digits, gpt2, llama, resnet, vit
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What one sample of the data is like."""
-
-    kind: str
-    """"images" or "tokens"."""
-    input: tuple[int, ...]
-    """(channels, height, width) of an image, or (length,) of a text."""
-    classes: int
-    """How many classes there are, or how many words the vocabulary has."""
 
 
 @dataclass(frozen=True)
@@ -39,65 +29,87 @@ class Model:
 
     task: str
     """What it learns, and by which loss: "classify", "next-token" or "rebuild"."""
-    build: Callable[[Shape], nn.Module]
-    """Makes it for data of this shape."""
+    network: str
+    """Its file here and its class, which is given a sample's axes and the number of classes."""
     sample: Shape
     """The data it was published with; synthetic data look like this."""
+    sizes: Mapping[str, object] = field(default_factory=dict)
+    """What else the class is given."""
     blocks: tuple[str, ...] = ()
     """Names of the classes of its repeated layers: fsdp gathers the weights of one at a time,
     and activations can be computed again from one to the next."""
 
+    def build(self, shape: Shape) -> nn.Module:
+        """Make it for data of this shape."""
+        module, name = self.network.split(".")
+        made: nn.Module = getattr(import_module(f"models.{module}"), name)(
+            *shape.input, shape.classes, **self.sizes
+        )
+        return made
+
 
 DIGITS = Shape("images", (1, 28, 28), 10)
 """MNIST."""
-
-
 IMAGENET = Shape("images", (3, 224, 224), 1000)
 CIFAR = Shape("images", (3, 32, 32), 10)
+WEB_TEXT = Shape("tokens", (1024,), 50_257)
+LLAMA_TEXT = Shape("tokens", (2048,), 32_000)
+TINY_TEXT = Shape("tokens", (64,), 256)
 
 
-def _text(length: int, vocabulary: int) -> Shape:
-    return Shape("tokens", (length,), vocabulary)
+def _vit(dim: int, depth: int, heads: int, sample: Shape = IMAGENET, patch: int = 16) -> Model:
+    sizes = {"dim": dim, "depth": depth, "heads": heads, "patch": patch}
+    return Model("classify", "vit.Vit", sample, sizes, ("EncoderBlock",))
 
 
-def _of(make: Callable[..., nn.Module], *first: object) -> Callable[[Shape], nn.Module]:
-    """Build from `first`, the input's axes and the number of classes."""
-    return lambda shape: make(*first, *shape.input, shape.classes)
+def _resnet(depths: tuple[int, ...], sample: Shape = IMAGENET, **sizes: object) -> Model:
+    sizes |= {"depths": depths}
+    return Model("classify", "resnet.ResNet", sample, sizes, ("BasicBlock", "Bottleneck"))
 
 
-_PUBLISHED_WITH = {
-    "resnet18-cifar": CIFAR,
-    "resnet-tiny": CIFAR,
-    "vit-tiny": CIFAR,
-    "gpt2-tiny": _text(64, 256),
-    "llama-tiny": _text(64, 256),
-}
+def _gpt2(dim: int, depth: int, heads: int, sample: Shape = WEB_TEXT) -> Model:
+    sizes = {"dim": dim, "depth": depth, "heads": heads}
+    return Model("next-token", "gpt2.Gpt2", sample, sizes, ("DecoderBlock",))
 
 
-def _rows(
-    task: str,
-    make: Callable[..., nn.Module],
-    sizes: Mapping[str, object],
-    sample: Shape,
-    blocks: tuple[str, ...],
-) -> dict[str, Model]:
-    return {
-        name: Model(task, _of(make, size), _PUBLISHED_WITH.get(name, sample), blocks)
-        for name, size in sizes.items()
-    }
+def _llama(
+    dim: int, depth: int, heads: int, groups: int, hidden: int,
+    sample: Shape = LLAMA_TEXT, tied: bool = False,
+) -> Model:  # fmt: skip
+    sizes = {"dim": dim, "depth": depth, "heads": heads, "groups": groups, "hidden": hidden}
+    return Model("next-token", "llama.Llama", sample, sizes | {"tied": tied}, ("DecoderLayer",))
 
 
 MODELS: dict[str, Model] = {
     # Batch norm sees a rank's own images only: its results depend on the world size.
-    "cnn": Model("classify", _of(digits.Cnn, nn.BatchNorm2d), DIGITS),
+    "cnn": Model("classify", "digits.Cnn", DIGITS),
     # Group norm looks at one image at a time: any world size gives the same training.
-    "cnn-gn": Model("classify", _of(digits.Cnn, digits.groups_of_four), DIGITS),
-    "vit": Model("classify", _of(digits.VisionTransformer), DIGITS, ("TransformerEncoderLayer",)),
-    "autoencoder": Model("rebuild", _of(digits.Autoencoder), DIGITS),
-    **_rows("classify", vit.Vit, vit.SIZES, IMAGENET, ("Block",)),
-    **_rows("classify", resnet.ResNet, resnet.SIZES, IMAGENET, ("BasicBlock", "Bottleneck")),
-    **_rows("next-token", gpt2.Gpt2, gpt2.SIZES, _text(1024, 50_257), ("Block",)),
-    **_rows("next-token", llama.Llama, llama.SIZES, _text(2048, 32_000), ("Layer",)),
+    "cnn-gn": Model("classify", "digits.Cnn", DIGITS, {"groups": True}),
+    "vit": Model(
+        "classify", "digits.VisionTransformer", DIGITS, blocks=("TransformerEncoderLayer",)
+    ),
+    "autoencoder": Model("rebuild", "digits.Autoencoder", DIGITS),
+    # Table 1 of the paper; the smallest is Touvron et al. 2020, arXiv:2012.12877, as DeiT-S.
+    "vit-s16": _vit(384, 12, 6),
+    "vit-b16": _vit(768, 12, 12),
+    "vit-l16": _vit(1024, 24, 16),
+    "vit-tiny": _vit(64, 2, 4, CIFAR, patch=8),  # far smaller than others' "tiny"
+    # Table 1 of the paper.
+    "resnet18": _resnet((2, 2, 2, 2), bottleneck=False),
+    "resnet50": _resnet((3, 4, 6, 3), bottleneck=True),
+    "resnet18-cifar": _resnet((2, 2, 2, 2), CIFAR, bottleneck=False, small_images=True),
+    "resnet-tiny": _resnet((1, 1, 1, 1), CIFAR, bottleneck=True, first=8),
+    # Table 2 of the paper, with the heads of the released models.
+    "gpt2-124m": _gpt2(768, 12, 12),
+    "gpt2-355m": _gpt2(1024, 24, 16),
+    "gpt2-774m": _gpt2(1280, 36, 20),
+    "gpt2-1.5b": _gpt2(1600, 48, 25),
+    "gpt2-tiny": _gpt2(64, 2, 4, TINY_TEXT),
+    # MobileLLM-125M, arXiv:2402.14905; TinyLlama-1.1B, arXiv:2401.02385; Llama-2-7B.
+    "llama-125m": _llama(576, 30, 9, 3, 1536, tied=True),
+    "llama-1b": _llama(2048, 22, 32, 4, 5632),
+    "llama-7b": _llama(4096, 32, 32, 32, 11008),
+    "llama-tiny": _llama(64, 2, 4, 2, 160, TINY_TEXT),
 }
 """Rows whose name ends with -tiny are the same code as the others, small enough for a test."""
 

@@ -7,7 +7,6 @@ same weights all three sizes give the same logits as timm 1.0.31 (float32 on a C
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -15,44 +14,28 @@ from torch import Tensor, nn
 from models.attention import SelfAttention
 
 
-@dataclass(frozen=True)
-class Size:
-    """Table 1 of the paper; the layer between is four times as wide as `dim`."""
-
-    dim: int
-    depth: int
-    heads: int
-    patch: int = 16
-    """Side of a patch, in pixels."""
-
-
-SIZES = {
-    "vit-s16": Size(384, 12, 6),  # Touvron et al. 2020, arXiv:2012.12877, as DeiT-S
-    "vit-b16": Size(768, 12, 12),
-    "vit-l16": Size(1024, 24, 16),
-    "vit-tiny": Size(64, 2, 4, patch=8),  # for tests: far smaller than others' "tiny"
-}
-
-
 class Vit(nn.Module):
     """Patches and a class token through encoder blocks; the class token gives the logits."""
 
-    def __init__(self, size: Size, channels: int, height: int, width: int, classes: int) -> None:
-        """Build it.
+    def __init__(
+        self, channels: int, height: int, width: int, classes: int,
+        *, dim: int, depth: int, heads: int, patch: int = 16,
+    ) -> None:  # fmt: skip
+        """Build it for patches of `patch` x `patch` pixels.
 
         Raises:
             ValueError: the image can't be cut into whole patches.
         """
         super().__init__()
-        if height % size.patch or width % size.patch:
-            raise ValueError(f"height and width must be multiples of {size.patch} pixels")
-        patches = height * width // size.patch**2
-        self.patch_embed = PatchEmbedding(size, channels)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, size.dim))
-        self.pos_embed = nn.Parameter(torch.empty(1, 1 + patches, size.dim))
-        self.blocks = nn.Sequential(*(Block(size) for _ in range(size.depth)))
-        self.norm = nn.LayerNorm(size.dim, eps=1e-6)
-        self.head = nn.Linear(size.dim, classes)
+        if height % patch or width % patch:
+            raise ValueError(f"height and width must be multiples of {patch} pixels")
+        patches = height * width // patch**2
+        self.patch_embed = PatchEmbedding(channels, dim, patch)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, 1 + patches, dim))
+        self.blocks = nn.Sequential(*(EncoderBlock(dim, heads) for _ in range(depth)))
+        self.norm = nn.LayerNorm(dim, eps=1e-6)
+        self.head = nn.Linear(dim, classes)
         self.init_weights()
 
     def forward(self, images: Tensor) -> Tensor:
@@ -78,7 +61,7 @@ class Vit(nn.Module):
         if conv.bias is not None:
             nn.init.zeros_(conv.bias)
         for block in self.blocks:
-            assert isinstance(block, Block)
+            assert isinstance(block, EncoderBlock)
             block.init_weights()
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -87,10 +70,10 @@ class Vit(nn.Module):
 class PatchEmbedding(nn.Module):
     """Each patch of the image as one token."""
 
-    def __init__(self, size: Size, channels: int) -> None:
+    def __init__(self, channels: int, dim: int, patch: int) -> None:
         """Build it."""
         super().__init__()
-        self.proj = nn.Conv2d(channels, size.dim, kernel_size=size.patch, stride=size.patch)
+        self.proj = nn.Conv2d(channels, dim, kernel_size=patch, stride=patch)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return tokens (batch, patches, dim), row by row."""
@@ -98,16 +81,16 @@ class PatchEmbedding(nn.Module):
         return embedded.flatten(2).transpose(1, 2)
 
 
-class Block(nn.Module):
+class EncoderBlock(nn.Module):
     """Attention and two linear layers, each after a layer norm and beside a short cut."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, dim: int, heads: int) -> None:
         """Build it."""
         super().__init__()
-        self.norm1 = nn.LayerNorm(size.dim, eps=1e-6)
-        self.attn = SelfAttention(size.dim, size.heads)
-        self.norm2 = nn.LayerNorm(size.dim, eps=1e-6)
-        self.mlp = Mlp(size.dim)
+        self.norm1 = nn.LayerNorm(dim, eps=1e-6)
+        self.attn = SelfAttention(dim, heads)
+        self.norm2 = nn.LayerNorm(dim, eps=1e-6)
+        self.mlp = Mlp(dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, dim) to the same."""

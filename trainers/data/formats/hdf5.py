@@ -17,8 +17,7 @@ from torch import Tensor
 from data.formats import photos
 from data.formats.image_folder import held_out
 from data.formats.photos import library
-from data.samples import BadData, DataSet
-from models.table import Shape
+from data.samples import BadData, DataSet, Shape
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 ENDINGS = (".h5", ".hdf5")

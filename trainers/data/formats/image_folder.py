@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from data.formats import photos
-from data.samples import BadData, DataSet, Range, Samples
-from models.table import Shape
+from data.samples import BadData, DataSet, Range, Samples, Shape
 
 TESTS = ("val", "valid", "validation", "test")
 """Names of a folder with images to test on, beside `train`."""

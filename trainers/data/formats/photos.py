@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from data.samples import BadData, DataSet, Samples
+from data.samples import BadData, DataSet, Samples, Shape
 from engine.reporting import UsageError
-from models.table import Shape
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".ppm", ".gif", ".tif", ".tiff")
 """How names of images end, in small letters."""

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from data.formats import photos
 from data.formats.open_files import OpenFiles
-from data.samples import BadData, DataSet, Samples
-from models.table import Shape
+from data.samples import BadData, DataSet, Samples, Shape
 
 MANIFEST = "pack.json"
 JOURNAL = "pack.journal"

@@ -21,8 +21,7 @@ from torch import Tensor
 from data.formats import photos
 from data.formats.image_folder import held_out
 from data.formats.open_files import OpenFiles
-from data.samples import BadData, DataSet, Samples
-from models.table import Shape
+from data.samples import BadData, DataSet, Samples, Shape
 
 ENDING = ".tar"
 INDEX = ".index.json"

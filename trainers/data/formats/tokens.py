@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from data.formats.open_files import OpenFiles
-from data.samples import BadData, DataSet
-from models.table import Shape
+from data.samples import BadData, DataSet, Shape
 
 TRAIN = "train.bin"
 TESTS = ("val.bin", "test.bin")

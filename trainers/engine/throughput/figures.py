@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from data.samples import Shape
 from engine.throughput.flops import TRAINING, flops
-from models.table import Shape
 
 
 @dataclass(frozen=True)
