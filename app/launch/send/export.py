@@ -25,7 +25,8 @@ from lumitui.remote.site.run_folder import (
 )
 from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import source_of
-from lumitui.remote.transfer.contents.tar import Packed, content, tar_stream
+from lumitui.remote.transfer.contents.pieces import content, tar_stream
+from lumitui.remote.transfer.contents.tar import gzipped
 
 README = "README.md"
 _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
@@ -97,7 +98,7 @@ def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> No
     links = (ManifestEntry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
     entries, where = [*code.manifest.entries, *links], source_of(code.root, code.extra)
     if spec.ship == "archive":
-        pieces = Packed().stream(tar_stream(entries, where, mtime=_MTIME))
+        pieces = gzipped(tar_stream(entries, where, mtime=_MTIME))
         _write(folder / CODE_ARCHIVE, pieces, 0o600)
         return
     (folder / CODE).mkdir(mode=0o700)

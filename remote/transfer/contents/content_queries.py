@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lumitui.remote.site.answer_fields import last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.transfer.contents import content_store
-from lumitui.remote.transfer.contents.content_store import Blob, Item, Store, asked_name, blobs_of
+from lumitui.remote.transfer.contents.content_store import Blob, Item, Store, blobs_of, short_name
 from lumitui.remote.transport.transport import Result, Transport
 
 PATIENCE = 600.0
@@ -47,21 +47,17 @@ def ask(transport: Transport, store: Store, item: Item) -> MissingContents | Non
     script = content_store.opened(store)
     script += content_store.script(store.folder, content_store.ASK, **content_store.values(item))
     blobs = blobs_of(item)
-    wanted = "".join(f"{asked_name(blob)} {blob.entry.size}\n" for blob in blobs)
-    packed = gzip.compress(wanted.encode(), 1)
-    result = transport.run(script, stdin=packed, timeout=PATIENCE)
+    names = "".join(f"{short_name(blob)} {blob.entry.size}\n" for blob in blobs)
+    result = transport.run(script, stdin=gzip.compress(names.encode(), 1), timeout=PATIENCE)
     check(result, item.name, store)
-    said = list(lines(result.out))
-    if said == ["stands"]:
-        return None
-    if said == ["no-links"]:
+    if result.text.strip() == "no-links":
         raise RefusedError(
             f"The file system of {store.folder} has no hard links between folders, which "
             f"{'staged files need' if store.site else 'code as files needs'}.",
             "Set `work_root:` of the site's profile to a folder on another file system"
             f"{'.' if store.site else ', or send the code with `ship: archive`.'}",
         )
-    return _missing(said, blobs, store.folder)
+    return missing_in(result, blobs, store.folder)
 
 
 def check(result: Result, name: str, store: Store) -> None:
@@ -82,8 +78,8 @@ def check(result: Result, name: str, store: Store) -> None:
 
 def reason(result: Result) -> str:
     """Return the line of standard error that says why; tar's own last line never does."""
-    lines = result.err.decode("utf-8", "replace").strip().splitlines()
-    reasons = [line for line in lines if "xiting with failure" not in line]
+    errors = result.err.decode("utf-8", "replace").strip().splitlines()
+    reasons = [line for line in errors if "xiting with failure" not in line]
     full = [line for line in reasons if re.search("space|quota", line, re.IGNORECASE)]
     if not full and any("Wrote only" in line for line in reasons):
         full = ["no space left, or the quota is used up: tar wrote only a part of a file"]
@@ -106,22 +102,26 @@ def unusable(line: str, folder: str) -> AnswerUnusable:
     )
 
 
-def _missing(said: Sequence[str], blobs: Sequence[Blob], folder: str) -> MissingContents:
+def missing_in(result: Result, blobs: Sequence[Blob], folder: str) -> MissingContents | None:
+    """Return what an answer says is missing of `blobs`; None: the site has the item."""
+    *rows, last = list(lines(result.out)) or [""]
+    if not rows and last == "stands":
+        return None
     lacking: dict[Blob, None] = {}
     parts: dict[str, list[ContentPart]] = {}
-    for line in said[:-1]:
+    for line in rows:
         if match := _MISSING.fullmatch(line):
-            first, last = int(match[1]), int(match[2])
-            if not 0 < first <= last <= len(blobs):
+            start, end = int(match[1]), int(match[2])
+            if not 0 < start <= end <= len(blobs):
                 raise unusable(line, folder)
-            lacking |= dict.fromkeys(blobs[first - 1 : last])
+            lacking |= dict.fromkeys(blobs[start - 1 : end])
         elif match := _PART.fullmatch(line):
             part = ContentPart(match[1], int(match[3]), int(match[4]))
             parts.setdefault(match[2], []).append(part)
         else:
             raise unusable(line, folder)
-    if not said or said[-1] != "asked":
-        raise unusable(said[-1] if said else "", folder)
+    if last != "asked":
+        raise unusable(last, folder)
     return MissingContents(list(lacking), parts)
 
 

@@ -6,6 +6,7 @@
     <folder>/<id>.sums          of code: the hash of each file, by which every copy is checked
     <folder>/blobs/<sha256>     each content once (with an `x` at the end: executable)
     <folder>/parts/<blob>-<offset>-<random>   a piece of a large blob, from that offset on
+    <folder>/<id>.tar.gz        code as one archive, with its hash in <id>.tar.gz.sha256
     <folder>/.in-<random>/      what arrives now; `.left-...`: what a cut link left
     <folder>/.suspect           the tree of which a copy was found wrong
 
@@ -24,6 +25,7 @@ from pathlib import Path
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
+from lumitui.remote.source.scan import changed
 
 LARGE = 8 << 20
 """Bytes from which a file is sent by itself, and continued where a cut link left it."""
@@ -146,9 +148,8 @@ rm -f .try-$$ blobs/.try-$$
 PARTS = """\
 cd parts || exit 73
 own={own}
-stored() {
-  [ -f ../blobs/{blob} ] && has=$(wc -c <../blobs/{blob}) && [ "$((has + 0))" -eq {size} ]
-} 2>/dev/null
+to={place}
+stored() { [ -f $to ] && has=$(wc -c <$to) && [ "$((has + 0))" -eq {size} ]; } 2>/dev/null
 again() {
   rm -f "$own" ".$own"
   if stored; then rm -f {chain}; echo made; exit 0; fi
@@ -184,13 +185,16 @@ h=$(sums "$f") && [ "${h%% *}" = {sha} ] || {
   rm -f "$f" {chain}; echo 'what arrived is not what was sent' >&2; exit 74
 }
 # Not over one that another send brought: Linux refuses a link to a file that is being replaced.
-to=../blobs/{blob}
-chmod {mode} "$f" && { ln "$f" "$to" 2>/dev/null || stored || mv -f "$f" "$to"; } || {
+{before}chmod {mode} "$f" && { ln "$f" $to 2>/dev/null || stored || mv -f "$f" $to; } || {
   [ -f "$f" ] && ! stored || again
   exit 74
 }
 rm -f "$f" {chain}; echo made
 """
+HASH_BESIDE = """\
+echo {sha} >.sum-$own && chmod 0400 .sum-$own && mv -f .sum-$own $to.sha256 || exit 74
+"""
+"""In JOIN, for an archive: its hash is there before it is."""
 
 # Only what differs from another tree follows, whose contents are taken to be there.
 BASED = (
@@ -263,6 +267,9 @@ def script(folder: str, *steps: str, **values: str | int) -> str:
     return SHA + fill(text, folder=quote(folder), **values)
 
 
+FileState = tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Item:
     """Files that belong together, with their hashes: what gets one tree."""
@@ -271,7 +278,7 @@ class Item:
     """What messages call it."""
     manifest: Manifest
     sources: Mapping[str, Path] = field(repr=False)
-    seen: Mapping[str, tuple[int, ...]] = field(repr=False)
+    seen: Mapping[str, FileState] = field(repr=False)
     """What stat said of each file when it was read; a file that is not in it is only hashed."""
     single: str = ""
     """The name of the one file; "" for a folder."""
@@ -286,24 +293,25 @@ class Item:
     def unchanged(self, path: str) -> bool:
         """Whether the file at `path` is what was read, as far as stat says."""
         try:
-            return self.is_same(path, os.lstat(self.sources[path]))
+            state = file_state(os.lstat(self.sources[path]))
         except OSError:
             return False
+        return self.seen.get(path, state) == state
 
-    def is_same(self, path: str, info: os.stat_result) -> bool:
-        """Whether `info` is of the file that was read as `path`."""
-        return path not in self.seen or file_state(info) == self.seen[path]
+    def changed(self, path: str) -> InputError:
+        """Return the error for a file that was written to while it was read or sent."""
+        return stage_changed(self.name, path) if self.seen else changed(path)
 
 
-def changed(name: str, path: str) -> InputError:
-    """Return the error for a file that was written to while it was read or sent."""
+def stage_changed(name: str, path: str) -> InputError:
+    """Return the error for a file of the item `name` that was written to meanwhile."""
     return InputError(
         f"stage: {name}: the file {path!r} changed while it was sent.",
         "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
     )
 
 
-def file_state(info: os.stat_result) -> tuple[int, ...]:
+def file_state(info: os.stat_result) -> FileState:
     """Return what is the same of a file as long as nobody writes to it."""
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
 
@@ -347,8 +355,8 @@ def blobs_of(item: Item) -> list[Blob]:
     return [Blob(name, entry) for name, entry in first.items()]
 
 
-def asked_name(blob: Blob) -> str:
-    """Return what a site is asked about a content: enough of its name to know it by."""
+def short_name(blob: Blob) -> str:
+    """Return enough of the name of a content to know it by."""
     return blob.name[:16] + blob.name[64:]
 
 

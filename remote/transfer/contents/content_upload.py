@@ -28,17 +28,15 @@ from lumitui.remote.transfer.contents.content_store import (
     Store,
     blob_name,
     blobs_of,
-    changed,
 )
 from lumitui.remote.transfer.contents.pieces import (
     batch_shrinks,
-    gathered,
-    rest_of,
+    content_of,
     shrinks,
     tar_of,
 )
 from lumitui.remote.transfer.contents.shipment_progress import Meter, Report
-from lumitui.remote.transfer.contents.tar import Packed
+from lumitui.remote.transfer.contents.tar import gathered, gzipped
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport
 
@@ -47,22 +45,22 @@ _TRIES = 3  # of a large file from its start: another send may take its part whi
 
 
 @dataclass(frozen=True)
-class Staged:
-    """An item that is on the site, and what it took."""
+class Shipped:
+    """An item that is on the site, and what it took to get it there."""
 
     path: str
-    """Of the file or folder there."""
+    """Of the file or folder there; of an archive without its ending."""
     id: str
     files_sent: int
     bytes_sent: int
-    """Of the files; compressed they may have been fewer."""
+    """Of the files; compressed they may have been fewer. Of an archive they are compressed."""
     requests: int
 
 
 @purpose("stage")
 def stage(
     transport: Transport, folder: str, item: Item, *, site: str, group: str = "", report: Report
-) -> Staged:
+) -> Shipped:
     """Put `item` into the store at `folder`, and send only what is not there; see `run`.
 
     `site` is its name, for messages; `group` the group that the files get, "": the user's own.
@@ -87,7 +85,7 @@ class ContentUpload:
         self.blobs = blobs_of(item)
         self.requests = self.files = self.bytes = 0
 
-    def run(self, known: Manifest | None = None) -> Staged:
+    def run(self, known: Manifest | None = None) -> Shipped:
         """Put the item into the store; send only what is not there.
 
         With a `known` other tree, one sent before, nothing is asked: what differs is sent, and
@@ -107,7 +105,7 @@ class ContentUpload:
             self._send_missing()
         single = f"/{self.item.single}" if self.item.single else ""
         path = f"{self.store.folder}/{self.item.manifest.id}{single}"
-        return Staged(path, self.item.manifest.id, self.files, self.bytes, self.requests)
+        return Shipped(path, self.item.manifest.id, self.files, self.bytes, self.requests)
 
     def _send_missing(self) -> None:
         self.meter.begin("asking")
@@ -123,7 +121,7 @@ class ContentUpload:
             if blob.entry.size < content_store.LARGE or self.item.is_code:
                 small.append(blob)
             else:
-                self._send_large(blob, missing.parts.get(blob.name, []))
+                self.send_large(blob, missing.parts.get(blob.name, []))
         *early, last = _batches(small)
         for batch in early:
             self._send_small(batch, places=False)
@@ -131,53 +129,56 @@ class ContentUpload:
 
     # -- large files, one request each
 
-    def _send_large(self, blob: Blob, parts: Sequence[ContentPart]) -> None:
-        """Send one large file from where the site has it; if that is wrong, from its start."""
+    def send_large(self, blob: Blob, parts: Sequence[ContentPart], archive: str = "") -> None:
+        """Send one large file from where the site has it; if that is wrong, from its start.
+
+        `archive` is the name that it gets in the store with its hash beside it; "": it is a blob.
+        """
         chain, offset = covered(parts, blob.entry.size)
-        if self._send_rest(blob, chain, offset):
+        if self._send_rest(blob, chain, offset, archive):
             return
         # What was there is gone now: it was not of this file, or another send took it.
         for _ in range(_TRIES):
             self.meter.add(-blob.entry.size)
-            if self._send_rest(blob, [], 0):
+            if self._send_rest(blob, [], 0, archive):
                 return
         raise wrong(self.item.name, self.store.folder)
 
-    def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
+    def _send_rest(
+        self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int, archive: str
+    ) -> bool:
         """Send the bytes from `offset` on; return whether the whole has its hash."""
-        entry, path = blob.entry, self.item.sources[blob.entry.path]
+        entry = blob.entry
         if not self.item.unchanged(entry.path):
-            raise changed(self.item.name, entry.path)
+            raise self.item.changed(entry.path)
         self.meter.add(offset)
-        own = f"{blob.name}-{offset}-{secrets.token_hex(4)}"
-        counted = [*chain, (own, entry.size - offset)] if offset < entry.size else chain
-        squeezed = shrinks(path, entry.size)
+        own, left = f"{blob.name}-{offset}-{secrets.token_hex(4)}", entry.size - offset
+        counted = [*chain, (own, left)] if left else chain
+        squeezed = shrinks(self.item.sources[entry.path], entry.size)
         text = content_store.script(
             self.store.folder,
             content_store.PARTS,
-            content_store.PART if offset < entry.size else "",
-            content_store.JOIN,
+            content_store.PART if left else "",
+            content_store.JOIN.replace("{before}", content_store.HASH_BESIDE if archive else ""),
             own=own,
             unpack="gzip -dc" if squeezed else "cat",
-            length=entry.size - offset,
-            blob=blob.name,
+            length=left,
+            place=f"../{archive}" if archive else f"../blobs/{blob.name}",
             size=entry.size,
             chain=" ".join(name for name, _ in counted),
             counted=" ".join(f"{name} {size}" for name, size in counted),
             sha=entry.sha256,
             mode="0500" if entry.executable else "0400",
         )
-        pieces = self.meter.pass_on(rest_of(self.item, entry.path, path, offset, entry.size))
-        left = entry.size - offset
-        stream = Packed().stream(pieces) if squeezed else pieces
-        result = self._request(text, stream, left / _SLOWEST)
+        pieces = self.meter.pass_on(content_of(self.item, entry, offset))
+        result = self._request(text, gzipped(pieces) if squeezed else pieces, left / _SLOWEST)
         if result.code == 74 and b"not what was sent" in result.err:
             if not self.item.unchanged(entry.path):
-                raise changed(self.item.name, entry.path)
+                raise self.item.changed(entry.path)
             return False
         if result.code == 75 and b"another send took" in result.err:
             return False
-        self._said(result, "made")
+        self._answer(result, "made")
         self.files, self.bytes = self.files + 1, self.bytes + left
         return True
 
@@ -210,11 +211,11 @@ class ContentUpload:
             **content_store.values(item, base.id if base else ""),
         )
         pieces = tar_of(item, f".in-{random}", batch, self.meter, places=places, base=base)
-        stream = Packed().stream(pieces) if squeezed else gathered(pieces)
+        stream = gzipped(pieces) if squeezed else gathered(pieces)
         limit = (size + 1024 * len(manifest.entries)) / _SLOWEST
-        result = self._request(content_store.opened(self.store) + text, stream, limit)
+        result = self._request(text, stream, limit)
         words = ("made", "stands", "base-gone") if base else ("made",)
-        word = self._said(result, *words)
+        word = self._answer(result, *words)
         if word == "made":
             self.files, self.bytes = self.files + len(batch), self.bytes + size
         return word != "base-gone"
@@ -223,9 +224,10 @@ class ContentUpload:
 
     def _request(self, text: str, stream: Iterator[bytes], seconds: float) -> Result:
         self.requests += 1
+        text = content_store.opened(self.store) + text
         return self.transport.run(text, stdin=stream, timeout=PATIENCE + seconds)
 
-    def _said(self, result: Result, *words: str) -> str:
+    def _answer(self, result: Result, *words: str) -> str:
         check(result, self.item.name, self.store)
         if result.text.strip() not in words:
             raise unusable(result.text, self.store.folder)

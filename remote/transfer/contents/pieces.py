@@ -1,21 +1,26 @@
 """The bytes of an item on their way: of large files, and of small ones and the tree as a tar."""
 
+import hashlib
 import os
-import posixpath
 import tarfile
 import time
 import zlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.source.scan import opened
-from lumitui.remote.transfer.contents.content_store import Blob, Item, blob_name, changed
+from lumitui.remote.source.manifest import Manifest, ManifestEntry
+from lumitui.remote.source.scan import changed, opened
+from lumitui.remote.transfer.contents.content_store import (
+    Blob,
+    FileState,
+    Item,
+    blob_name,
+    file_state,
+)
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.contents.tar import END, content, file, header, link
+from lumitui.remote.transfer.contents.tar import CHUNK, END, file, header, link
 
-_CHUNK = 1 << 18
 _SAMPLES = 8
 _SAMPLE = 1 << 14
 
@@ -43,20 +48,11 @@ def tar_of(
     for blob in batch:
         entry = blob.entry
         mode = 0o500 if entry.executable else 0o400
-        pieces = meter.pass_on(_content(item, blob))
+        pieces = meter.pass_on(content_of(item, entry))
         yield from file(f"{work}/new/{blob.name}", pieces, entry.size, mode, now)
     if places:
         yield from _tree(item, work, {blob.name for blob in batch}, now, base)
     yield END
-
-
-def _content(item: Item, blob: Blob) -> Iterator[bytes]:
-    if not item.unchanged(blob.entry.path):
-        raise changed(item.name, blob.entry.path)
-    try:
-        yield from content(blob.entry, item.sources[blob.entry.path])
-    except InputError as error:
-        raise changed(item.name, blob.entry.path) if item.seen else error from error
 
 
 def _tree(
@@ -66,8 +62,8 @@ def _tree(
     made: set[str] = set()
     same = set(base.entries if base is not None else ())
     for entry in item.manifest.entries:
-        for folder in _parents(entry.path):
-            if folder not in made:
+        for above in reversed(PurePosixPath(entry.path).parents[:-1]):
+            if (folder := str(above)) not in made:
                 made.add(folder)
                 yield header(f"{work}/tree/{folder}/", now, kind=tarfile.DIRTYPE, mode=0o700)
         place = f"{work}/tree/{entry.path}"
@@ -81,36 +77,65 @@ def _tree(
         yield link(place, now, target, hard=True)
 
 
-def rest_of(item: Item, name: str, path: Path, offset: int, size: int) -> Iterator[bytes]:
-    """Yield the bytes of a file from `offset` to `size`.
+def content_of(item: Item, entry: ManifestEntry, offset: int = 0) -> Iterator[bytes]:
+    """Yield the bytes of a file of `item` from `offset` on.
 
     Raises:
         InputError: it has changed since it was read.
     """
+    path = entry.path
     try:
-        with os.fdopen(opened(path), "rb", buffering=0) as file:
-            if not item.is_same(name, os.fstat(file.fileno())):
-                raise changed(item.name, name)
+        yield from content(entry, item.sources[path], offset, item.seen.get(path))
+    except InputError as error:
+        raise item.changed(path) from error
+
+
+def content(
+    entry: ManifestEntry, source: Path, offset: int = 0, state: FileState | None = None
+) -> Iterator[bytes]:
+    """Yield the bytes of the file `source`, which `entry` describes, from `offset` on.
+
+    `state` is what stat said when it was hashed; without it a whole file is hashed once more.
+
+    Raises:
+        InputError: it is no longer what its entry says.
+    """
+    digest, left = hashlib.sha256(), entry.size - offset
+    try:
+        with os.fdopen(opened(source), "rb", buffering=0) as file:
+            if state and file_state(os.fstat(file.fileno())) != state:
+                raise changed(entry.path)
             file.seek(offset)
-            left = size - offset
-            while left and (piece := file.read(min(_CHUNK, left))):
+            while left and (piece := file.read(min(CHUNK, left))):
+                if state is None:
+                    digest.update(piece)
                 left -= len(piece)
                 yield piece
+            grown = file.read(1)
+            now = file_state(os.fstat(file.fileno()))
     except OSError as error:
-        raise changed(item.name, name) from error
-    if left or not item.unchanged(name):
-        raise changed(item.name, name)
+        raise changed(entry.path) from error
+    same = now == state if state else offset or digest.hexdigest() == entry.sha256
+    if left or grown or not same:
+        raise changed(entry.path)
 
 
-def gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield `pieces` in larger ones: each turns the link round once."""
-    held = bytearray()
-    for piece in pieces:
-        held += piece
-        if len(held) >= _CHUNK:
-            yield bytes(held)
-            held.clear()
-    yield bytes(held)
+def tar_stream(
+    entries: Sequence[ManifestEntry], where: Callable[[str], Path], *, mtime: int
+) -> Iterator[bytes]:
+    """Yield a tar of `entries`, whose files `where` returns.
+
+    Raises:
+        InputError: a file is no longer what its entry says.
+    """
+    for entry in entries:
+        if entry.target is not None:
+            yield link(entry.path, mtime, entry.target)
+            continue
+        mode = 0o700 if entry.executable else 0o600
+        pieces = content(entry, where(entry.path))
+        yield from file(entry.path, pieces, entry.size, mode, mtime)
+    yield END
 
 
 def shrinks(path: Path, size: int) -> bool:
@@ -136,8 +161,3 @@ def batch_shrinks(item: Item, batch: Sequence[Blob]) -> bool:
     chosen = batch[:: max(1, len(batch) // _SAMPLES)]
     votes = [shrinks(item.sources[blob.entry.path], blob.entry.size) for blob in chosen]
     return 2 * sum(votes) > len(votes)
-
-
-def _parents(path: str) -> list[str]:
-    parts = posixpath.dirname(path).split("/") if "/" in path else []
-    return ["/".join(parts[: number + 1]) for number in range(len(parts))]

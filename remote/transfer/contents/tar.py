@@ -1,52 +1,37 @@
-"""Files of a manifest as tar and gzip; each is checked against its hash while it is sent."""
+"""tar and gzip as streams, so that memory stays bounded."""
 
-import hashlib
-import os
 import stat
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from queue import Full, Queue
 
-from lumitui.remote.source.manifest import ManifestEntry
-from lumitui.remote.source.scan import changed, opened
-
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 _PIECE = 1 << 20
 """Most compressed bytes that go to the link at once: smaller ones turn it round more often."""
 _AHEAD = 2  # pieces
 
 
-class Packed:
-    """A compressed archive made while it is sent, so that memory stays bounded."""
+def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Return `pieces` as gzip, 256 KiB to 1 MiB at a time; the same input gives the same bytes.
 
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self.size = 0
-        """Compressed bytes so far."""
+    A thread reads, hashes and compresses ahead, so that the link never waits for that.
+    """
+    return _ahead(_compressed(pieces))
 
-    def stream(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Return `pieces` as gzip, 256 KiB to 1 MiB at a time; the same input gives the same bytes.
 
-        A thread reads, hashes and compresses ahead, so that the link never waits for that.
-        """
-        return _ahead(self._compressed(pieces))
-
-    def _compressed(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        gzip = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header
-        held, most = bytearray(), _CHUNK  # the first ones are small: the link waits for them
-        for piece in pieces:
-            held += gzip.compress(piece)
-            if len(held) >= most:
-                self.size, most = self.size + len(held), min(2 * most, _PIECE)
-                yield bytes(held)
-                held.clear()
-        held += gzip.flush()
-        self.size += len(held)
-        yield bytes(held)
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    gzip = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header
+    held, most = bytearray(), CHUNK  # the first ones are small: the link waits for them
+    for piece in pieces:
+        held += gzip.compress(piece)
+        if len(held) >= most:
+            most = min(2 * most, _PIECE)
+            yield bytes(held)
+            held.clear()
+    yield bytes(held + gzip.flush())
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -79,6 +64,17 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
     finally:
         left.set()
         thread.join()
+
+
+def gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield `pieces` in larger ones: each turns the link round once."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) >= CHUNK:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held)
 
 
 END = bytes(2 * tarfile.BLOCKSIZE)
@@ -120,48 +116,3 @@ def link(name: str, mtime: int, target: str, *, hard: bool = False) -> bytes:
     """Return one link of a tar."""
     kind, mode = (tarfile.LNKTYPE, 0o400) if hard else (tarfile.SYMTYPE, 0o777)
     return header(name, mtime, kind=kind, mode=mode, target=target)
-
-
-def tar_stream(
-    sent: Sequence[ManifestEntry],
-    where: Callable[[str], Path],
-    *,
-    mtime: int,
-    folder: str = "",
-    sums: bytes | None = None,
-) -> Iterator[bytes]:
-    """Yield a tar of `sent` below `folder` ("" or "name/"); `sums` comes first, as a file.
-
-    Raises:
-        InputError: a file is no longer what its entry says.
-    """
-    if sums is not None:
-        yield from file("sums", [sums], len(sums), 0o600, mtime)
-    for entry in sent:
-        name = folder + entry.path
-        if entry.target is not None:
-            yield link(name, mtime, entry.target)
-            continue
-        mode = 0o700 if entry.executable else 0o600
-        yield from file(name, content(entry, where(entry.path)), entry.size, mode, mtime)
-    yield END
-
-
-def content(entry: ManifestEntry, source: Path) -> Iterator[bytes]:
-    """Yield the bytes of the file `source`, which `entry` describes.
-
-    Raises:
-        InputError: it is no longer what its entry says.
-    """
-    digest, left = hashlib.sha256(), entry.size
-    try:
-        with os.fdopen(opened(source), "rb") as file:
-            while left and (piece := file.read(min(_CHUNK, left))):
-                digest.update(piece)
-                left -= len(piece)
-                yield piece
-            grown = file.read(1)
-    except OSError as error:
-        raise changed(entry.path) from error
-    if left or grown or digest.hexdigest() != entry.sha256:
-        raise changed(entry.path)

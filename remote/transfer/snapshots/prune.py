@@ -31,9 +31,12 @@ done
 for old in $(
   find . -maxdepth 1 -mtime +0 \\( -name '.in*' -o -name '.left-*' -o -name '.gone-*' \
     -o -name '*.sums' -o -name '*.sha256' -o -name '*.facts' -o -name '*.sealed' \\)
+  find ./parts -type f -mtime +0 2>/dev/null
 ); do
   s=${old%.*}
-  case ${s%.tar.gz} in ./.*) ;; ./*[!0-9a-f]*) continue ;; ./*) [ ! -e "$s" ] || continue ;; esac
+  case $old in ./.*|./parts/*) ;; *)
+    case ${s%.tar.gz} in ./*[!0-9a-f]*) continue ;; ./*) [ ! -e "$s" ] || continue ;; esac
+  esac
   case $old in ./*) [ ! -e "$old" ] || beside="$beside $old" ;; esac
 done
 set -- $gone $beside

@@ -7,35 +7,20 @@ run's code.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.transfer.contents.content_queries import reason
 from lumitui.remote.transfer.contents.content_store import Item, Store
-from lumitui.remote.transfer.contents.content_upload import ContentUpload
+from lumitui.remote.transfer.contents.content_upload import ContentUpload, Shipped
 from lumitui.remote.transfer.snapshots.snapshot_store import VERIFIED
 from lumitui.remote.transport.request_log import purpose
-from lumitui.remote.transport.transport import Result, Transport
+from lumitui.remote.transport.transport import Transport
 
 # Not every tool that reads a list of hashes knows a backslash in a name.
 _CHECKED = """\
 ( cd "$w/tree" && verified ../sums ) || { echo 'what arrived is not what was sent' >&2; exit 74; }
 """
-
-
-@dataclass(frozen=True)
-class Synced:
-    """A snapshot that is on the site, and what it took to get it there."""
-
-    snapshot: str
-    """Its path there."""
-    id: str
-    files_sent: int
-    bytes_sent: int
-    """Of the files; compressed they may have been fewer. Of an archive they are compressed."""
-    requests: int
 
 
 @purpose("send code")
@@ -45,7 +30,7 @@ def sync(
     manifest: Manifest,
     where: Callable[[str], Path],
     known: Manifest | None = None,
-) -> Synced:
+) -> Shipped:
     """Put `manifest` on the site as a snapshot below `folder`; send only what is missing.
 
     One request is enough when the snapshot is there already, or when `known`, one sent before, is
@@ -68,12 +53,11 @@ def sync(
     odd = any("\\" in path for path in sources)
     checks = VERIFIED + _CHECKED if odd else ""
     try:
-        done = ContentUpload(transport, Store(folder, ""), item, checks=checks).run(known)
+        return ContentUpload(transport, Store(folder, ""), item, checks=checks).run(known)
     except RefusedError as error:
         if "what arrived is not" in error.message:
             refuse_names(manifest, folder)
         raise
-    return Synced(done.path, done.id, done.files_sent, done.bytes_sent, done.requests)
 
 
 def refuse_names(manifest: Manifest, folder: str) -> None:
@@ -98,13 +82,3 @@ def refuse_names(manifest: Manifest, folder: str) -> None:
                 "only in case, and the disk there may not distinguish them.",
                 "Rename one of them, or exclude it in .lumituiignore.",
             )
-
-
-def answer(result: Result, folder: str) -> str:
-    """Return what a script that stores code in `folder` printed; RefusedError when it failed."""
-    if result.code == 0:
-        return result.text.strip()
-    raise RefusedError(
-        f"The site could not store the code in {folder}: {reason(result)}.",
-        "Check quota and permissions there; `lumitui site prune` removes old snapshots.",
-    )

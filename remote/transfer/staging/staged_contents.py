@@ -16,7 +16,7 @@ from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.outside_links import Follow, hops
 from lumitui.remote.source.project_walk import is_system
 from lumitui.remote.source.scan import contents_of
-from lumitui.remote.transfer.contents.content_store import Item, changed, file_state
+from lumitui.remote.transfer.contents.content_store import Item, file_state, stage_changed
 from lumitui.remote.transfer.staging.search import MOST_REFUSED, Search, key_in, said_of
 from lumitui.remote.transfer.staging.suspects import Allowed, looks_like, private
 
@@ -200,5 +200,5 @@ def _contents(
             f"The file {source} cannot be read: {error.strerror}.", "Make it readable."
         ) from error
     if file_state(read[1]) != file_state(info):
-        raise changed(found.name, str(source))
+        raise stage_changed(found.name, str(source))
     return read

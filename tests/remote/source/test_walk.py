@@ -15,7 +15,7 @@ from lumitui.remote.source.guard import ScanGuard
 from lumitui.remote.source.outside_links import Follow
 from lumitui.remote.source.project_walk import ProjectLimits
 from lumitui.remote.source.scan import scan, source_of
-from lumitui.remote.transfer.contents.tar import tar_stream
+from lumitui.remote.transfer.contents.pieces import tar_stream
 from tests.support.files.project_files import shipped, write
 
 

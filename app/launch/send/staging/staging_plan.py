@@ -25,7 +25,7 @@ from lumitui.remote.site.run_folder import STAGE
 from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item
-from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import Meter
 from lumitui.remote.transfer.staging.staged_contents import StagedFiles, find, read
 
@@ -259,7 +259,7 @@ def _about(name: str, say: Say, words: str) -> None:
     say(f"staging {name}: {words}")
 
 
-def _patiently(send: Callable[[], Staged], say: Say) -> Staged:
+def _patiently(send: Callable[[], Shipped], say: Say) -> Shipped:
     """Return what `send` returns; when its link is lost, call it again, a few times.
 
     A host that cannot be reached at all is not a lost link. One that held for a minute counts as

@@ -19,11 +19,12 @@ from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source import project_walk
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
+from lumitui.remote.transfer.contents.content_upload import Shipped
 from lumitui.remote.transfer.snapshots import archive
 from lumitui.remote.transfer.snapshots.archive import sync_archive
 from lumitui.remote.transfer.snapshots.prune import prune
 from lumitui.remote.transfer.snapshots.snapshot_store import archive_copy_script
-from lumitui.remote.transfer.snapshots.upload import Synced, sync
+from lumitui.remote.transfer.snapshots.upload import sync
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import stored
 from tests.support.jobs.small_jobs import TRAIN, finish, hello_job, hello_project, wait_until
@@ -49,7 +50,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "the site's" / "code")
 
 
-def send(transport: Transport, folder: str, project: Path) -> Synced:
+def send(transport: Transport, folder: str, project: Path) -> Shipped:
     return sync_archive(transport, folder, scan(project), source_of(project))
 
 
@@ -67,8 +68,8 @@ def test_it_is_sent_once_and_holds_the_project(
     assert (first.requests, first.files_sent) == (2, 7) and first.bytes_sent > 600_000
     assert (again.requests, again.files_sent, again.bytes_sent) == (1, 0, 0)
     names = [f"{first.id}.tar.gz", f"{first.id}.tar.gz.sha256"]
-    assert sorted(os.listdir(folder)) == names
-    assert unpacked(f"{first.snapshot}.tar.gz", tmp_path / "out").id == scan(project).id
+    assert sorted(stored(folder)) == names
+    assert unpacked(f"{first.path}.tar.gz", tmp_path / "out").id == scan(project).id
     modes = {os.stat(f"{folder}/{name}").st_mode & 0o777 for name in names}
     assert modes == {0o400}
 
@@ -84,9 +85,9 @@ def test_a_damaged_one_is_found_and_sent_again(
     transport: Transport, folder: str, project: Path, tmp_path: Path, harm: str
 ) -> None:
     first = send(transport, folder, project)
-    at = quote(f"{first.snapshot}.tar.gz")
+    at = quote(f"{first.path}.tar.gz")
     assert transport.run(harm.format(at=at)).code == 0
-    copy = archive_copy_script(first.snapshot, str(tmp_path))
+    copy = archive_copy_script(first.path, str(tmp_path))
     result = transport.run(f"{copy} || exit 9")
     assert result.code == 9 and "-snapshot" in result.text
     assert not (tmp_path / CODE_ARCHIVE).exists()
@@ -98,13 +99,13 @@ def test_a_damaged_one_is_found_and_sent_again(
 def test_a_cut_one_is_continued(transport: Transport, folder: str, project: Path) -> None:
     with pytest.raises(RefusedError, match="too early"):
         send(Cut(transport), folder, project)
-    (left,) = os.listdir(folder)
-    half = os.path.getsize(f"{folder}/{left}")
-    assert left.startswith(".incoming-") and half > 300_000
+    (left,) = os.listdir(f"{folder}/parts")
+    half = os.path.getsize(f"{folder}/parts/{left}")
+    assert half > 300_000
     rest = send(transport, folder, project)
-    whole = os.path.getsize(f"{rest.snapshot}.tar.gz")
+    whole = os.path.getsize(f"{rest.path}.tar.gz")
     assert rest.requests == 2 and rest.bytes_sent == whole - half
-    assert send(transport, folder, project).requests == 1 and len(os.listdir(folder)) == 2
+    assert send(transport, folder, project).requests == 1 and len(stored(folder)) == 2
 
 
 def test_what_does_not_fit_the_archive_is_not_continued(
@@ -112,11 +113,10 @@ def test_what_does_not_fit_the_archive_is_not_continued(
 ) -> None:
     with pytest.raises(RefusedError):
         send(Cut(transport), folder, project)
-    (left,) = os.listdir(folder)
-    part = Path(folder) / left
+    (part,) = Path(folder, "parts").iterdir()
     part.write_bytes(b"x" * part.stat().st_size)
     done = send(transport, folder, project)
-    assert done.bytes_sent == os.path.getsize(f"{done.snapshot}.tar.gz")
+    assert done.bytes_sent == os.path.getsize(f"{done.path}.tar.gz")
 
 
 def test_a_file_that_changed_since_ends_it(
@@ -136,10 +136,10 @@ def test_a_full_disk_is_refused_and_a_later_send_works(
         (disk / "ballast").write_bytes(bytes(400_000))
         with pytest.raises(RefusedError, match=r"(?i)no space left"):
             send(transport, f"{disk}/code", project)
-        assert os.listdir(disk / "code") == []
+        assert stored(f"{disk}/code") == []
         (disk / "ballast").unlink()
         done = send(transport, f"{disk}/code", project)
-        copy = archive_copy_script(done.snapshot, str(disk))
+        copy = archive_copy_script(done.path, str(disk))
         assert transport.run(f"{copy} || exit 9").code == 9  # two do not fit
         assert sorted(os.listdir(disk)) == ["code"]
         assert send(transport, f"{disk}/code", project).requests == 1
@@ -161,8 +161,8 @@ def test_prune_counts_what_it_frees(transport: Transport, folder: str, project: 
     kept = send(transport, folder, project)
     (project / "train.py").write_text("third")
     send(transport, folder, project)
-    (Path(folder) / ".incoming-old").mkdir()
-    os.utime(Path(folder) / ".incoming-old", (1, 1))
+    (Path(folder) / ".in-old").mkdir()
+    os.utime(Path(folder) / ".in-old", (1, 1))
 
     def used() -> tuple[int, int]:
         count = subprocess.check_output(["find", folder], text=True).count("\n")

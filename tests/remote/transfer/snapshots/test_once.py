@@ -31,7 +31,7 @@ def make(transport: Transport, tmp_path: Path) -> Make:
         return Plan(
             folder=f"{tmp_path}/root/runs/{run}",
             files=(),
-            snapshot=synced.snapshot,
+            snapshot=synced.path,
             archive=False,
             links={},
             checkpoints_from=None,

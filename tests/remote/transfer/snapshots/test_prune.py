@@ -18,8 +18,9 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.source.scan import scan
+from lumitui.remote.transfer.contents.content_upload import Shipped
 from lumitui.remote.transfer.snapshots.prune import Pruned, prune
-from lumitui.remote.transfer.snapshots.upload import Synced, sync
+from lumitui.remote.transfer.snapshots.upload import sync
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.command_line import lt
 from tests.support.program.home import Home
@@ -106,9 +107,9 @@ def test_a_prune_from_another_machine_during_a_send_only_makes_it_send_again(
     finish(runs, send("one"))
     elsewhere = Runs(settings(home.environ | {"LUMITUI_DATA_DIR": str(tmp_path / "data")}))
     finish(elsewhere, send("two", core=elsewhere))
-    sent: list[Synced] = []
+    sent: list[Shipped] = []
 
-    def counted(*words: Any) -> Synced:
+    def counted(*words: Any) -> Shipped:
         sent.append(sync(*words))
         return sent[-1]
 

@@ -15,16 +15,17 @@ from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
-from lumitui.remote.transfer.contents.tar import Packed
+from lumitui.remote.transfer.contents.content_upload import Shipped
+from lumitui.remote.transfer.contents.tar import gzipped
 from lumitui.remote.transfer.snapshots.prune import prune
 from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
-from lumitui.remote.transfer.snapshots.upload import Synced, sync
+from lumitui.remote.transfer.snapshots.upload import sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import left_over, same, stored, writable
 from tests.support.servers.transports import Cut
 
-Send = Callable[..., Synced]
+Send = Callable[..., Shipped]
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def folder(tmp_path: Path) -> str:
 def send(transport: Transport, folder: str, project: Path) -> Send:
     """Sends the project as it is now."""
 
-    def now(known: Manifest | None = None, manifest: Manifest | None = None) -> Synced:
+    def now(known: Manifest | None = None, manifest: Manifest | None = None) -> Shipped:
         return sync(transport, folder, manifest or scan(project), source_of(project), known)
 
     return now
@@ -64,10 +65,10 @@ def contents(manifest: Manifest) -> set[str]:
 def test_the_first_time_everything_is_sent(send: Send, project: Path, folder: str) -> None:
     manifest = scan(project)
     done = send()
-    assert (done.snapshot, done.id) == (f"{folder}/{manifest.id}", manifest.id)
+    assert (done.path, done.id) == (f"{folder}/{manifest.id}", manifest.id)
     assert (done.files_sent, done.requests) == (len(contents(manifest)), 2)
-    assert same(done.snapshot, manifest) and not writable(done.snapshot)
-    assert os.stat(folder).st_mode & 0o077 == os.stat(done.snapshot).st_mode & 0o077 == 0
+    assert same(done.path, manifest) and not writable(done.path)
+    assert os.stat(folder).st_mode & 0o077 == os.stat(done.path).st_mode & 0o077 == 0
     assert set(stored(folder)) == {
         *contents(manifest),
         *(manifest.id + ending for ending in ("", ".facts", ".sealed", ".sums")),
@@ -97,9 +98,9 @@ def test_changes_are_one_request_with_what_changed(send: Send, project: Path, fo
     (project / "run.sh").chmod(0o644)  # only the mode differs
     done = send(before)
     assert (done.requests, done.files_sent) == (1, 5)
-    assert same(done.snapshot, scan(project)) and not writable(done.snapshot)
-    assert same(first.snapshot, before)
-    assert not os.path.exists(f"{done.snapshot}/old") and not left_over(folder)
+    assert same(done.path, scan(project)) and not writable(done.path)
+    assert same(first.path, before)
+    assert not os.path.exists(f"{done.path}/old") and not left_over(folder)
 
 
 def test_what_did_not_change_is_neither_copied_nor_sent(
@@ -112,8 +113,7 @@ def test_what_did_not_change_is_neither_copied_nor_sent(
     second = send(before)
     assert (second.requests, second.files_sent) == (1, 1)
     one, other = (
-        os.stat(f"{done.snapshot}/pkg/{name}.py")
-        for done, name in ((first, "a"), (second, "moved"))
+        os.stat(f"{done.path}/pkg/{name}.py") for done, name in ((first, "a"), (second, "moved"))
     )
     assert one.st_ino == other.st_ino and one.st_nlink == 3
 
@@ -123,7 +123,7 @@ def test_a_purged_or_changed_base_is_found_and_mended(
     send: Send, project: Path, transport: Transport, harm: str, folder: str
 ) -> None:
     before = scan(project)
-    at = quote(send().snapshot)
+    at = quote(send().path)
     deeds = {
         "folder": f"chmod -R u+w {at}; rm -rf {at}",
         "file": f"chmod u+w {at}/pkg; rm -f {at}/pkg/a.py",
@@ -134,7 +134,7 @@ def test_a_purged_or_changed_base_is_found_and_mended(
     (project / "train.py").write_text("new\n")
     done = send(before)
     assert (done.requests, done.files_sent) == (2, len(contents(before)))
-    assert same(done.snapshot, scan(project)) and not left_over(folder)
+    assert same(done.path, scan(project)) and not left_over(folder)
     assert send(scan(project)).requests == 1
 
 
@@ -148,7 +148,7 @@ def test_a_damaged_snapshot_is_found_and_made_again(
     send: Send, project: Path, transport: Transport, folder: str
 ) -> None:
     manifest = scan(project)
-    at = quote(send().snapshot)
+    at = quote(send().path)
     folders = f"find {at} -type d -exec chmod u+w {{}} +; chmod u+w {at}/pkg/a.py"
     for writable_first in (f"chmod -R u+w {at}", folders):
         for harm in HARMS:
@@ -156,24 +156,24 @@ def test_a_damaged_snapshot_is_found_and_made_again(
             assert harmed.code == 0, harm
             done = send(manifest, manifest)
             assert done.requests == 2, harm
-            assert same(done.snapshot, manifest) and not left_over(folder), harm
-            assert not writable(done.snapshot), harm
+            assert same(done.path, manifest) and not left_over(folder), harm
+            assert not writable(done.path), harm
 
 
 def test_several_at_once_make_one_snapshot(send: Send, project: Path, folder: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         done = [future.result() for future in [threads.submit(send) for _ in range(4)]]
-    assert len({item.snapshot for item in done}) == 1
-    assert same(done[0].snapshot, scan(project))
+    assert len({item.path for item in done}) == 1
+    assert same(done[0].path, scan(project))
     assert not left_over(folder) and len(stored(folder)) == 4 + len(contents(scan(project)))
 
 
 def test_an_empty_project_and_one_without_files(send: Send, project: Path) -> None:
     shutil.rmtree(project)
     project.mkdir()
-    assert same(send().snapshot, Manifest(()))
+    assert same(send().path, Manifest(()))
     (project / "dangling").symlink_to("later")
-    assert same(send(Manifest(())).snapshot, scan(project))
+    assert same(send(Manifest(())).path, scan(project))
 
 
 def test_every_file_of_a_long_list_is_checked(
@@ -189,12 +189,12 @@ def test_every_file_of_a_long_list_is_checked(
     again = sync(transport, folder, manifest, source_of(root), manifest)
     assert (again.requests, again.files_sent) == (1, 0)
     for number in (299, 300):
-        damaged = Path(first.snapshot) / f"file{number:03d}.py"
+        damaged = Path(first.path) / f"file{number:03d}.py"
         damaged.chmod(0o644)
         damaged.write_text("xxx\n"[: len(damaged.read_text())])
         again = sync(transport, folder, manifest, source_of(root), manifest)
         assert again.files_sent == 1, number
-    assert same(again.snapshot, manifest)
+    assert same(again.path, manifest)
 
 
 def test_what_is_packed_ahead_ends_with_who_takes_it() -> None:
@@ -206,12 +206,12 @@ def test_what_is_packed_ahead_ends_with_who_takes_it() -> None:
     def packing() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name == "pack ahead"]
 
-    stream = Packed().stream(noise())
+    stream = gzipped(noise())
     assert next(stream) and packing()
     stream.close()  # type: ignore[attr-defined]  # a generator
     assert not packing()
     with pytest.raises(InputError, match="a file changed"):
-        list(Packed().stream(noise()))
+        list(gzipped(noise()))
     assert not packing()
 
 
@@ -227,13 +227,13 @@ def test_an_openssl_that_does_not_work_decides_nothing(
         program.write_text(f"#!/bin/sh\n{body} | head -n 9\n")
         program.chmod(0o755)
         done = sync(Local(), folder, manifest, source_of(project))
-        assert same(done.snapshot, manifest), body
+        assert same(done.path, manifest), body
         assert sync(Local(), folder, manifest, source_of(project)).files_sent == 0, body
-        damaged = Path(done.snapshot) / "pkg" / "a.py"
+        damaged = Path(done.path) / "pkg" / "a.py"
         damaged.chmod(0o600)
         damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
         again = sync(Local(), folder, manifest, source_of(project))
-        assert again.files_sent == 1 and same(again.snapshot, manifest), body
+        assert again.files_sent == 1 and same(again.path, manifest), body
 
 
 def test_a_file_that_changed_since_ends_it_and_leaves_nothing(
@@ -277,7 +277,7 @@ def test_a_site_without_hard_links_between_folders_is_refused_with_the_way_out(
         assert "`ship: archive`" in refused.value.hint
     finally:
         subprocess.run(["/bin/umount", blobs], check=True)
-    assert same(send().snapshot, scan(project))
+    assert same(send().path, scan(project))
 
 
 def test_a_full_disk_is_refused_and_leaves_nothing(
@@ -324,7 +324,7 @@ def test_half_an_upload_makes_nothing(transport: Transport, project: Path, folde
 def test_a_run_s_copy_is_its_own_and_writable(
     send: Send, transport: Transport, project: Path, tmp_path: Path
 ) -> None:
-    snapshot, target = send().snapshot, f"{tmp_path}/a run/code"
+    snapshot, target = send().path, f"{tmp_path}/a run/code"
     script = f"mkdir -p {quote(os.path.dirname(target))}\n{copy_script(snapshot, target)} || exit 9"
     assert transport.run(script).code == 0
     assert same(target, scan(project))
@@ -339,7 +339,7 @@ def test_equal_files_of_a_copy_are_two(
     send: Send, transport: Transport, project: Path, tmp_path: Path
 ) -> None:
     (project / "pkg" / "twin.py").write_text((project / "pkg" / "a.py").read_text())
-    snapshot, target = send().snapshot, f"{tmp_path}/code"
+    snapshot, target = send().path, f"{tmp_path}/code"
     assert transport.run(f"{copy_script(snapshot, target)} || exit 9").code == 0
     Path(target, "pkg/twin.py").write_text("mine\n")
     assert same(snapshot, scan(project)) and Path(target, "pkg/a.py").read_text() != "mine\n"
@@ -350,7 +350,7 @@ def test_what_only_a_copy_finds_is_mended_by_the_next_send(
     send: Send, transport: Transport, project: Path, tmp_path: Path, folder: str
 ) -> None:
     """A byte that changed although its file's size, time and mode did not; a file's other name."""
-    manifest, at = scan(project), Path(send().snapshot)
+    manifest, at = scan(project), Path(send().path)
     for harm in ("content", "name"):
         if harm == "content":
             place, seen = at / "pkg" / "a.py", (at / "pkg" / "a.py").stat()
@@ -367,7 +367,7 @@ def test_what_only_a_copy_finds_is_mended_by_the_next_send(
         assert transport.run(copy).text == "damaged-snapshot\n"
         done = send(manifest)
         assert (done.requests, done.files_sent) == (2, int(harm == "content")), harm
-        assert same(done.snapshot, manifest) and not left_over(folder)
+        assert same(done.path, manifest) and not left_over(folder)
         assert transport.run(f"{copy} && rm -rf {tmp_path}/code").code == 0
         assert not (Path(folder) / ".suspect").exists()
 
@@ -375,7 +375,7 @@ def test_what_only_a_copy_finds_is_mended_by_the_next_send(
 def test_a_copy_of_a_damaged_snapshot_is_not_made(
     send: Send, transport: Transport, tmp_path: Path
 ) -> None:
-    snapshot, target = send().snapshot, f"{tmp_path}/code"
+    snapshot, target = send().path, f"{tmp_path}/code"
     assert (
         transport.run(f"chmod u+w {quote(snapshot)}/*; echo x >{quote(snapshot)}/empty").code == 0
     )

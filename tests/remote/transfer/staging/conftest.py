@@ -8,13 +8,13 @@ import pytest
 
 from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_store import Item
-from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 
-Send = Callable[..., Staged]
+Send = Callable[..., Shipped]
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def told() -> list[ShipmentProgress]:
 def send(folder: str, data: Path, told: list[ShipmentProgress]) -> Send:
     """Sends the data as it is now, or an item that was read before."""
 
-    def now(item: Item | None = None, over: Transport | None = None) -> Staged:
+    def now(item: Item | None = None, over: Transport | None = None) -> Shipped:
         return stage(
             over or Local(),
             folder,

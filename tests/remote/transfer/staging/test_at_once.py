@@ -11,13 +11,13 @@ import pytest
 
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.transfer.contents.content_store import Item
-from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Result, Transport
 from tests.support.files.staged import CutAfter, identical, left_over
 
-Send = Callable[..., Staged]
+Send = Callable[..., Shipped]
 
 
 class Meanwhile:
@@ -125,7 +125,7 @@ def test_many_sends_of_one_large_file_at_once_are_all_right(large: Path, tmp_pat
         large.write_bytes(random.Random(number).randbytes(4_000_000))
         item, together = read(find("L", large)), threading.Barrier(3)
 
-        def one(_: int, item: Item = item, together: threading.Barrier = together) -> Staged:
+        def one(_: int, item: Item = item, together: threading.Barrier = together) -> Shipped:
             together.wait()
             return stage(Local(), str(tmp_path / "s"), item, site="lumi", report=lambda told: None)
 

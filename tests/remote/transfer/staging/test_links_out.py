@@ -9,7 +9,7 @@ import pytest
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item, blobs_of
-from lumitui.remote.transfer.contents.pieces import rest_of, tar_of
+from lumitui.remote.transfer.contents.pieces import content_of, tar_of
 from lumitui.remote.transfer.contents.shipment_progress import Meter
 from lumitui.remote.transfer.staging.staged_contents import find, read
 
@@ -169,7 +169,9 @@ def test_the_rest_of_a_large_file_comes_from_no_link(data: Path) -> None:
     item = read(find("DATA", data))
     swap(data / "real.bin", data.parent / "outside/notes.txt")
     with pytest.raises(InputError):
-        list(rest_of(item, "real.bin", data / "real.bin", 0, 4))
+        list(
+            content_of(item, next(one for one in item.manifest.files if one.path == "real.bin"), 2)
+        )
 
 
 def stream(item: Item) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from lumitui.remote.site.errors import (
     RefusedError,
 )
 from lumitui.remote.transfer.contents import content_store
-from lumitui.remote.transfer.contents.content_upload import Staged, stage
+from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.pieces import shrinks
 from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 from lumitui.remote.transfer.staging.staged_contents import find, read
@@ -36,7 +36,7 @@ from tests.support.servers.small_disk import small_disk
 from tests.support.servers.sshd import running_sshd
 from tests.support.servers.transports import FixedAnswer
 
-Send = Callable[..., Staged]
+Send = Callable[..., Shipped]
 
 
 def test_everything_arrives_once_and_what_changed_after_that(
@@ -126,7 +126,7 @@ def test_two_sends_at_once_disturb_each_other_in_nothing(
 ) -> None:
     item, together = read(find("DATA", data, follow=["from*"])), threading.Barrier(2)
 
-    def one(_: int) -> Staged:
+    def one(_: int) -> Shipped:
         together.wait()
         return send(item)
 

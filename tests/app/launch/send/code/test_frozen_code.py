@@ -12,7 +12,7 @@ from lumitui.app.launch.send.submission import submit
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import RefusedError
-from lumitui.remote.transfer.snapshots.upload import Synced
+from lumitui.remote.transfer.contents.content_upload import Shipped
 from tests.support.jobs.small_jobs import finish, hello_job, wait_until
 from tests.support.servers.cluster import Cluster
 
@@ -47,16 +47,16 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[Synced]:
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Shipped]:
     """What each send had to send."""
-    seen: list[Synced] = []
+    seen: list[Shipped] = []
     for name in ("sync", "sync_archive"):
         plain = getattr(submit, name)
 
-        def counted(*words: object, plain: object = plain) -> Synced:
+        def counted(*words: object, plain: object = plain) -> Shipped:
             assert callable(plain)
             done = plain(*words)
-            assert isinstance(done, Synced)
+            assert isinstance(done, Shipped)
             seen.append(done)
             return done
 
@@ -78,7 +78,7 @@ def said(runs: Runs, run: Run) -> str:
 
 @pytest.mark.parametrize("ship", ["files", pytest.param("archive", marks=pytest.mark.slow)])
 def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
-    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Synced], ship: str
+    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Shipped], ship: str
 ) -> None:
     runs, first = cluster_runs, identity(project)
     job = hello_job(script="spoils.py", ship=ship, gpus_per_node=1)
@@ -115,7 +115,7 @@ def test_a_purged_snapshot_is_reported_at_a_resubmission_and_sent_again(
     cluster_runs: Runs,
     cluster: Cluster,
     project: Path,
-    sent: list[Synced],
+    sent: list[Shipped],
     harm: str,
     words: str,
     files: int,

@@ -44,13 +44,13 @@ def test_odd_names_arrive_as_they_are(transport: Transport, tmp_path: Path) -> N
     manifest = scan(root)
     assert len(manifest.entries) == 2 * len(NAMES if gnu else plain) + 1
     done = sync(transport, f"{tmp_path}/code", manifest, source_of(root))
-    assert done.requests == 2 and same(done.snapshot, manifest)
+    assert done.requests == 2 and same(done.path, manifest)
     assert sync(transport, f"{tmp_path}/code", manifest, source_of(root)).requests == 1
     (root / "-rf" / "in" / "-rf").write_text("changed")
     (root / "*" / "in" / "*").unlink()
     changed = scan(root)
     done = sync(transport, f"{tmp_path}/code", changed, source_of(root), manifest)
-    assert done.requests == 1 and same(done.snapshot, changed)
+    assert done.requests == 1 and same(done.path, changed)
     if not gnu:  # busybox: then it is said which name is meant
         (root / "back\\slash").write_text("")
         with pytest.raises(RefusedError, match="backslash"):
@@ -69,7 +69,7 @@ def test_links_inside_arrive_as_links(transport: Transport, tmp_path: Path) -> N
     manifest = scan(root)
     assert {item.path: item.target for item in manifest.entries if item.target} == targets
     done = sync(transport, f"{tmp_path}/code", manifest, source_of(root))
-    assert same(done.snapshot, manifest)
+    assert same(done.path, manifest)
 
 
 def test_a_link_that_leads_out_through_others_is_refused(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_what_changes_meanwhile_is_reported_and_never_sent_otherwise(
         assert not folder.exists() or not [name for name in os.listdir(folder) if len(name) == 24]
     else:
         # Seen in time: then it is the new state that was sent, whole.
-        assert moment == "stat" and same(done.snapshot, scan(root))
+        assert moment == "stat" and same(done.path, scan(root))
 
 
 def test_names_that_differ_in_case_arrive_and_their_clash_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LinkLost
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.transfer.snapshots.upload import Synced, sync
+from lumitui.remote.transfer.contents.content_upload import Shipped
+from lumitui.remote.transfer.snapshots.upload import sync
 from lumitui.remote.transport.transport import Transport
 from tests.support.jobs.small_jobs import hello_job, hello_project
 
@@ -26,7 +27,7 @@ def test_a_file_that_changed_here_is_no_refusal_of_the_site(
         state: Manifest,
         where: Callable[[str], Path],
         known: Manifest | None,
-    ) -> Synced:
+    ) -> Shipped:
         (project / "hello.py").write_text("other")
         return sync(transport, folder, state, where, known)
 
