@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from lumitui.remote.site.run_folder import LISTING_SECONDS
 from lumitui.remote.site.shell_text import SHA, quote
-from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, FileQuery, ask, said_lines
+from lumitui.remote.transfer.results.file_queries import ask, said_lines
 from lumitui.remote.transfer.results.laptop_names import NameFault, name_of
 from lumitui.remote.transfer.results.listing import MOST_TROUBLES, portions
 from lumitui.remote.transport.transport import Transport
@@ -62,32 +61,26 @@ def digests_of(
     Raises:
         RefusedError, LinkError: as `listing.list_files`.
     """
-    found = Digests()
+    digests = Digests()
     for portion in portions(list(sizes)):
         if stop():
             break
-        amount = sum(sizes[name] for name in portion)
-        question = FileQuery(
-            folder,
-            _SUMS + "\n".join(_commands(portion, sizes, growing)),
-            LISTING_SECONDS + amount / HASHED_PER_SECOND,
-            len(portion) * _ROOM,
-            SILENT_SECONDS + amount / HASHED_PER_SECOND,
-        )
-        trouble, said = False, list[str]()
-        with closing(ask(transport, question, stop)) as records:
+        body = _SUMS + "\n".join(_commands(portion, sizes, growing))
+        seconds = sum(sizes[name] for name in portion) / HASHED_PER_SECOND
+        trouble, words = False, list[str]()
+        query = ask(transport, folder, body, stop, most=len(portion) * _ROOM, hashed=seconds)
+        with closing(query) as records:
             for kind, rest in records:
                 if kind == "said":
-                    said = said_lines(rest)
+                    words = said_lines(rest)
                 elif kind == "sum":
-                    _take(rest, sizes, found.sums)
+                    _take(rest, sizes, digests.sums)
                 else:
                     trouble = True
         if trouble:
-            found.troubles = (found.troubles + (said or ["`sha256sum` there gave no reason"]))[
-                :MOST_TROUBLES
-            ]
-    return found
+            digests.troubles += words or ["`sha256sum` there gave no reason"]
+    del digests.troubles[MOST_TROUBLES:]
+    return digests
 
 
 def _commands(

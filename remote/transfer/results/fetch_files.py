@@ -98,8 +98,8 @@ def fetch(
     return FetchOutcome(
         tuple(sorted(work.done, key=lambda item: item.name)),
         tuple(sorted((*listing.left.values(), *work.left), key=lambda item: item.name)),
-        listing.links,
-        listing.unmatched,
+        tuple(listing.links),
+        tuple(listing.unmatched),
         tuple(dict.fromkeys((*listing.troubles, *work.troubles)))[:MOST_TROUBLES],
     )
 
@@ -172,13 +172,13 @@ class _Fetch:
             if self.stop():
                 return
             files = [groups[name][0] for name in portion]
-            for wanted, came in transfer(self.transport, self.folder, files, self._part, self.stop):
-                if isinstance(came, str):
-                    self.leave(wanted.name, came)
-                elif came is not None:
-                    self._put(came, wanted)
-                    for twin in groups[wanted.name][1:]:
-                        self._copy(wanted, twin)
+            for file in transfer(self.transport, self.folder, files, self._part, self.stop):
+                if file.part is not None:
+                    self._put(file.part, file)
+                    for twin in groups[file.name][1:]:
+                        self._copy(file, twin)
+                elif file.fault:
+                    self.leave(file.name, file.fault)
 
     def _part(self, name: str, begun: bool) -> PartialFile | None:
         return self.parts.open(name) if not begun or self.parts.size(name) else None

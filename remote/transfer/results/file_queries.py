@@ -1,4 +1,4 @@
-"""One question about files of a site's folder: records in the answer, bounded before they are kept.
+"""One query about files of a site's folder: records in the answer, bounded before they are kept.
 
 The script prints records `KIND REST`, each ended by a NUL, and last `end`. A NUL is in no name, so
 no name can be taken for the end of a record. What the site's commands write to standard error comes
@@ -10,10 +10,10 @@ outside.
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.errors import AnswerUnusable, LumiError, RefusedError
+from lumitui.remote.site.run_folder import LISTING_SECONDS
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.answer_limits import limited
 from lumitui.remote.transport.request_log import purpose
@@ -45,26 +45,24 @@ printf 'end\\0'
 """
 
 
-@dataclass(frozen=True)
-class FileQuery:
-    """What is asked, and how much may be answered."""
-
-    folder: str
-    """The folder on the site that `body` runs in."""
-    body: str
-    """sh that prints records; its standard error is for messages."""
-    seconds: float
-    """Time limit for the whole answer."""
-    most: int
-    """Most bytes of the whole answer."""
-    silence: float
-    """Seconds without a byte after which it is given up."""
-
-
 def ask(
-    transport: Transport, question: FileQuery, stop: Callable[[], bool]
+    transport: Transport,
+    folder: str,
+    body: str,
+    stop: Callable[[], bool],
+    *,
+    most: int,
+    hashed: float = 0.0,
 ) -> Generator[tuple[str, bytes], None, None]:
-    """Yield the kind and the rest of each record; a stopped question ends early, without error.
+    """Yield the kind and the rest of each record; a stopped query ends early, without error.
+
+    Args:
+        transport: the site.
+        folder: the folder there that `body` runs in.
+        body: sh that prints records; its standard error is for messages.
+        stop: ends the query when it returns true.
+        most: most bytes of the whole answer.
+        hashed: seconds that the site may hash, during which nothing comes.
 
     Raises:
         RefusedError: the folder cannot be entered.
@@ -73,16 +71,16 @@ def ask(
     """
     script = fill(
         _SCRIPT,
-        folder=quote(question.folder),
-        body=question.body,
+        folder=quote(folder),
+        body=body,
         most=SAID_BYTES,
         complaints=COMPLAINTS_BYTES,
     )
     whole = False
     with purpose("list files"):
         stream = transport.stream(script, stop=stop)
-    with ended(stream) as chunks:
-        for record in _records(chunks, question):
+    with ended(limited(stream, most=most, seconds=LISTING_SECONDS + hashed)) as chunks:
+        for record in _records(chunks, SILENT_SECONDS + hashed):
             kind, _, rest = record.partition(b" ")
             if kind == b"end" and whole:
                 return
@@ -92,9 +90,7 @@ def ask(
                 whole = True
                 continue
             if kind == b"shut":
-                raise RefusedError(
-                    f"The site could not read {question.folder}: {last_words(rest)}.", ""
-                )
+                raise RefusedError(f"The site could not read {folder}: {last_words(rest)}.", "")
             yield kind.decode("ascii", "replace"), rest
     if not stop():
         raise _unusable("it ends in the middle")
@@ -123,11 +119,11 @@ def said_lines(words: bytes) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
 
 
-def _records(chunks: Iterator[bytes], question: FileQuery) -> Iterator[bytes]:
+def _records(chunks: Iterator[bytes], silence: float) -> Iterator[bytes]:
     held, heard = b"", time.monotonic()
-    for chunk in limited(chunks, most=question.most, seconds=question.seconds):
+    for chunk in chunks:
         now = time.monotonic()
-        if not chunk and now - heard > question.silence:
+        if not chunk and now - heard > silence:
             raise _unusable(f"nothing came for {now - heard:.0f} s")
         heard = now if chunk else heard
         *whole, held = (held + chunk).split(b"\0")

@@ -7,13 +7,13 @@ what it has room for before the site hashes a byte.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import count
 from lumitui.remote.site.errors import AnswerUnusable, InputError
-from lumitui.remote.site.run_folder import LISTING_SECONDS, SECRETS
+from lumitui.remote.site.run_folder import SECRETS
 from lumitui.remote.site.shell_text import quote
-from lumitui.remote.transfer.results.file_queries import SILENT_SECONDS, FileQuery, ask, said_lines
+from lumitui.remote.transfer.results.file_queries import ask, said_lines
 from lumitui.remote.transfer.results.laptop_names import NameFault, name_of, shown
 from lumitui.remote.transport.transport import Transport
 
@@ -96,17 +96,79 @@ class NotFetched:
     why: str
 
 
-@dataclass
 class FileListing:
-    """What fits the patterns; see `fetch.FetchOutcome`."""
+    """What fits the patterns, record by record as it comes; see `fetch.FetchOutcome`."""
 
-    files: dict[str, int] = field(default_factory=dict)
-    """The bytes of each file, by its name below the folder."""
-    left: dict[str, NotFetched] = field(default_factory=dict)
-    """Files that cannot be fetched, whatever is tried."""
-    links: tuple[str, ...] = ()
-    unmatched: tuple[str, ...] = ()
-    troubles: tuple[str, ...] = ()
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
+        """Nothing was listed yet."""
+        self.files: dict[str, int] = {}
+        """The bytes of each file, by its name below the folder."""
+        self.left: dict[str, NotFetched] = {}
+        """Files that cannot be fetched, whatever is tried."""
+        self.links: dict[str, None] = {}
+        self._patterns = patterns
+        self._sizeless = set[str]()
+        self._matches: dict[str, set[bytes]] = {}  # to the numbers of the patterns
+        self._words: list[str] = []
+        self._trouble = ""  # the command that failed, without its words
+
+    @property
+    def troubles(self) -> list[str]:
+        """The site's own words about what it could not read."""
+        return (self._words or [self._trouble]) if self._trouble else []
+
+    @property
+    def unmatched(self) -> list[str]:
+        """The patterns that brought nothing."""
+        brought = set[bytes]()
+        for name in (*self.files, *self.left):
+            for above in _above(name):
+                brought |= self._matches.get(above, set())
+        if self._trouble:  # what matches may not have been listed
+            brought = brought.union(*self._matches.values())
+        return [
+            pattern
+            for index, pattern in enumerate(self._patterns)
+            if str(index).encode() not in brought
+        ]
+
+    def take(self, kind: str, rest: bytes) -> None:
+        """Keep one record; AnswerUnusable when it is none of a list."""
+        first, _, second = rest.partition(b" ")
+        if kind == "file":
+            self._file(first, second)
+        elif kind == "link":
+            self.links[shown(rest)] = None
+        elif kind == "fits" and len(first) < 10:
+            parts = [part for part in second.split(b"/") if part not in (b"", b".")]
+            name = b"/".join(parts or [b"."]).decode("utf-8", "surrogateescape")
+            self._matches.setdefault(name, set()).add(first)
+        elif kind == "trouble":
+            self._trouble = _failure(rest)
+        elif kind == "said":
+            self._words = said_lines(rest)[:MOST_TROUBLES]
+        else:
+            raise AnswerUnusable(
+                f"The site's list of files has a record of no known kind: {shown(kind.encode())}.",
+                "Try again; if it happens again, check what `sh` does on the site.",
+            )
+
+    def _file(self, digits: bytes, path: bytes) -> None:
+        try:
+            name = name_of(path)
+        except NameFault as fault:
+            self.left[shown(path)] = NotFetched(shown(path), str(fault))
+            return
+        size = count(digits.decode("ascii", "replace"))
+        if name == SECRETS:
+            return
+        if size is None:
+            why = f"the site gives it no usable size: {shown(digits)!r}"
+            self.left[name] = NotFetched(shown(path), why)
+            self._sizeless.add(name)
+            self.files.pop(name, None)
+        elif name not in self._sizeless:
+            self.files[name] = size
 
 
 def list_files(
@@ -125,9 +187,9 @@ def list_files(
         _PATTERN.format(word=_word(pattern), index=index) for index, pattern in enumerate(patterns)
     ]
     body = _LIST.format(code=quote(SIZES), patterns="\n".join(loops))
-    found = _Found()
-    _listed(transport, _question(folder, body), found, stop)
-    return found.listing(patterns)
+    listing = FileListing(patterns)
+    _list(transport, folder, body, listing, stop)
+    return listing
 
 
 def list_again(
@@ -138,12 +200,12 @@ def list_again(
     Raises:
         RefusedError, LinkError: as `list_files`.
     """
-    found = _Found()
+    listing = FileListing()
     for portion in portions(names):
         body = f"{SIZES}\nsizes {' '.join(quote(f'./{name}') for name in portion)}"
-        _listed(transport, _question(folder, body), found, stop)
-    found.files = {name: size for name, size in found.files.items() if name in set(names)}
-    return found.listing(())
+        _list(transport, folder, body, listing, stop)
+    listing.files = {name: size for name, size in listing.files.items() if name in set(names)}
+    return listing
 
 
 def portions(names: Sequence[str]) -> Iterator[list[str]]:
@@ -183,96 +245,18 @@ def _word(pattern: str) -> str:
     return "./" + "".join(special)
 
 
-def _question(folder: str, body: str) -> FileQuery:
-    return FileQuery(folder, body, LISTING_SECONDS, MOST_LIST_BYTES, SILENT_SECONDS)
-
-
-def _listed(
-    transport: Transport, question: FileQuery, found: "_Found", stop: Callable[[], bool]
+def _list(
+    transport: Transport, folder: str, body: str, listing: FileListing, stop: Callable[[], bool]
 ) -> None:
-    with closing(ask(transport, question, stop)) as records:
+    with closing(ask(transport, folder, body, stop, most=MOST_LIST_BYTES)) as records:
         for number, (kind, rest) in enumerate(records):
             # A file is matched, or is below a match: at most two records each, and some words.
-            if len(found.files) + len(found.left) > MOST_FILES or number > 3 * MOST_FILES:
+            if len(listing.files) + len(listing.left) > MOST_FILES or number > 3 * MOST_FILES:
                 raise InputError(
                     f"More than {MOST_FILES:,} files of the run match.",
                     "Name fewer with a pattern, such as `checkpoints/*.pt`.",
                 )
-            found.take(kind, rest)
-
-
-class _Found:
-    """The records of a list, as they come."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, int] = {}
-        self.left: dict[str, NotFetched] = {}
-        self._sizeless: set[str] = set()
-        self._links: dict[str, None] = {}
-        self._matches: dict[str, set[bytes]] = {}  # to the numbers of the patterns
-        self._said: list[str] = []
-        self._trouble = ""  # the command that failed, without its words
-
-    def take(self, kind: str, rest: bytes) -> None:
-        """Keep one record; AnswerUnusable when it is none of a list."""
-        first, _, second = rest.partition(b" ")
-        if kind == "file":
-            self._file(first, second)
-        elif kind == "link":
-            self._links[shown(rest)] = None
-        elif kind == "fits" and len(first) < 10:
-            parts = [part for part in second.split(b"/") if part not in (b"", b".")]
-            name = b"/".join(parts or [b"."]).decode("utf-8", "surrogateescape")
-            self._matches.setdefault(name, set()).add(first)
-        elif kind == "trouble":
-            self._trouble = _failure(rest)
-        elif kind == "said":
-            self._said = said_lines(rest)[:MOST_TROUBLES]
-        else:
-            raise AnswerUnusable(
-                f"The site's list of files has a record of no known kind: {shown(kind.encode())}.",
-                "Try again; if it happens again, check what `sh` does on the site.",
-            )
-
-    def _file(self, digits: bytes, path: bytes) -> None:
-        try:
-            name = name_of(path)
-        except NameFault as fault:
-            self.left[shown(path)] = NotFetched(shown(path), str(fault))
-            return
-        size = count(digits.decode("ascii", "replace"))
-        if name == SECRETS:
-            return
-        if size is None:
-            why = f"the site gives it no usable size: {shown(digits)!r}"
-            self.left[name] = NotFetched(shown(path), why)
-            self._sizeless.add(name)
-        else:
-            self.files[name] = size
-
-    def listing(self, patterns: Sequence[str]) -> FileListing:
-        """Return what was found for `patterns`."""
-        brought = set[bytes]()
-        for name in (*self.files, *self.left):
-            for above in _above(name):
-                brought |= self._matches.get(above, set())
-        unmatched = [
-            pattern for index, pattern in enumerate(patterns) if str(index).encode() not in brought
-        ]
-        if self._trouble:  # what matches may not have been listed
-            matched = set[bytes]().union(*self._matches.values())
-            unmatched = [
-                item for item in unmatched if str(patterns.index(item)).encode() not in matched
-            ]
-        files = {name: size for name, size in self.files.items() if name not in self._sizeless}
-        said = self._said or [self._trouble]
-        return FileListing(
-            files,
-            self.left,
-            tuple(self._links),
-            tuple(unmatched),
-            tuple(said) if self._trouble else (),
-        )
+            listing.take(kind, rest)
 
 
 def _failure(rest: bytes) -> str:

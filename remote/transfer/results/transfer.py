@@ -71,9 +71,13 @@ printf '%s end\\n' $m
 """
 
 
-@dataclass(frozen=True)
+Open = Callable[[str, bool], PartialFile | None]
+"""Returns the part of a name; for True only one that has bytes already, else None."""
+
+
+@dataclass
 class WantedFile:
-    """One file whose content is requested."""
+    """One file whose content is requested, and what has come of it."""
 
     name: str
     size: int
@@ -83,82 +87,99 @@ class WantedFile:
     steady: bool
     """Whether nothing is known to write to it: it may come together with others, and when one of
     them changes after all, they are requested one by one."""
-
-
-@dataclass
-class _File:
-    wanted: WantedFile
     part: PartialFile | None = None
-    skip: int = 0
-    """Bytes that are here already."""
-    left: int = 0
-    """Bytes that must still come."""
+    """What is here of it; once it has ended, whole and of the right hash, or None."""
     fault: str = ""
     """Why it cannot be written here."""
+    skip: int = 0
+    """Bytes that were here already."""
+    left: int = 0
+    """Bytes that must still come."""
+
+    def resume(self, open_part: Open) -> None:
+        """Take the part that an earlier fetch left."""
+        with suppress(OSError):  # it comes from its beginning, where this error is reported
+            self.part = open_part(self.name, True)
+        if self.part is not None:
+            if self.part.size > self.size:
+                self.part.restart()
+            self.skip = self.part.size
+
+    def begin(self, offset: int, open_part: Open) -> None:
+        """Wait for the bytes from `offset` on."""
+        self.left = self.size - offset
+        try:
+            if self.part is None:
+                self.part = open_part(self.name, False)
+            if self.part is not None and offset == 0:
+                self.part.restart()
+        except OSError as error:
+            self.fault = why(error)
+
+    def write(self, data: bytes) -> int:
+        """Take `data`; return how many bytes of it the file does not have."""
+        piece = data[: max(0, self.left)]
+        self.left -= len(data)  # below 0: more came than the file has
+        if self.part is not None and piece:
+            try:
+                self.part.write(piece)
+            except OSError as error:
+                self.part.discard()
+                self.part, self.fault = None, why(error)
+        return len(data) - len(piece)
+
+    def end(self) -> "WantedFile":
+        """Drop what came otherwise than it was listed."""
+        if self.part is not None and (self.left or self.part.digest != self.digest):
+            self.part.discard()
+            self.part = None
+        return self
 
 
 @dataclass
 class _Unit:
     """Files that come after one line: one, or small ones without anything between them."""
 
-    rows: list[_File]
+    files: list[WantedFile]
     at: int = 0
 
     @property
-    def row(self) -> _File:
-        return self.rows[self.at]
+    def file(self) -> WantedFile:
+        return self.files[self.at]
 
     @property
     def is_last(self) -> bool:
-        return self.at == len(self.rows) - 1
+        return self.at == len(self.files) - 1
 
 
 def transfer(
     transport: Transport,
     folder: str,
     files: Sequence[WantedFile],
-    open_part: Callable[[str, bool], PartialFile | None],
+    open_part: Open,
     stop: Callable[[], bool],
-) -> Iterator[tuple[WantedFile, PartialFile | str | None]]:
-    """Yield each file as it ends: its part, whole and of the right hash, which the caller closes.
+) -> Iterator[WantedFile]:
+    """Yield each file as it ends; the caller puts its part in place, or closes it.
 
-    In place of the part stands None when the file came otherwise than it was listed, or a text that
-    says why it cannot be written here. Files that did not come are not yielded. Parts of a cut
-    stream stay.
-
-    Args:
-        transport: the site.
-        folder: the folder there.
-        files: what is requested.
-        open_part: returns the part of a name; for True only one that has bytes already, else None.
-        stop: ends the stream when it returns true.
+    A file without a part came otherwise than it was listed, or has a fault. Files that did not come
+    are not yielded. Parts of a cut stream stay. `stop` ends the stream when it returns true.
 
     Raises:
         AnswerUnusable: the site sent what was not asked for.
         LumiError: the disk here is full.
         LinkError: the site sends nothing, or too slowly; LinkLost as `Transport.stream`.
     """
-    rows = [_File(item) for item in files]
     try:
         opened = 0
-        for row in rows:
+        for file in files:
             if opened < MOST_AT_ONCE:
-                _continue(row, open_part)
-                opened += row.part is not None
-        yield from _Stream(transport, folder, _units(rows), open_part, stop).files()
+                file.resume(open_part)
+                opened += file.part is not None
+        yield from _Stream(transport, folder, _units(files), open_part, stop).files()
     finally:
-        for row in rows:
-            if row.part is not None:
-                row.part.keep()
-
-
-def _continue(row: _File, open_part: Callable[[str, bool], PartialFile | None]) -> None:
-    with suppress(OSError):  # it comes from its beginning, where this error is reported
-        row.part = open_part(row.wanted.name, True)
-    if row.part is not None:
-        if row.part.size > row.wanted.size:
-            row.part.restart()
-        row.skip = row.part.size
+        for file in files:
+            if file.part is not None:
+                file.part.keep()
 
 
 class _Stream:
@@ -167,7 +188,7 @@ class _Stream:
         transport: Transport,
         folder: str,
         units: list[_Unit],
-        open_part: Callable[[str, bool], PartialFile | None],
+        open_part: Open,
         stop: Callable[[], bool],
     ) -> None:
         self._units, self._open_part, self._stop = units, open_part, stop
@@ -181,11 +202,11 @@ class _Stream:
         )
         with purpose("fetch"):
             self._chunks = transport.stream(script, stop=stop)
-        hashing = sum(row.skip for unit in units for row in unit.rows) / HASHED_PER_SECOND
+        hashing = sum(file.skip for unit in units for file in unit.files) / HASHED_PER_SECOND
         self._patience = STALL_SECONDS + hashing
         self._surplus, self._at = 0, -1
 
-    def files(self) -> Iterator[tuple[WantedFile, PartialFile | str | None]]:
+    def files(self) -> Iterator[WantedFile]:
         """Yield the files as they end."""
         with ended(self._chunks):
             unit: _Unit | None = None
@@ -196,7 +217,7 @@ class _Stream:
                     yield from self._filled(unit, event)
                     continue
                 if unit is not None:
-                    yield unit.row.wanted, _ended(unit.row)
+                    yield unit.file.end()
                 if event is None:
                     return
                 unit = self._next(*event)
@@ -246,85 +267,51 @@ class _Stream:
         if number != self._at or number >= len(self._units):
             raise _wrong("its files have another order")
         unit = self._units[number]
-        if offset not in (0, unit.row.skip):
+        if offset not in (0, unit.file.skip):
             raise _wrong("a file in it begins elsewhere")
-        self._begin(unit.row, offset)
+        unit.file.begin(offset, self._open_part)
         return unit
 
-    def _begin(self, row: _File, offset: int) -> None:
-        row.left = row.wanted.size - offset
-        try:
-            if row.part is None:
-                row.part = self._open_part(row.wanted.name, False)
-            if row.part is not None and offset == 0:
-                row.part.restart()
-        except OSError as error:
-            row.fault = why(error)
-
-    def _filled(
-        self, unit: _Unit, data: bytes
-    ) -> Iterator[tuple[WantedFile, PartialFile | str | None]]:
+    def _filled(self, unit: _Unit, data: bytes) -> Iterator[WantedFile]:
         """Write `data` to the files of `unit`, and yield those that are followed by another."""
         while True:
-            piece = data if unit.is_last else data[: unit.row.left]
-            self._write(unit.row, piece)
+            piece = data if unit.is_last else data[: unit.file.left]
+            self._surplus += unit.file.write(piece)
+            if self._surplus > MOST_SURPLUS:
+                raise _wrong("it is longer")
             data = data[len(piece) :]
-            if unit.is_last or unit.row.left:
+            if unit.is_last or unit.file.left:
                 return
-            yield unit.row.wanted, _ended(unit.row)
+            yield unit.file.end()
             unit.at += 1
-            self._begin(unit.row, 0)
-
-    def _write(self, row: _File, data: bytes) -> None:
-        piece = data[: max(0, row.left)]
-        self._surplus += len(data) - len(piece)
-        if self._surplus > MOST_SURPLUS:
-            raise _wrong("it is longer")
-        row.left -= len(data)  # below 0: more came than the file has
-        if row.part is not None and piece:
-            try:
-                row.part.write(piece)
-            except OSError as error:
-                row.part.discard()
-                row.part, row.fault = None, why(error)
+            unit.file.begin(0, self._open_part)
 
 
-def _units(rows: Sequence[_File]) -> list[_Unit]:
-    """Return `rows` in order; small files that follow one another come together."""
+def _units(files: Sequence[WantedFile]) -> list[_Unit]:
+    """Return `files` in order; small ones that follow one another come together."""
     units: list[_Unit] = []
     room = -1
-    for row in rows:
-        small = row.wanted.steady and not row.skip and row.wanted.size <= SMALL
-        if small and row.wanted.size <= room and len(units[-1].rows) < TOGETHER:
-            units[-1].rows.append(row)
-            room -= row.wanted.size
+    for file in files:
+        small = file.steady and not file.skip and file.size <= SMALL
+        if small and file.size <= room and len(units[-1].files) < TOGETHER:
+            units[-1].files.append(file)
+            room -= file.size
         else:
-            units.append(_Unit([row]))
-            room = MOST_TOGETHER - row.wanted.size if small else -1
+            units.append(_Unit([file]))
+            room = MOST_TOGETHER - file.size if small else -1
     return units
 
 
 def _command(number: int, unit: _Unit) -> str:
-    names = " ".join(quote(f"./{row.wanted.name}") for row in unit.rows)
-    size = sum(row.wanted.size for row in unit.rows)
-    row = unit.row
-    if len(unit.rows) > 1:
+    names = " ".join(quote(f"./{file.name}") for file in unit.files)
+    size = sum(file.size for file in unit.files)
+    if len(unit.files) > 1:
         return f"together {number} {size} {names}"
-    if not row.skip or row.part is None:
+    file = unit.file
+    if not file.skip or file.part is None:
         return f"give {number} {size} {names}"
-    rest = f"{row.skip} {row.skip + 1} {size - row.skip} {row.part.digest}"
+    rest = f"{file.skip} {file.skip + 1} {size - file.skip} {file.part.digest}"
     return f"give {number} {size} {names} {rest}"
-
-
-def _ended(row: _File) -> PartialFile | str | None:
-    """Return what `transfer` yields of a file of which no more comes."""
-    part, row.part = row.part, None
-    if part is None:
-        return row.fault or None
-    if row.left == 0 and part.digest == row.wanted.digest:
-        return part
-    part.discard()
-    return None
 
 
 def _wrong(how: str) -> AnswerUnusable:
