@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.history.history import History
 from lumitui.remote.scheduler.run_files import MOST_ATTEMPT
 from lumitui.remote.scheduler.scheduler_protocol import Watch
-from lumitui.remote.transfer.staging.staging_upkeep import Holder
+from lumitui.remote.transfer.run_users import RunUser
 
 if TYPE_CHECKING:
     from lumitui.remote.connect import Connection
@@ -15,16 +15,16 @@ _ALL = 1 << 60  # bytes
 
 
 def going_of(
-    history: History, site_name: str, connection: "Connection", holders: Sequence[Holder]
+    history: History, site_name: str, connection: "Connection", users: Sequence[RunUser]
 ) -> set[str]:
     """Return the ids of those that have not ended; the site is asked for those sent elsewhere.
 
     Raises:
         LinkError: the site cannot be reached.
     """
-    own = history.states([one.run for one in holders])
+    own = history.states([one.run for one in users])
     going = {run.id for run in history.unfinished(site_name)} & set(own)
-    others = [one for one in holders if one.run not in own]
+    others = [one for one in users if one.run not in own]
     if not others:
         return going
     # Nothing of their files is needed.

@@ -20,11 +20,11 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import VENVS
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.transfer.environments.image_listing import find_images
-from lumitui.remote.transfer.environments.venv_users import holders_of
+from lumitui.remote.transfer.environments.venv_users import venv_users
 from lumitui.remote.transfer.environments.venvs import RemovedVenvs, Venv, list_venvs, remove_venvs
-from lumitui.remote.transfer.staging.staging_upkeep import Holder
+from lumitui.remote.transfer.run_users import RunUser
 
-Going = Callable[[str, Connection, Sequence[Holder]], Collection[str]]
+Going = Callable[[str, Connection, Sequence[RunUser]], Collection[str]]
 """Returns the ids of those of some runs at a site that have not ended."""
 
 
@@ -128,11 +128,11 @@ class Environments:
     def _used_there(self, site: Site, account: str) -> dict[str, str]:
         """Return what unfinished runs use whose folders the site has, each with such a run."""
         connection = self._connections.get(site)
-        found: dict[str, list[Holder]] = {}
+        found: dict[str, list[RunUser]] = {}
         for root in self._roots(site, account):
-            for name, holders in holders_of(connection.transport, root).items():
-                found.setdefault(name, []).extend(holders)
-        every = sorted({one for each in found.values() for one in each}, key=_folder)
+            for name, users in venv_users(connection.transport, root).items():
+                found.setdefault(name, []).extend(users)
+        every = sorted({one for each in found.values() for one in each}, key=lambda one: one.folder)
         at_work = self._going(site.name, connection, every) if every else ()
         return {name: one.run for name, each in found.items() for one in each if one.run in at_work}
 
@@ -170,10 +170,6 @@ class Environments:
             return {"none"}
         page = self._history.page(limit=200, site=site.name)
         return {run.brief.account for run in page} - {"none", ""}
-
-
-def _folder(holder: Holder) -> str:
-    return holder.folder
 
 
 def _runtime(site: Site) -> str:

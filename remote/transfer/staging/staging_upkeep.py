@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.answer_fields import last_words, lines, moment
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
-from lumitui.remote.site.run_folder import CLAIM, COPYING_SECONDS, RECEIPT, STAGE
+from lumitui.remote.site.run_folder import STAGE
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_queries import reason
+from lumitui.remote.transfer.run_users import USERS, RunUser, user_in
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
-_LIST = """\
+_LIST = (
+    USERS
+    + """\
 cd {folder} 2>/dev/null || exit 0
 for f in *.facts; do
   id=${f%.facts}; [ -d "$id" ] || continue
@@ -26,16 +29,12 @@ for r in ../*/runs/*/; do
     [ -L "$l" ] || continue
     to=$(readlink "$l"); to=${to#"$here"/}; to=${to#{plain}/}; ids="$ids ${to%%/*}"
   done
-  [ -n "$ids" ] || continue
-  job=$(readlink "${r}{claim}") ||
-    job=$(sed 's/[^0-9].*//;q' "${r}{receipt}" 2>/dev/null)
-  case $job in void) continue;; ''|*[!0-9]*) job=-;; esac
-  old=; [ -n "$(find "$r" -maxdepth 0 -mmin -{making})" ] || old=old
-  for id in $ids; do printf '%s\\n' "u $id $job young$old ${r#../}"; done
+  [ -z "$ids" ] || users "$r" $ids
 done
 find blobs parts .in-* .left-* .gone-* ! -type d -links 1 -exec ls -lnd {} + 2>/dev/null |
   awk '{n++; s+=$5} END {printf "l %d %.0f\\n", n, s}'
 """
+)
 
 # The contents of a removed item go with it, unless another item has them too.
 _REMOVE = """\
@@ -72,9 +71,7 @@ find blobs -type f -links 1 -mtime +0 -exec rm -f {} + &&
 find parts -type f -mtime +0 -exec rm -f {} +
 """
 _ITEM = re.compile(r"i ([0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15}) ([0-9]{1,15}) ([A-Za-z0-9._-]*)")
-_USED = re.compile(r"u ([0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")
 _LOOSE = re.compile(r"l ([0-9]{1,15}) ([0-9]{1,18})")
-_MAKING = int(COPYING_SECONDS // 60)
 
 
 @dataclass(frozen=True)
@@ -92,19 +89,6 @@ class StagedItem:
     """Whether an unfinished run needs it."""
     used_by: tuple[str, ...] = ()
     """The ids of those runs, whichever machine sent them."""
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A run below the same work root that names an item; whether it has ended is not said."""
-
-    run: str
-    folder: str
-    """On the site."""
-    job_id: str
-    """Empty: none is known."""
-    young: bool
-    """Whether the folder may be in the making still."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +111,7 @@ class Stock:
     loose: Loose = NOTHING_LOOSE
 
 
-Going = Callable[[Sequence[Holder]], Collection[str]]
+Going = Callable[[Sequence[RunUser]], Collection[str]]
 """Returns the ids of those of some runs that may have work to do."""
 
 
@@ -139,20 +123,16 @@ def stock(transport: Transport, folder: str, going: Going) -> Stock:
         AnswerUnusable: the site does not say.
         LinkError, LinkLost: as `Transport.run`.
     """
-    at, names = quote(folder), {"claim": CLAIM, "receipt": RECEIPT, "stage": STAGE}
-    listing = fill(_LIST, folder=at, plain=at, making=f"{_MAKING}", **names)
-    result = transport.run(listing, timeout=300.0)
-    found: list[tuple[str, ...]] = []
-    users: dict[str, list[Holder]] = {}
+    at, work = quote(folder), folder.rpartition("/")[0]
+    script = fill(_LIST, folder=at, plain=at, stage=STAGE)
+    rows: list[re.Match[str]] = []
+    users: dict[str, list[RunUser]] = {}
     loose = NOTHING_LOOSE
-    work = folder.rpartition("/")[0]
-    for line in lines(result.out):
+    for line in lines(transport.run(script, timeout=300.0).out):
         if match := _ITEM.fullmatch(line):
-            found.append(match.groups())
-        elif match := _USED.fullmatch(line):
-            job = "" if match[2] == "-" else match[2]
-            holder = Holder(match[5], f"{work}/{match[4]}", job, match[3] is None)
-            users.setdefault(match[1], []).append(holder)
+            rows.append(match)
+        elif user := user_in(line, work):
+            users.setdefault(user[0], []).append(user[1])
         elif match := _LOOSE.fullmatch(line):
             loose = Loose(int(match[1]), int(match[2]))
         elif not line.startswith("u "):
@@ -160,17 +140,14 @@ def stock(transport: Transport, folder: str, going: Going) -> Stock:
                 f"The site does not say what is staged in {folder}; it says: {last_words(line)}.",
                 "Check what your login files print there, and ask again.",
             )
-    at_work = going(sorted({one for each in users.values() for one in each}, key=_folder))
+    runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)
+    unfinished = set(going(runs))
     items = []
-    for one, used, files, total, name in found:
-        by = tuple(sorted({user.run for user in users.get(one, ())} & set(at_work)))
-        last = moment(used) or 0.0
-        items.append(StagedItem(one, name, int(files), int(total), last, bool(by), by))
+    for row in rows:
+        by = tuple(sorted({user.run for user in users.get(row[1], ())} & unfinished))
+        last = moment(row[2]) or 0.0
+        items.append(StagedItem(row[1], row[5], int(row[3]), int(row[4]), last, bool(by), by))
     return Stock(folder, tuple(sorted(items, key=lambda item: -item.last_used)), loose)
-
-
-def _folder(holder: Holder) -> str:
-    return holder.folder
 
 
 @purpose("stage")
@@ -198,7 +175,7 @@ def remove(
             f"Not everything could be removed in {folder}: {reason(result)}.",
             "Check the permissions there, and remove again: what is removed stays removed.",
         )
-    said = list(lines(result.out))
-    swept = next((match for line in said if (match := _LOOSE.fullmatch(line))), None)
-    gone = words.split() if dry else [one for one in said if re.fullmatch("[0-9a-f]{24}", one)]
+    rows = list(lines(result.out))
+    swept = next((match for row in rows if (match := _LOOSE.fullmatch(row))), None)
+    gone = words.split() if dry else [row for row in rows if re.fullmatch("[0-9a-f]{24}", row)]
     return tuple(gone), Loose(int(swept[1]), int(swept[2])) if swept else NOTHING_LOOSE

@@ -11,7 +11,7 @@ from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import AnswerUnusable, InputError
 from lumitui.remote.site.states import State
-from lumitui.remote.transfer.environments.venv_users import holders_of
+from lumitui.remote.transfer.environments.venv_users import venv_users
 from tests.support.files.wheels import make_wheel
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.home import Home
@@ -66,4 +66,4 @@ def test_what_a_run_of_another_computer_uses_stays(
 
 def test_an_answer_that_is_none_removes_nothing() -> None:
     with pytest.raises(AnswerUnusable, match="does not say which runs use environments"):
-        holders_of(FixedAnswer(b"welcome to the cluster\n"), "/scratch")
+        venv_users(FixedAnswer(b"welcome to the cluster\n"), "/scratch")

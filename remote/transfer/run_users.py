@@ -1,0 +1,46 @@
+"""The runs on a site that use what it keeps, whichever computer sent them."""
+
+import re
+from dataclasses import dataclass
+
+from lumitui.remote.site.run_folder import CLAIM, COPYING_SECONDS, RECEIPT
+from lumitui.remote.site.shell_text import fill
+
+USERS = fill(
+    """\
+users() {
+  r=$1; shift
+  job=$(readlink "${r}{claim}") || job=$(sed 's/[^0-9].*//;q' "${r}{receipt}" 2>/dev/null)
+  case $job in void) return;; ''|*[!0-9]*) job=-;; esac
+  old=; [ -n "$(find "$r" -maxdepth 0 -mmin -{making})" ] || old=old
+  for name; do printf '%s\\n' "u $name $job young$old ${r#../}"; done
+}
+""",
+    claim=CLAIM,
+    receipt=RECEIPT,
+    making=int(COPYING_SECONDS // 60),
+)
+"""Defines `users FOLDER NAME...`: a line for each name that the run in `FOLDER/` uses."""
+_USED = re.compile(r"u ([0-9a-f]{16}|[0-9a-f]{24}) ([0-9]{1,15}|-) young(old)? (.+/([^/]+))/")
+
+
+@dataclass(frozen=True)
+class RunUser:
+    """A run below a work root that uses something; whether it has ended is not said."""
+
+    run: str
+    folder: str
+    """On the site."""
+    job_id: str
+    """Empty: none is known."""
+    young: bool
+    """Whether the folder may be in the making still."""
+
+
+def user_in(line: str, root: str) -> tuple[str, RunUser] | None:
+    """Return what a run below `root` uses, and the run; None: the line is not one of `users`."""
+    match = _USED.fullmatch(line)
+    if match is None:
+        return None
+    job = "" if match[2] == "-" else match[2]
+    return match[1], RunUser(match[5], f"{root}/{match[4]}", job, match[3] is None)
