@@ -6,11 +6,12 @@ Source: srun(1), --cpu-bind and --gpu-bind; slurm/src/common/slurm_resource_info
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from lumitui.remote.site.errors import InputError
-from collections.abc import Iterator, Sequence
+
 from lumitui.remote.site.core_sets import format_cores
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.node import NodeShape
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lumitui.app.knowledge.bash.expand import ExpandedWord
 from lumitui.app.knowledge.bash.getopt import Strange, parse
 from lumitui.app.knowledge.bash.option_tables import SBATCH
-from lumitui.app.knowledge.bash.expand import ExpandedWord
 from lumitui.app.knowledge.bash.origins import File, Piece
 from lumitui.app.knowledge.script_job import CommandOptions, CommandWord, Trouble
 

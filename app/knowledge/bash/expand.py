@@ -1,12 +1,12 @@
 """What the words of a command line become: quotes, variables, arithmetic, and words divided."""
 
 import re
-from fnmatch import translate
-from dataclasses import replace
-from lumitui.app.knowledge.bash.origins import Piece, Pieces
 from dataclasses import dataclass, replace
+from fnmatch import translate
 from typing import Literal
+
 from tree_sitter import Node
+
 from lumitui.app.knowledge.bash.arithmetic import evaluate
 from lumitui.app.knowledge.bash.origins import Piece, Pieces, known, plain, span, unsplit
 from lumitui.app.knowledge.bash.parsed_text import Tree

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from tree_sitter import Node
-from lumitui.app.knowledge.bash.parsed_text import Tree
-from lumitui.app.knowledge.script_job import Trouble
 from dataclasses import dataclass
 from itertools import chain, islice
+
+from tree_sitter import Node
+
+from lumitui.app.knowledge.bash.parsed_text import Tree
+from lumitui.app.knowledge.script_job import Trouble
 from lumitui.remote.site.source_position import Position
 
 _OPENS = {
