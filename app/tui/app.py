@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.terminal_theme import TerminalTheme
 from textual import events, on
 from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
@@ -30,8 +31,14 @@ from lumitui.app.tui.flows.leaving import Leaving
 from lumitui.app.tui.flows.sends import Sends
 from lumitui.app.tui.messages import HistoryChanged
 from lumitui.app.tui.notices import Notices
-from lumitui.app.tui.preferences.contrast import ReadableText
-from lumitui.app.tui.preferences.themes import keep_theme, kept_theme, offer_themes
+from lumitui.app.tui.preferences.contrast import ReadableText, WithoutColour
+from lumitui.app.tui.preferences.themes import (
+    calm,
+    keep_theme,
+    kept_theme,
+    offer_themes,
+    terminal_colours,
+)
 from lumitui.app.tui.refreshes import TICK, Refreshes
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.terminal import Errors, ask_person
@@ -116,6 +123,7 @@ class LumiApp(TuiApp):
 
     TITLE = "lumitui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [f"styles/{name}.tcss" for name in STYLES]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012 - as Textual types it
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {actions}
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -152,6 +160,8 @@ class LumiApp(TuiApp):
         self._place: Screen[None] | None = None
         """The place opened last."""
         self._own_filters = (ControlFilter(), ReadableText())
+        if self.no_color:
+            self._filters.insert(1, WithoutColour())  # before the colours become greys
         self.settings = settings
         self.runs = runs or Runs(settings, ask=partial(ask_person, self), connect=connect)
         self.owns_process = False
@@ -312,6 +322,15 @@ class LumiApp(TuiApp):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's own filters; then no control characters, and readable text."""
         return [*super().get_line_filters(), *self._own_filters]
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the colours of the theme, calm ones where Textual's shine."""
+        return calm(super().get_css_variables())
+
+    @property
+    def ansi_theme(self) -> TerminalTheme:
+        """What the colours are that texts name: the theme's own."""
+        return terminal_colours(self.current_theme)
 
     def refresh_css(self, animate: bool = True) -> None:
         """Apply the style sheets anew; before the first screen nothing has been styled by them.

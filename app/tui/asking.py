@@ -6,7 +6,7 @@ its own messages. Who has been closed meanwhile is answered nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from textual.reactive import var
 from textual.worker import get_current_worker
@@ -69,6 +69,12 @@ class TuiApp(OrderedKeysApp):
     """The job file that a user left without saving it."""
     sends: Sending
     cancels: Cancelling
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a toast beside the newest one: two at most."""
+        for older in list(self._notifications)[:-1]:
+            self._unnotify(older, refresh=False)
+        super().notify(message, **options)
 
     def open_run(self, run_id: str, pane: str = "overview") -> None:
         """Open a run at one of its panes."""

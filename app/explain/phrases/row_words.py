@@ -11,7 +11,8 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.device import CPU
 from lumitui.remote.site.states import State
 
-BARS = "▁▂▃▄▅▆▇█"
+BARS = "▁▂▃▄▅▆▇"
+"""Without the full block, which would touch the bar of the line above."""
 _PLACES = {
     "Resources": "next in line",
     "Priority": "others are ahead",
@@ -86,7 +87,7 @@ def shape(values: Sequence[float], width: int) -> str:
     means = [sum(value / 2 / len(part) for value in part) for part in parts]
     low, high = min(means), max(means)
     span = (high - low) or 1.0
-    return "".join(BARS[min(7, int((mean - low) / span * 8))] for mean in means)
+    return "".join(BARS[min(6, int((mean - low) / span * 7))] for mean in means)
 
 
 def news(run: Run, now: float) -> str:

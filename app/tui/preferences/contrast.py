@@ -43,7 +43,7 @@ def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
 class ReadableText(LineFilter):
     """Gives every text on the screen enough contrast; lines and bars are drawn as they are.
 
-    It comes last: after `dim`, opacity and NO_COLOR, which makes a red word a dark grey one.
+    It comes last: after `dim`, opacity and NO_COLOR, which makes greys of colours.
     """
 
     _DRAWN = re.compile(r"[\s\u2500-\u259f\u2800-\u28ff]*")
@@ -57,6 +57,32 @@ class ReadableText(LineFilter):
             else segment
             for segment in segments
         ]
+
+
+class WithoutColour(LineFilter):
+    """For NO_COLOR: a coloured word gets full strength, and a red one is bold.
+
+    As the grey of its brightness a red word would be the faintest of all.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return `segments` without the colours of their words."""
+        return [Segment(text, style and _strong(style), more) for text, style, more in segments]
+
+
+_COLOURED = 60
+"""Least difference of a colour's strongest and weakest part; a grey has less."""
+
+
+@lru_cache(4096)
+def _strong(style: Style) -> Style:
+    red, green, blue = (style.color and style.color.triplet) or (0, 0, 0)
+    ground = Color(*style.bgcolor.triplet) if style.bgcolor and style.bgcolor.triplet else None
+    if max(red, green, blue) - min(red, green, blue) < _COLOURED or ground is None:
+        return style
+    front = ground.get_contrast_text(1.0).rich_color
+    is_red = red - max(green, blue) > _COLOURED
+    return style + Style(color=front, bold=True if is_red else None)
 
 
 @lru_cache(4096)

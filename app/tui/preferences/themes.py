@@ -1,4 +1,4 @@
-"""The themes that are offered, and the one that was chosen last."""
+"""The themes that are offered, the one that was chosen last, and what all of them share."""
 
 import os
 from pathlib import Path
@@ -12,20 +12,20 @@ from lumitui.app.runs import write_whole
 
 DARK = Theme(
     name="lumitui-dark", dark=True,
-    primary="#58a6ff", secondary="#8b9cf4", accent="#e3b341", foreground="#e6edf3",
-    background="#0f1419", surface="#161b22", panel="#212932",
-    warning="#e3b341", error="#ff7b72", success="#5fd383",
+    primary="#a99bf5", secondary="#7fa8e6", accent="#a99bf5", foreground="#dfe2ee",
+    background="#11131b", surface="#171a24", panel="#232838",
+    warning="#e8b85c", error="#ff7a85", success="#6fd69a",
 )  # fmt: skip
 LIGHT = Theme(
     name="lumitui-light", dark=False,
-    primary="#0b57c4", secondary="#5046c9", accent="#8a5a00", foreground="#1c2128",
-    background="#f4f6f8", surface="#ffffff", panel="#e4e9ee",
+    primary="#5b45c9", secondary="#1f5fb8", accent="#5b45c9", foreground="#23252e",
+    background="#f8f8fb", surface="#ffffff", panel="#e6e7f0",
     warning="#8a5a00", error="#b3261e", success="#1a7037",
 )  # fmt: skip
 CONTRAST = Theme(
     name="lumitui-contrast", dark=True,
-    primary="#7cc7ff", secondary="#c0b3ff", accent="#ffd75f", foreground="#ffffff",
-    background="#000000", surface="#000000", panel="#1c1c1c",
+    primary="#7cc7ff", secondary="#c0b3ff", accent="#7cc7ff", foreground="#ffffff",
+    background="#000000", surface="#000000", panel="#303030",
     warning="#ffd75f", error="#ff9d96", success="#7dff9c",
     variables={"text": "#ffffff", "text-muted": "#e4e4e4", "text-disabled": "#c6c6c6"},
 )  # fmt: skip
@@ -35,31 +35,45 @@ UNKNOWN_COLOURS = ("ansi-dark", "ansi-light", "textual-ansi")
 """Textual's themes in the terminal's own colours: nobody can say whether their text is readable."""
 
 
-def _palette(background: str, foreground: str, normal: str, bright: str) -> TerminalTheme:
-    """Return what `red`, `bright_black` … are: eight colours and their bright variants."""
+def calm(colours: dict[str, str]) -> dict[str, str]:
+    """Return `colours` of a theme with calm cursors, scrollbars and footer.
 
-    def rgb(text: str) -> tuple[int, int, int]:
-        return Color.parse(text).rgb
+    The accent colour is left for what has the focus.
+    """
+    panel, ground = colours["panel"], colours["background"]
+    edge = Color.parse(panel).blend(Color.parse(colours["foreground"]), 0.2).hex
+    cursor = Color.parse(ground).blend(Color.parse(colours["primary"]), 0.36).hex
+    return colours | {
+        "block-cursor-background": cursor,
+        "block-cursor-foreground": colours["foreground"],
+        "block-cursor-blurred-background": panel,
+        "block-cursor-blurred-foreground": colours["foreground"],
+        "border": colours["primary"], "border-blurred": edge,
+        "scrollbar": edge, "scrollbar-hover": edge, "scrollbar-active": colours["primary"],
+        "scrollbar-background": ground, "scrollbar-background-hover": ground,
+        "scrollbar-background-active": ground, "scrollbar-corner-color": ground,
+        "footer-background": panel, "footer-key-foreground": colours["primary"],
+        "footer-description-foreground": colours["text-muted"],
+    }  # fmt: skip
 
-    return TerminalTheme(
-        rgb(background),
-        rgb(foreground),
-        [rgb(colour) for colour in normal.split()],
-        [rgb(colour) for colour in bright.split()],
+
+_COLOURS = (
+    "panel", "error", "success", "warning", "secondary", "accent", "foreground", "background",
+)  # fmt: skip
+
+
+def terminal_colours(theme: Theme) -> TerminalTheme:
+    """Return what `red`, `bright_black` … are in a theme: the colours of its states."""
+    named = theme.to_color_system().generate()
+    panel, error, success, warning, blue, accent, front, ground = (
+        Color.parse(named[name]) for name in _COLOURS
     )
-
-
-# Black, red, green, yellow, blue, magenta, cyan, white.
-ON_DARK = _palette(
-    "#0f1419", "#e6edf3",
-    "#161b22 #ff7b72 #5fd383 #e3b341 #79b8ff #d2a8ff #56d4dd #d0d7de",
-    "#9aa4af #ffa198 #7ee29c #f2cc60 #a5d0ff #e2c5ff #8be9f0 #ffffff",
-)  # fmt: skip
-ON_LIGHT = _palette(
-    "#ffffff", "#1c2128",
-    "#1c2128 #b3261e #1a7037 #8a5a00 #0b57c4 #8439b8 #0b6a77 #57606a",
-    "#5b646e #c4302b #1f7f3f #946200 #1a66d6 #9450c4 #0f7684 #424a53",
-)  # fmt: skip
+    cyan = blue.blend(success, 0.5)
+    colours = (panel, error, success, warning, blue, accent, cyan, front)
+    bright = (front.blend(ground, 0.4), *(colour.blend(front, 0.3) for colour in colours[1:]))
+    return TerminalTheme(
+        ground.rgb, front.rgb, [one.rgb for one in colours], [one.rgb for one in bright]
+    )
 
 
 def offer_themes(app: App[int], kept: str | None) -> None:
@@ -68,7 +82,6 @@ def offer_themes(app: App[int], kept: str | None) -> None:
         app.register_theme(theme)
     for name in UNKNOWN_COLOURS:
         app.unregister_theme(name)
-    app.ansi_theme_dark, app.ansi_theme_light = ON_DARK, ON_LIGHT
     names = (kept, os.environ.get("TEXTUAL_THEME"), DARK.name)
     app.theme = next(name for name in names if name in app.available_themes)
 

@@ -131,7 +131,7 @@ class GuideScreen(FullScreen):
 
     def draw(self) -> None:
         """Show which step is next, and what each will do."""
-        self.title_text("0 First run")
+        self.title_text("0 Guide")
         for number, step in enumerate(self._steps(), 1):
             bold = "bold" if step.mark == "next" else ""
             mark = Text(f"{number} {step.name:8}{MARKS[step.mark]}", bold)

@@ -28,6 +28,10 @@ LINK_STYLES = {
 """The word itself is always shown; the colour only helps."""
 
 
+TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
+"""How the screens that digits open call themselves."""
+
+
 class FullScreen(Screen[None]):
     """A full screen. It reads history when it is shown and when history changed."""
 
@@ -124,23 +128,34 @@ class FullScreen(Screen[None]):
             return
         # What is being sent comes first: the dialog that shows it can be hidden. The links keep
         # their place: the news beside them are cut.
-        text, links = Text().append(" lumitui ", "bold reverse"), Text()
+        text, links = Text().append(" lumitui ", "bold magenta"), Text()
         for state, link in link_titles(tui(self).links, max(10, self.size.width * 2 // 5)):
             links.append("  ").append(styled.plain(link, LINK_STYLES[state]))
         app = tui(self)
         for news, colour in ((app.sub_title, "cyan"), (app.absence, "yellow")):
             room = self.size.width - text.cell_len - links.cell_len - 2
             if news and room > 0:
-                said = Text(f" {news}", f"bold black on {colour}", end="")
+                said = Text(f" ● {news}", f"bold {colour}", end="")
                 said.truncate(room + 1, overflow="ellipsis")
                 text.append(said).append(" ", said.style)
         text.append(links)
-        for part in self._title_parts:
-            text.append("  ").append(styled.plain(part) if isinstance(part, str) else part)
+        name, *parts = self._title_parts or ("",)
+        rest = Text()
+        for part in parts:
+            rest.append("  ").append(styled.plain(part, "dim") if isinstance(part, str) else part)
+        tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in TABS)
+        if name not in TABS or text.cell_len + tabs.cell_len + rest.cell_len > self.size.width - 4:
+            tabs = styled.plain(name, "bold") if isinstance(name, str) else name
+        text.append("  ").append(tabs).append(rest)
         text.truncate(self.size.width, overflow="ellipsis")
         if text != self._title:
             self._title = text
             self.query_one("#title", Static).update(text, layout=False)
+
+    def on_resize(self) -> None:
+        """Show as much of the title bar as there is room for now."""
+        if self.query("#title"):
+            self._draw_title_bar()
 
     def on_screen_resume(self) -> None:
         """Draw again: the screen above has gone."""

@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Center, Horizontal, Vertical
+from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Static
 
@@ -31,14 +32,13 @@ from lumitui.app.runs import (
 from lumitui.app.tui.asking import show_error
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.overview_pane import OverviewPane
 
-WIDE = 110
+WIDE = 130
 """Cells from which on the facts of a run stand beside the list."""
 REST = 0.15
 """Seconds that the cursor rests on a run before its facts are read."""
@@ -87,19 +87,14 @@ class RunsScreen(MarkedPage):
     def body(self) -> ComposeResult:
         """Yield the list with its facts or, without runs, what to do."""
         with Horizontal(id="master"):
-            yield RunTable(self._window, self._glances, id="runs")
-            yield Vertical(id="beside")
+            table = RunTable(self._window, self._glances, id="runs")
+            table.add_class("frame")
+            table.border_title = "Runs"
+            yield table
+            yield Vertical(id="beside", classes="frame")
         yield Vertical(id="empty")
         yield RunFilter()
         yield Static(id="selected", markup=False)
-        yield Static(id="polls", markup=False)
-        yield buttons(
-            ("New", "app.go('new')"),
-            ("Open", "pane('overview')"),
-            ("Log", "pane('log')"),
-            ("Resubmit x2", "resubmit(2)"),
-            ("Cancel", "cancel"),
-        )
 
     def begin(self) -> None:
         """Draw from history, again every second for the times."""
@@ -157,6 +152,7 @@ class RunsScreen(MarkedPage):
     def pass_time(self) -> None:
         """Let ages go on; what says the same is not drawn."""
         self._table.tick()
+        self._draw_polls(time.monotonic())
         self._draw_chosen()
 
     def _read(self) -> None:
@@ -216,6 +212,7 @@ class RunsScreen(MarkedPage):
         line = Text()
         if run is not None:
             job = f"  job {run.job_id}" if run.job_id else ""
+            self.query_one("#beside").border_title = styled.plain(run.id)
             line.append(styled.plain(run.id, "bold")).append(
                 styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.brief.partition}")
             )
@@ -232,13 +229,14 @@ class RunsScreen(MarkedPage):
 
     def _draw_polls(self, now: float) -> None:
         schedule, line = self._schedule, Text()
-        if schedule.warnings:
-            why = "".join(f"{' '.join(warning.split())}  " for warning in schedule.warnings)
-            line.append(styled.plain(why, "yellow"))
+        for warning in schedule.warnings:
+            line.append(styled.plain(f"{' '.join(warning.split())}  ", "yellow"))
         line.append(words.count(schedule.requests, "request"))
         if schedule.is_idle(now):
             line.append(", paused: press a key to continue")
-        self._say("#polls", line)
+        if self._said.get("polls") != line:
+            self._said["polls"] = line
+            self._table.border_subtitle = Content.from_rich_text(line)
 
     def _say(self, where: str, line: Text) -> None:
         """Show a line of fixed height, if it is another one: the screen is not laid out again."""
@@ -246,11 +244,12 @@ class RunsScreen(MarkedPage):
             self._said[where] = line
             self.query_one(where, Static).update(line, layout=False)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Show the facts of a run beside the list where there is room."""
         if not self.query("#beside"):
             return  # the app is being left
-        self.query_one("#beside").display = wide = event.size.width >= WIDE
+        self.query_one("#beside").display = wide = self.app.size.width >= WIDE
+        self.query_one("#selected").display = not wide
         if wide:
             # What it needs takes a while to import, and the list is shown without it.
             self.call_after_refresh(self._show_detail)

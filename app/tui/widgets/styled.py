@@ -98,14 +98,11 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 @lru_cache(maxsize=256)
-def _style(base: Style, words: str, over: Style | None) -> Style:
-    style = base + Style.parse(words)
-    return style + over if over else style
+def _style(base: Style, words: str) -> Style:
+    return base + Style.parse(words)
 
 
-def strip(
-    parts: Sequence[tuple[str, str]], width: int, base: Style, over: Style | None = None
-) -> Strip:
-    """Return a row of `width` cells from texts and their styles; `over` lies on all of them."""
-    segments = [Segment(text, _style(base, style, over)) for text, style in parts]
+def strip(parts: Sequence[tuple[str, str]], width: int, base: Style) -> Strip:
+    """Return a row of `width` cells from texts and their styles."""
+    segments = [Segment(text, _style(base, style)) for text, style in parts]
     return Strip(segments).adjust_cell_length(width, base)

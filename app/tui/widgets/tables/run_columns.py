@@ -66,6 +66,13 @@ def _run(shown: RowValues, width: int) -> Part:
     return f"{guide}{styled.shorten(name, room - cell_len(chips))}{fold}{chips}", ""
 
 
+def name_width(run: Run | None, line: TreeLine) -> int:
+    """Return how many cells the id of a run takes with what stands around it, tags among them."""
+    around = len(line.guide) + (len(f" +{line.children}") if line.folded else 0)
+    tags = cell_len(log_line(split_tags(run.note)[1])) if run else 0
+    return around + cell_len(line.id) + (1 + tags if tags else 0)
+
+
 def _chips(run: Run, room: int) -> str:
     """Return a run's tags as they stand behind its id, which keeps at least `_LEAST_ID` cells."""
     tags = log_line(split_tags(run.note)[1])
@@ -86,7 +93,7 @@ def _bar(shown: RowValues, width: int) -> Part:
     if share is None:
         return "", ""
     done = round(share * width)
-    return "▓" * done + "░" * (width - done), "bold red" if share > 0.9 else "green"
+    return "━" * done + "╌" * (width - done), "bold red" if share > 0.9 else "green"
 
 
 def _loss(shown: RowValues, width: int) -> Part:
@@ -115,7 +122,7 @@ _SPEED = Column(
     right=True,
 )  # fmt: skip
 _COST = Column("cost", "Cost", 6, _plain(row_words.cost), OrderBy.COST, right=True)
-_ORDER = ("state", "run", "site", "size", "age", "bar", "time", "shape", "loss", "speed", "cost")
+_ORDER = ("state", "run", "age", "site", "size", "bar", "time", "shape", "loss", "speed", "cost")
 _SPAN = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
 """Columns that say nothing of a run that waits or has failed: there its words stand."""
 _WIDEST_RUN = 40
@@ -126,39 +133,36 @@ _LEAST_CHIP = 8
 
 
 @lru_cache(maxsize=64)
-def columns_for(width: int, *, several_sites: bool, on_cpu: bool = False) -> tuple[Column, ...]:
+def columns_for(
+    width: int,
+    *,
+    several_sites: bool,
+    names: int = _WIDEST_RUN,
+    by: OrderBy = OrderBy.NEWEST,
+    on_cpu: bool = False,
+) -> tuple[Column, ...]:
     """Return the columns that `width` cells have room for, the most useful first.
 
-    `on_cpu`: no run of the list has GPUs.
+    The one that the list is sorted `by` is always there. `names`: cells of the longest id, and
+    the most that the column of the ids gets. `on_cpu`: no run of the list has GPUs.
     """
-    chosen = [_STATE, _RUN]
-    room = width - _STATE.width - 1 - _RUN.width
-    wanted = [
-        _RANKS if on_cpu else _SIZE,
-        _TIME,
-        None,
-        *([_SITE] if several_sites else []),
-        _LOSS,
-        _BAR,
-        _AGE,
-    ]
-    wanted += [_SPEED, _COST, _SHAPE]
+    names = max(_LEAST_ID, min(names, _WIDEST_RUN))
+    basic = min(names, _BASIC_RUN)
+    size = _RANKS if on_cpu else _SIZE
+    site = [_SITE] if several_sites else []
+    wanted = [_AGE, size, _TIME, *site, _LOSS, _BAR, _SPEED, _COST, _SHAPE]
+    wanted += [] if several_sites else [_SITE]
+    chosen = [_STATE, *(column for column in wanted if column.by is by)]
+    room = width - basic - sum(column.width + 1 for column in chosen)
     for column in wanted:
-        if column is None:
-            room -= _BASIC_RUN - _RUN.width
-        elif room <= column.width:
+        if column in chosen:
+            continue
+        if room <= column.width:
             break
-        else:
-            chosen.append(column)
-            room -= column.width + 1
-    else:
-        if not several_sites and room > _SITE.width + 6:
-            chosen.append(_SITE)
-            room -= _SITE.width + 1
-    used = sum(column.width + 1 for column in chosen) - 1
-    widest = min(_WIDEST_RUN, max(8, _RUN.width + width - used))
-    run = Column(_RUN.key, _RUN.heading, widest, _run, OrderBy.NAME)
-    named = {column.key: column for column in chosen} | {"run": run}
+        chosen.append(column)
+        room -= column.width + 1
+    run = replace(_RUN, width=max(8, min(names, basic + room)))
+    named = {column.key: column for column in [*chosen, run]}
     return tuple(named[key] for key in _ORDER if key in named)
 
 
@@ -173,9 +177,15 @@ def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
     return parts
 
 
-def row(columns: tuple[Column, ...], shown: RowValues) -> list[Part]:
-    """Return the cells of a run, each as wide as its column and a blank more."""
-    words = _series(columns, shown) or _words(columns, shown)
+def row(columns: tuple[Column, ...], shown: RowValues, width: int = 0) -> list[Part]:
+    """Return the cells of a run, each as wide as its column and a blank more.
+
+    Words in place of the last columns have all that is left of `width`.
+    """
+    room = max(width, sum(column.width + 1 for column in columns))
+    room -= sum(column.width + 1 for column in columns if column.key not in _SPAN) + 1
+    spans = any(column.key in _SPAN for column in columns)
+    words = (_series(room, shown) or _words(room, shown)) if spans else None
     parts, spanned = [], False
     for column in columns:
         if words is None or column.key not in _SPAN:
@@ -192,25 +202,22 @@ def moves(run: Run, now: float) -> bool:
     return not run.state.is_final or now - run.created < 60
 
 
-def _series(columns: tuple[Column, ...], shown: RowValues) -> Part | None:
-    """Return how the runs of a folded series stand, as wide as the columns that it covers."""
-    widths = [column.width + 1 for column in columns if column.key in _SPAN]
-    if not shown.line.folded or not shown.line.summary or not widths:
+def _series(room: int, shown: RowValues) -> Part | None:
+    """Return how the runs of a folded series stand, in `room` cells."""
+    if not shown.line.folded or not shown.line.summary:
         return None
     failed = any(f" {state}" in shown.line.summary for state in WENT_WRONG)
-    return styled.fit(shown.line.summary, sum(widths) - 1) + " ", "red" if failed else "cyan"
+    return styled.fit(shown.line.summary, room) + " ", "red" if failed else "cyan"
 
 
-def _words(columns: tuple[Column, ...], shown: RowValues) -> Part | None:
-    """Return the words of a run that waits or failed, as wide as the columns that they cover."""
+def _words(room: int, shown: RowValues) -> Part | None:
+    """Return the words of a run that waits or failed, in `room` cells."""
     run = shown.run
     said = log_line(row_words.news(run, shown.now).replace("\n", " "))
-    widths = [column.width + 1 for column in columns if column.key in _SPAN]
-    if not said or not widths:
+    if not said:
         return None
-    room = sum(widths) - 1
     if run.started is not None and room > cell_len(said) + _TIME.width:
-        said = f"{words.elapsed_of_limit(run, shown.now):>{_TIME.width}} {said}"
+        said = f"{said}  {words.elapsed_of_limit(run, shown.now)}"
     failed = run.state in WENT_WRONG
     style = "red" if failed else "yellow" if run.state is not State.CANCELLED else ""
     return styled.fit(said, room) + " ", style

@@ -22,6 +22,7 @@ from lumitui.app.tui.widgets.tables.run_columns import (
     columns_for,
     heading,
     moves,
+    name_width,
     row,
 )
 
@@ -81,6 +82,8 @@ class RunTable(ScrollView, can_focus=True):
         self._wanted: str | None = None
         self._asked: frozenset[GlanceKey] = frozenset()
         self._sites: set[str] = set()
+        self._names = 0
+        """Cells of the longest id that was shown of this list."""
         self._on_cpu: set[bool] = set()
         """Whether the runs that were shown have no GPUs."""
         self._all_due = 0.0
@@ -111,7 +114,7 @@ class RunTable(ScrollView, can_focus=True):
 
     def changed(self) -> None:
         """Show the lines of the window, which are others now."""
-        lines = self._window.lines
+        lines, self._names = self._window.lines, 0
         if self._chosen is None and self._wanted is None:
             self._wanted = self._window.foremost
         wanted = self._window.place(self._wanted)
@@ -262,14 +265,18 @@ class RunTable(ScrollView, can_focus=True):
 
     def _look(self, top: int, height: int) -> None:
         """Ask for a look at the metrics of the runs on the screen, where none was taken."""
-        keys = set()
+        keys, names = set(), self._names
         for line in self._window.lines[top : top + height]:
-            if run := self._window.run(line.id):
+            run = self._window.run(line.id)
+            self._names = max(self._names, name_width(run, line))
+            if run:
                 self._sites.add(run.site)
                 self._on_cpu.add(run.layout.on_cpu)
                 key = (run.id, run.metrics_offset)
                 if run.metrics_offset and self._glances.known(key) is None:
                     keys.add(key)
+        if names != self._names:
+            self.refresh()
         if keys - self._asked:
             self._asked = frozenset(keys)
             wanted = tuple(keys)
@@ -323,7 +330,9 @@ class RunTable(ScrollView, can_focus=True):
     def _shown_columns(self) -> tuple[Column, ...]:
         width = self.scrollable_content_region.width
         several = len(self._sites) > 1
-        return columns_for(width, several_sites=several, on_cpu=self._on_cpu == {True})
+        by = self._window.listing.order.by
+        on_cpu = self._on_cpu == {True}
+        return columns_for(width, several_sites=several, names=self._names, by=by, on_cpu=on_cpu)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen."""
@@ -332,15 +341,12 @@ class RunTable(ScrollView, can_focus=True):
             style = self.get_component_rich_style("run-table--heading")
             return styled.strip(heading(columns, self._window.listing.order), width, style)
         at = self._top + y - 1
-        plain = self.get_component_rich_style("run-table--row")
         if at >= self.row_count:
-            return Strip.blank(width, plain)
+            return Strip.blank(width, self.get_component_rich_style("run-table--row"))
         parts = self._row(at, columns)
         self._drawn[y - 1] = (at, parts)
-        if at != self._at:
-            return styled.strip(parts, width, plain)
-        cursor = self.get_component_rich_style("run-table--cursor")
-        return styled.strip(parts, width, cursor, over=cursor)
+        name = "run-table--cursor" if at == self._at else "run-table--row"
+        return styled.strip(parts, width, self.get_component_rich_style(name))
 
     def _row(self, at: int, columns: tuple[Column, ...]) -> list[Part]:
         line = self._window.lines[at]
@@ -348,4 +354,5 @@ class RunTable(ScrollView, can_focus=True):
         if run is None:
             return [(f"   {line.id}", "dim")]
         glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING
-        return row(columns, RowValues(run, line, glance, line.id in self.marks, time.time()))
+        shown = RowValues(run, line, glance, line.id in self.marks, time.time())
+        return row(columns, shown, self.scrollable_content_region.width)

@@ -108,7 +108,7 @@ async def test_the_cursor_and_the_scroll_stay_with_the_run(settings: Settings) -
         history.begin(a_run("another-000002", created=3e9, state=State.DONE))
         app.history_changed()
         # At the top the newest run is seen at once, and the cursor stays where it was.
-        await until(pilot, lambda: row_of(app, "another-000002") == 2, "the newest run")
+        await until(pilot, lambda: row_of(app, "another-000002") == 3, "the newest run")
         assert table.selected == "another-000001"
 
 
@@ -248,7 +248,7 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
             a_run("child-00000b", created=2e9 + 1, parent="child-00000a", state=State.DONE),
         ]
     )
-    async with app.run_test(size=(120, 30)) as pilot:
+    async with app.run_test(size=(130, 30)) as pilot:
         table = app.screen.query_one(RunTable)
         await sees(pilot, " run-000002[^\\n]*\\n.*└child-00000a[^\\n]*\\n.* └child-00000b")
         assert table.selected == "child-00000b", "the newest, not the root of its tree"
@@ -265,12 +265,12 @@ async def test_resubmissions_are_a_tree_that_folds(settings: Settings) -> None:
         await pilot.press("right", "z", "z")
         assert table.row_count == 5
         # A click on a heading sorts, a second one turns the order around.
-        await pilot.click(RunTable, offset=(20, 0))
+        await pilot.click(RunTable, offset=(20, 1))
         await sees(pilot, "Run▾")
-        assert row_of(app, "child-00000b") == 2
-        await pilot.click(RunTable, offset=(20, 0))
+        assert row_of(app, "child-00000b") == 3
+        await pilot.click(RunTable, offset=(20, 1))
         await sees(pilot, "Run▴")
-        await pilot.click(RunTable, offset=(20, 2))
+        await pilot.click(RunTable, offset=(20, 3))
         assert table.selected == "run-000001"
-        await pilot.click(RunTable, offset=(20, 2))
+        await pilot.click(RunTable, offset=(20, 3))
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
