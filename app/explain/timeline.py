@@ -46,6 +46,8 @@ class Attempt:
     first_step: MetricPoint | None = None
     last_checkpoint: MetricPoint | None = None
     checkpoints: int = 0
+    saving: float = 0.0
+    """Seconds that its saves took."""
     ends: list[MetricPoint] = field(default_factory=list)
     """How it stopped or ended; empty where it was killed, or continues."""
 
@@ -63,6 +65,8 @@ def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
         elif point.event == "checkpoint":
             attempt.last_checkpoint = point
             attempt.checkpoints += 1
+            took = point.extra.get("save_s", 0.0)
+            attempt.saving += max(0.0, took) if isinstance(took, float) else 0.0
         elif point.event in ("stop", "end"):
             attempt.ends.append(point)
     return tuple(found)

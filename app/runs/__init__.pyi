@@ -34,9 +34,12 @@ from lumitui.app.follow.results.comparison import RunComparison as RunComparison
 from lumitui.app.follow.results.event_files import check_tensorboard as check_tensorboard
 from lumitui.app.follow.results.event_files import tensorboard_command as tensorboard_command
 from lumitui.app.follow.results.fetch_report import check_fetch as check_fetch
+from lumitui.app.follow.results.listed_files import FileGroup as FileGroup
 from lumitui.app.follow.results.listed_files import FileList as FileList
 from lumitui.app.follow.results.listed_files import FilePreview as FilePreview
+from lumitui.app.follow.results.listed_files import RemoteFile as RemoteFile
 from lumitui.app.follow.results.listed_files import fetch_pattern as fetch_pattern
+from lumitui.app.follow.results.listed_files import group_of as group_of
 from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
 from lumitui.app.follow.results.run_figures import Figures as Figures
 from lumitui.app.follow.results.run_figures import FigureSeries as FigureSeries

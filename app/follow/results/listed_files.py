@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
+from lumitui.remote.site import run_folder
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transfer.results.listing import list_files
@@ -13,6 +15,38 @@ from lumitui.remote.transport.transport import Transport
 
 PREVIEW_BYTES = 32768
 """Most bytes of a file that are shown."""
+
+
+_CODE = re.compile(
+    rf"(?:{run_folder.CODE}|{run_folder.STAGE})/|{run_folder.CODE}\.tar\.gz"
+    rf"|(?:{'|'.join(map(re.escape, (*run_folder.SCRIPTS, *run_folder.PREFLIGHT_SCRIPTS)))}"
+    rf"|{run_folder.VENV_SCRIPT}|{run_folder.DEEPSPEED_CONFIG})$"
+)
+_RECORDS = re.compile(
+    r"attempt-\d+\.(?!out$)|\."
+    rf"|(?:{run_folder.RECORD}|{run_folder.ATTEMPTS}|{run_folder.BINDING}|{run_folder.PREFLIGHT}"
+    rf"|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}|{run_folder.CANCELLED})$"
+)
+_LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
+
+
+class FileGroup(StrEnum):
+    """What a file of a run's folder is for, in the order in which a user looks for them."""
+
+    RESULTS = "results"
+    LOGS = "logs"
+    CODE = "code"
+    RECORDS = "records"
+    """What lumitui and its job wrote for themselves."""
+
+
+def group_of(name: str) -> FileGroup:
+    """Return the group of the file at the path `name` below a run's folder."""
+    if _CODE.match(name):
+        return FileGroup.CODE
+    if _RECORDS.match(name):
+        return FileGroup.RECORDS
+    return FileGroup.LOGS if _LOGS.match(name) else FileGroup.RESULTS
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -13,7 +16,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.widgets import DataTable, Static
+from textual.widgets import Static, Tree
+from textual.widgets.tree import TreeNode
 
 from lumitui.app.explain import words
 from lumitui.app.runs import Run
@@ -22,15 +26,48 @@ from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import FileList, FilePreview, Runs
+    from lumitui.app.runs import FileList, FilePreview, RemoteFile, Runs
+
+    _Node = TreeNode["ListedFolder | RemoteFile | None"]
 
 MOST_ROWS = 2000
-"""Files that are listed; the line above says how many more there are."""
-KEYS = "enter fetch, v view, r list again"
+"""Rows below one folder; the last says how many more there are."""
+KEYS = "enter opens or fetches, v view, r list again"
+_FEW = 10
+"""Files of a folder that is open at first."""
+_BAR = 20
+"""Cells of a progress bar."""
+
+
+@dataclass(frozen=True)
+class ListedFolder:
+    """A folder of the tree; its rows are made when it is opened, since it may have thousands."""
+
+    path: str
+    """Of the group and the folder; it ends with a slash."""
+    files: Sequence[RemoteFile]
+    depth: int
+    """Characters of its files' names that are its own path."""
+
+    @property
+    def label(self) -> Text:
+        """Its name, with what it has."""
+        total = words.size(sum(item.size for item in self.files))
+        name = self.path.rstrip("/").rpartition("/")[2]
+        return _label(f"{name}/" if self.depth else name,
+                      f"{words.count(len(self.files), 'file')}, {total}")  # fmt: skip
+
+    def below(self) -> dict[str, list[RemoteFile]]:
+        """Return its files by the first part of their names in it; a folder's ends with a slash."""
+        parts: dict[str, list[RemoteFile]] = {}
+        for item in self.files:
+            first, slash, _ = item.name[self.depth :].partition("/")
+            parts.setdefault(first + slash, []).append(item)
+        return parts
 
 
 class FilesPane(Vertical):
-    """The files, a line on what is under way, and the beginning of one of them."""
+    """The files as a tree, a line on what is under way, and the beginning of one of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "view", "View", id="files.view", tooltip="Show the beginning of the file"),
@@ -45,14 +82,20 @@ class FilesPane(Vertical):
         super().__init__(id="folder")
         self._run: Run | None = None
         self._found: FileList | None = None
-        self._fetching: tuple[str, int, Path] | None = None
-        """Name and bytes of the file that is fetched, and into which folder."""
+        self._open: set[str] = set()
+        """The folders that are open, by their paths."""
+        self._fetching: tuple[RemoteFile, Path] | None = None
+        """The file that is fetched, and into which folder."""
+        self._began = (0.0, 0)
+        """When its fetch began, and the bytes that were here already."""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Yield the line, the files and the preview."""
         yield Static(id="files-line", markup=False)
-        yield DataTable[Text](id="files-table", cursor_type="row", cell_padding=1)
+        tree: Tree[ListedFolder | RemoteFile | None] = Tree("files", id="files-tree")
+        tree.show_root, tree.guide_depth = False, 3
+        yield tree
         with Scroll(id="files-view"):
             yield Static(id="files-text", markup=False)
 
@@ -77,18 +120,58 @@ class FilesPane(Vertical):
             )
 
     def _files_found(self, found: FileList) -> None:
+        from lumitui.app.runs import FileGroup, group_of
+
+        tree, first, chosen = self._tree, self._found is None, self._chosen
         self._found = found
-        table = self._table
-        chosen = self._chosen
-        table.clear(columns=True)
-        table.add_column(Text("size", justify="right"))
-        table.add_column("file")
-        for item in found.files[:MOST_ROWS]:
-            size = Text(words.size(item.size), justify="right")
-            table.add_row(size, plain(item.name), key=item.name)
-        if chosen is not None and any(key.value == chosen for key in table.rows):
-            table.move_cursor(row=table.get_row_index(chosen), animate=False)
+        tree.clear()
+        for group in FileGroup:
+            files = [item for item in found.files if group_of(item.name) is group]
+            if files:
+                if first and group in (FileGroup.RESULTS, FileGroup.LOGS):
+                    self._open.add(f"{group}/")
+                self._add(tree.root, ListedFolder(f"{group}/", files, 0), few=first)
+        tree.root.expand()
+        nodes = list(_nodes(tree.root))
+        at = next((node for node in nodes if chosen and node.data == chosen), None)
+        at = at or next((node for node in nodes if not node.allow_expand), None)
+        self.call_after_refresh(tree.move_cursor, at)
         self._draw_line()
+
+    def _add(self, node: _Node, folder: ListedFolder, *, few: bool = False) -> None:
+        """Add a folder below `node`; one that was open is open again, at first those with few."""
+        if few and folder.depth and len(folder.files) <= _FEW:
+            self._open.add(folder.path)
+        below = node.add(folder.label, folder)
+        if folder.path in self._open:
+            self._fill(below, few=few)
+            below.expand()
+
+    def _fill(self, node: _Node, *, few: bool = False) -> None:
+        """Make the rows below a folder."""
+        folder = node.data
+        if not isinstance(folder, ListedFolder) or node.children:
+            return
+        parts = folder.below()
+        for name, files in list(parts.items())[:MOST_ROWS]:
+            if name.endswith("/"):
+                inner = ListedFolder(folder.path + name, files, folder.depth + len(name))
+                self._add(node, inner, few=few)
+            else:
+                node.add_leaf(_label(name, words.size(files[0].size)), files[0])
+        if (more := len(parts) - MOST_ROWS) > 0:
+            node.add_leaf(Text(f"… {more:,} more; `lumitui fetch` brings any", "dim"), None)
+
+    @on(Tree.NodeExpanded)
+    def _expanded(self, event: Tree.NodeExpanded[ListedFolder | RemoteFile | None]) -> None:
+        if isinstance(event.node.data, ListedFolder):
+            self._open.add(event.node.data.path)
+            self._fill(event.node)
+
+    @on(Tree.NodeCollapsed)
+    def _collapsed(self, event: Tree.NodeCollapsed[ListedFolder | RemoteFile | None]) -> None:
+        if isinstance(event.node.data, ListedFolder):
+            self._open.discard(event.node.data.path)
 
     def _draw_line(self) -> None:
         found = self._found
@@ -96,8 +179,6 @@ class FilesPane(Vertical):
             return
         total = words.size(sum(item.size for item in found.files))
         line = f"{words.count(len(found.files), 'file')}, {total}; {KEYS}"
-        if len(found.files) > MOST_ROWS:
-            line = f"the first {MOST_ROWS:,} of {line}; `lumitui fetch` brings any"
         if found.left:
             line += f"; {found.left[0]}"
         self._say(line)
@@ -109,9 +190,9 @@ class FilesPane(Vertical):
         view = self.query_one("#files-view")
         if view.display:
             view.display = False
-            self._table.focus()
+            self._tree.focus()
         elif self._run is not None and self._chosen is not None:
-            run_id, name = self._run.id, self._chosen
+            run_id, name = self._run.id, self._chosen.name
             ask(self, lambda runs: runs.files.preview(run_id, name), self._file_read)
 
     def _file_read(self, found: FilePreview) -> None:
@@ -127,49 +208,51 @@ class FilesPane(Vertical):
 
     # -- fetch
 
-    @on(DataTable.RowSelected)
-    def _row_selected(self, event: DataTable.RowSelected) -> None:
+    @on(Tree.NodeSelected)
+    def _selected(self, event: Tree.NodeSelected[ListedFolder | RemoteFile | None]) -> None:
         event.stop()
-        run, name = self._run, self._chosen
-        if run is None or name is None or self._found is None:
+        run, item = self._run, self._chosen
+        if run is None or item is None:
             return
         if self._fetching is not None:
             self.notify("A file is being fetched already.", severity="warning")
             return
         from lumitui.app.tui.dialogs.line_dialog import LineDialog, folder_line
 
-        size = next(item.size for item in self._found.files if item.name == name)
-
-        def fetch(line: str | None) -> None:
-            if line is not None:
-                target = Path(os.path.expanduser(line))  # leaves `~nobody` as it is
-                self._fetching = (name, size, target)
-                self._timer = self.set_interval(0.5, self._draw_progress)
-                self._draw_progress()
-                ended = partial(self.call_later, self._fetch_ended)
-                # The app asks: that it failed is said, too, when the pane has gone.
-                ask(
-                    tui(self),
-                    lambda runs: _fetched(runs, run.id, name, target),
-                    lambda path: ended(f"Fetched {path}."),
-                    failed=lambda _: ended(f"{name} was not fetched."),
-                )
-
         asked = LineDialog(
             "Fetch into which folder?",
-            f"{name}, {words.size(size)}",
+            f"{item.name}, {words.size(item.size)}",
             str(Path.cwd() / run.id),
             check=folder_line,
         )
-        self.app.push_screen(asked, fetch)
+        self.app.push_screen(asked, lambda line: None if line is None else self._fetch(item, line))
+
+    def _fetch(self, item: RemoteFile, line: str) -> None:
+        from lumitui.app.runs import PartialFiles
+
+        assert self._run is not None
+        run_id, target = self._run.id, Path(os.path.expanduser(line))  # leaves `~nobody` as it is
+        self._fetching = (item, target)
+        self._began = (time.monotonic(), PartialFiles(target).size(item.name))
+        self._timer = self.set_interval(0.5, self._draw_progress)
+        self._draw_progress()
+        ended = partial(self.call_later, self._fetch_ended)
+        # The app asks: that it failed is said, too, when the pane has gone.
+        ask(
+            tui(self),
+            lambda runs: _fetched(runs, run_id, item.name, target),
+            lambda path: ended(f"Fetched {path}."),
+            failed=lambda _: ended(f"{item.name} was not fetched."),
+        )
 
     def _draw_progress(self) -> None:
         from lumitui.app.runs import PartialFiles
 
         if self._fetching is not None:
-            name, size, target = self._fetching
-            here = PartialFiles(target).size(name)
-            self._say(f"Fetching {name}: {words.size(here)} of {words.size(size)} …")
+            item, target = self._fetching
+            here, (began, before) = PartialFiles(target).size(item.name), self._began
+            seconds = time.monotonic() - began
+            self._say(fetch_line(item.name, here, item.size, (here - before) / max(seconds, 0.1)))
 
     def _fetch_ended(self, words: str) -> None:
         self._fetching = None
@@ -185,21 +268,42 @@ class FilesPane(Vertical):
         if view.has_focus:
             view.scroll_relative(y=step, animate=False)
         else:
-            self._table.move_cursor(row=self._table.cursor_row + step, animate=False)
+            self._tree.move_cursor_to_line(max(0, self._tree.cursor_line + step))
 
     @property
-    def _table(self) -> DataTable[Text]:
-        return self.query_one("#files-table", DataTable)
+    def _tree(self) -> Tree[ListedFolder | RemoteFile | None]:
+        return self.query_one("#files-tree", Tree)
 
     @property
-    def _chosen(self) -> str | None:
-        table = self._table
-        if not table.row_count:
-            return None
-        return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
+    def _chosen(self) -> RemoteFile | None:
+        """The file under the cursor; None: a folder, or nothing."""
+        node = self._tree.cursor_node
+        return None if node is None or isinstance(node.data, ListedFolder) else node.data
 
     def _say(self, line: str) -> None:
         self.query_one("#files-line", Static).update(plain(line, "dim"))
+
+
+def fetch_line(name: str, here: int, size: int, rate: float) -> str:
+    """Return how far a fetch is: a bar, the bytes, the bytes a second and the time left."""
+    share = min(1.0, here / size) if size else 1.0
+    full = int(share * _BAR)
+    line = f"Fetching {name} {'▓' * full}{'░' * (_BAR - full)} {share:.0%} of {words.size(size)}"
+    if rate > 0 and here < size:
+        left = words.short_length((size - here) / rate)
+        line += f", {words.size(int(rate))}/s, {left} left"
+    return line
+
+
+def _label(name: str, size: str) -> Text:
+    return plain(name).append(f"  {size}", "dim")
+
+
+def _nodes(node: _Node) -> Iterator[_Node]:
+    """Yield the nodes below `node` that were made, in the order of the screen."""
+    for child in node.children:
+        yield child
+        yield from _nodes(child)
 
 
 def _fetched(runs: Runs, run_id: str, name: str, target: Path) -> Path:

@@ -134,6 +134,8 @@ class LogPane(Vertical):
         """The byte that is to be shown when its page has come."""
         self._back_to: LogPlace | None = None
         """Where the log was left, until its lines have come again."""
+        self._sought = ""
+        """What is to be found as soon as the log is there."""
         self._keys = (False, False)
         """Whether there are ranks to choose from, and whether something can be cleared."""
         self._line = ""
@@ -253,9 +255,21 @@ class LogPane(Vertical):
                 self._view.note("There are no lines.")
         self._draw_line()
 
+    def seek(self, text: str) -> None:
+        """Go to the first line with `text` in the log of the newest attempt, once it is there."""
+        self._sought, self._back_to = text, None
+        if self._older is not None:
+            self.action_attempt(self._attempts - self._older)
+        elif self._view.window.size:
+            self._go_back()
+
     def _go_back(self) -> None:
-        """Show where the log was left."""
+        """Show what is sought, else where the log was left."""
         left, self._back_to = self._back_to, None
+        if self._sought:
+            self._finder.found, self._sought = self._sought, ""
+            self._finder.step(-1, self._view.window.size, forward=True)
+            return
         if left is not None and left.attempt == self._attempt and left.offset is not None:
             self._view.follow = False
             if not self._view.go_to(left.offset, mark=False):
@@ -321,6 +335,8 @@ class LogPane(Vertical):
             view.show_page(page.start, page.data)
         else:
             view.feed_after(page.start, page.data)
+        if where == "end" and self._sought:
+            self._go_back()
         if where == "goal" and self._goal is not None:
             rank = view.rank
             view.go_to(self._goal)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -43,11 +45,26 @@ _LABELS = 14
 _SPARKLINE = 24
 _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
+_SOUGHT = 120
+"""Characters of a line that is looked for: a longer one may be shown shortened."""
 _Drawn = tuple[object, ...]
 
 
 class OverviewPane(Scroll):
     """The overview of the run drawn last; what is computed for it comes from a worker."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open_line", "Show in the log", id="overview.line",
+                tooltip="Go to the line of the log that shows why the run failed"),
+    ]  # fmt: skip
+
+    class LineWanted(Message):
+        """The log is to be shown at a line."""
+
+        def __init__(self, text: str) -> None:
+            """`text` is in the line."""
+            super().__init__()
+            self.text = text
 
     def __init__(self, *, id: str = "overview") -> None:  # noqa: A002 - Textual's name
         """Show nothing yet."""
@@ -63,6 +80,8 @@ class OverviewPane(Scroll):
         """Whether what stands there is why the run failed."""
         self.remedy: HelpfulResubmission | None = None
         """The resubmission that may help, where why the run failed is shown."""
+        self._line = ""
+        """What the line of the log says that shows why the run failed."""
 
     def compose(self) -> ComposeResult:
         """Yield the reasons, then the facts."""
@@ -142,12 +161,23 @@ class OverviewPane(Scroll):
             self._show_why(causes(self._run, found, remedy))
             self.remedy = remedy
             self._explained = bool(found)
+            self._line = line_of(found)
+            self.refresh_bindings()
             self.draw(self._run)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the line of the log only where there is one."""
+        return action != "open_line" or bool(self._line)
+
+    def action_open_line(self) -> None:
+        """Show the line of the log that shows why the run failed."""
+        self.post_message(self.LineWanted(self._line))
 
     def _show_why(self, content: RenderableType | None) -> None:
         if content is None and self._why is None:
             return  # nothing is shown there already
-        self._why, self._explained, self.remedy = content, False, None
+        self._why, self._explained, self.remedy, self._line = content, False, None, ""
+        self.refresh_bindings()
         why = self.query_one(".why", Static)
         why.display = content is not None
         why.update(content or "")
@@ -229,6 +259,12 @@ def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:
     return table
 
 
+def line_of(diagnoses: Sequence[Diagnosis]) -> str:
+    """Return what to look for in the log: the beginning of the first cause's line; "": nothing."""
+    shown = ([*one.telling] or [one.line] for one in diagnoses)
+    return next((lines[-1].strip()[:_SOUGHT] for lines in shown if lines[-1].strip()), "")
+
+
 def causes(
     run: Run, diagnoses: Sequence[Diagnosis], remedy: HelpfulResubmission | None = None
 ) -> RenderableType:
@@ -244,6 +280,8 @@ def causes(
         parts.append(Text.assemble(plain(found.cause, "bold yellow"), f"\n  {found.do}"))
         for line in found.telling or ([found.line] if found.line else []):
             parts.append(plain(f"  {line}", "dim"))
+        if found is diagnoses[0] and line_of([found]):
+            parts.append(Text("  enter: show it in the log", "bold"))
         if remedy and found is diagnoses[0]:
             parts.append(plain(f"  D: {remedy.words}", "bold"))
     return Group(*parts, Text())

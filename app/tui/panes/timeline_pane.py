@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from lumitui.app.explain import timeline
+from lumitui.app.explain.attempt_phases import attempt_phases
 from lumitui.app.runs import Run, log_line
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
     from lumitui.app.runs import RunOverview
 
 TITLES = ("time", "since", "what")
+_BEFORE = len("attempt 100 ")
+COLOURS = {
+    "queued": "yellow", "requeued": "yellow", "starting": "cyan", "training": "green",
+    "running": "green", "saving": "magenta",
+}  # fmt: skip
+"""The characters differ too; the colour only helps."""
 
 
 class TimelinePane(RowList):
-    """A line for each thing that happened; what the metrics tell comes from a worker."""
+    """A bar for each attempt, then a line for each thing that happened.
+
+    What the metrics tell comes from a worker.
+    """
 
     def __init__(self) -> None:
         """Show nothing yet."""
@@ -27,7 +37,7 @@ class TimelinePane(RowList):
         self._asked: tuple[object, ...] = ()
         self._found: RunOverview | None = None
         self._run: Run | None = None
-        self._drawn: list[tuple[str, str, str]] = []
+        self._drawn: tuple[object, ...] = ()
 
     def draw(self, run: Run) -> None:
         """Show what history says of `run` now."""
@@ -39,16 +49,29 @@ class TimelinePane(RowList):
         found = self._found
         attempts, proof = (found.attempts, found.proof) if found else ((), None)
         told = timeline.happenings(run, attempts, proof)
-        rows = timeline.rows(told, time.time())
-        if rows != self._drawn:
-            self._drawn = rows
+        now, width = time.time(), self.scrollable_content_region.width
+        rows, phases = timeline.rows(told, now), attempt_phases(run, attempts, now)
+        bars = [
+            Text.assemble(
+                f"attempt {one.number:<3} ",
+                *((marks, COLOURS[kind]) for kind, marks in one.bar(max(10, width - _BEFORE))),
+                "\n", " " * _BEFORE, (one.words, "dim"),
+            )
+            for one in phases
+        ]  # fmt: skip
+        if (rows, bars) != self._drawn:
+            self._drawn = (rows, bars)
             ahead = tuple((column, "dim") for column in range(len(TITLES)))
             table = [
                 ListRow(tuple(map(log_line, row)), ahead if item.ahead else ())
                 for row, item in zip(rows, told, strict=True)
             ]
-            self.show([Text("What the history does not know is left out.", "dim")],
-                      TitledRows(TITLES, table))  # fmt: skip
+            lines = [
+                *bars,
+                *[Text()] * bool(bars),
+                Text("What the history does not know is left out.", "dim"),
+            ]
+            self.show(lines, TitledRows(TITLES, table))
 
     def _overview_found(self, found: RunOverview) -> None:
         if self._run is not None and found.run.id == self._run.id:

@@ -29,7 +29,7 @@ PANES = {
     "folder": "Files", "gpus": "GPUs",
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
-_FOCUS = {"log": "log-view", "folder": "files-table"}
+_FOCUS = {"log": "log-view", "folder": "files-tree"}
 """What has the keys of a pane that is a container."""
 
 
@@ -106,6 +106,8 @@ class RunScreen(RunScreenBase):
         first = _name(pane)
         self._panes: dict[str, Pane] = {first: made(first, runs, run_id)}
         """Those that were opened so far."""
+        self._sought = ""
+        """What to look for in the log when it is opened."""
         self._read: tuple[tuple[int, ...], Run] | None = None
         """The run as it was read, and the history's stamp then."""
 
@@ -199,6 +201,11 @@ class RunScreen(RunScreenBase):
         at = names.index(_name(self._wanted))
         self.action_pane(names[(at + step) % len(names)])
 
+    @on(OverviewPane.LineWanted)
+    def _line_wanted(self, event: OverviewPane.LineWanted) -> None:
+        self._sought = event.text
+        self.action_pane("log")
+
     @property
     def _pane(self) -> str:
         return self.query_one(ContentSwitcher).current or "overview"
@@ -227,6 +234,9 @@ class RunScreen(RunScreenBase):
         if "log" in self._panes:
             log = cast("LogPane", self._panes["log"])
             log.follow() if pane == "log" else log.unfollow()
+            if pane == "log" and self._sought:
+                log.seek(self._sought)
+                self._sought = ""
 
     def _for_run(self, act: Callable[[Run], None]) -> None:
         """Do something with the run as history has it; show the error if it cannot be read."""

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, fetch_pattern
+from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, fetch_pattern, group_of
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
+from lumitui.app.tui.panes.files_pane import fetch_line
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import RefusedError
@@ -33,12 +34,15 @@ async def test_files_are_listed_viewed_and_fetched(
         app.push_screen(RunScreen(app.runs, run.id))
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
         await pilot.press("F")
-        await sees(pilot, r"2 files, 200 kB; enter fetch, v view")
+        await sees(pilot, r"2 files, 200 kB; enter opens or fetches, v view")
         await sees(pilot, r"\[red\]\^\[\]0;owned\^Ga b\*\?\['.txt")
         await pilot.press("v")
         await sees(pilot, r"\[b\]first line")
         assert "\x1b" not in shown(pilot)
+        await sees(pilot, r"▼ checkpoints/  1 file, 200 kB")
         await pilot.press("v", "j", "enter")
+        await sees(pilot, r"▶ checkpoints/")
+        await pilot.press("enter", "j", "enter")
         await until(pilot, lambda: isinstance(app.screen, LineDialog), "the question")
         await sees(pilot, r"checkpoints/last.pt, 200 kB")
         app.screen.query_one(Input).value = "~nobody-of-this-name"
@@ -55,6 +59,57 @@ async def test_files_are_listed_viewed_and_fetched(
         (folder / HOSTILE).unlink()
         await pilot.press("r")
         await sees(pilot, r"1 file, 200 kB")
+
+
+async def test_a_folder_of_many_files_is_closed_and_stays_as_the_user_left_it(
+    settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    for name in ("attempt-1.out", "job.sh", *(f"parts/{at:02d}.bin" for at in range(20))):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    app = LumiApp(settings)
+    run = a_run(site="laptop", state=State.DONE, job_id="7", folder=str(folder))
+    app.runs.history.begin(run)
+    async with app.run_test(size=(80, 40)) as pilot:
+        app.push_screen(RunScreen(app.runs, run.id))
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
+        await pilot.press("F")
+        await sees(pilot, r"▶ parts/  20 files")
+        assert "▶ code" in shown(pilot) and "▼ logs" in shown(pilot)
+        await pilot.press("k", "k", "enter")
+        await sees(pilot, r"19.bin")
+        (folder / "parts" / "20.bin").write_text("more")
+        await pilot.press("r")
+        await sees(pilot, r"▼ parts/  21 files")
+        await sees(pilot, r"20.bin")
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("checkpoints/last.pt", "results"),
+        ("metrics.jsonl", "results"),
+        ("plots/a.out", "results"),
+        ("attempt-2.out", "logs"),
+        ("venv.log", "logs"),
+        ("code/src/train.py", "code"),
+        ("job.sh", "code"),
+        ("code.tar.gz.sha256", "code"),
+        ("attempt-2.exit", "records"),
+        ("lumitui.json", "records"),
+        ("binding.json", "records"),
+        (".record-from-scratch", "records"),
+    ],
+)
+def test_a_file_has_its_group_by_its_name(name: str, group: str) -> None:
+    assert group_of(name) == group
+
+
+def test_a_fetch_shows_a_bar_that_reads_without_colour() -> None:
+    line = fetch_line("last.pt", 50_000_000, 200_000_000, 10e6)
+    assert line == "Fetching last.pt ▓▓▓▓▓░░░░░░░░░░░░░░░ 25% of 200 MB, 10 MB/s, 15s left"
+    assert fetch_line("empty", 0, 0, 0.0).endswith("▓ 100% of 0 B")
 
 
 def test_the_beginning_of_a_file_is_read_and_a_name_becomes_a_pattern(

@@ -158,3 +158,27 @@ async def test_attempts_are_chosen_and_what_is_marked_is_copied(
         assert app.clipboard == "KeyError: it"
         await pilot.press("A")
         await until(pilot, lambda: view.lines == ["of the second"], "the newest again")
+
+
+async def test_enter_below_a_cause_shows_its_line_in_the_log(
+    settings: Settings, tmp_path: Path
+) -> None:
+    app = LumiApp(settings)
+    log = the_log_of(app, tmp_path)
+    app.runs.history.update("r1", state=State.FAILED, started=1.0, ended=2.0, rc=1)
+    error = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB."
+    lines = [f"3: step {at}" for at in range(60)]
+    trace = ["3: Traceback (most recent call last):", '3:   File "train.py", line 5, in <module>']
+    log.write_text("\n".join([*lines, *trace, f"3: {error}", *lines, ""]))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await app.push_screen(RunScreen(app.runs, "r1", "why"))
+        await sees(pilot, "enter: show it in the log")
+        await pilot.press("enter")
+        await sees(pilot, "match 1 of 1 of “torch.OutOfMemoryError: HIP")
+        view = app.screen.query_one(LogView)
+        assert view.marked is not None and view.marked.text.endswith(error)
+        assert view.marked in view.on_screen() and not view.follow
+        await pilot.press("G", "d")
+        await sees(pilot, "enter: show it in the log")
+        await pilot.press("enter")
+        await until(pilot, lambda: view.marked in view.on_screen(), "it again")
