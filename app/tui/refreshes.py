@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lumitui.app.runs import InputError, LumiError, RefreshEnding, site_links
+from lumitui.app.runs import InputError, LumiError, RefreshEnding, State, site_links
 from lumitui.app.tui.asking import TuiApp, ask
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class Refreshes:
     def __init__(self, app: TuiApp, notices: Notices) -> None:
         """Refresh the sites of `app`; what happened to runs is told by `notices`."""
         self._app, self._notices = app, notices
+        self._states: dict[str, tuple[str, State]] | None = None
+        """The site and the state of each unfinished run; None: they were not read yet."""
         self._watched: frozenset[str] = frozenset()
         """The sites with unfinished runs."""
         self._seen: tuple[int, ...] = ()
@@ -38,6 +40,7 @@ class Refreshes:
             stamp = history.stamp()
             if stamp != self._seen:
                 unfinished = history.unfinished_states()
+                self._quicken(unfinished)
                 self._watched = frozenset(site for site, _ in unfinished.values())
                 self._seen = stamp
                 states = {run_id: state for run_id, (_, state) in unfinished.items()}
@@ -57,6 +60,14 @@ class Refreshes:
             self._notices.catch_up()
         except LumiError as error:
             app.show_error(error, repeats=True)
+
+    def _quicken(self, unfinished: dict[str, tuple[str, State]]) -> None:
+        """Poll those sites soon where a job was sent or has started since the last call."""
+        known, self._states = self._states, unfinished
+        for run_id, (site, state) in unfinished.items():
+            moved = known is not None and known.get(run_id) != (site, state)
+            if moved and state in (State.QUEUED, State.RUNNING):
+                self._app.schedule.quicken(site, time.monotonic())
 
     def _show_links(self) -> None:
         """Let the title bars say whether the sites answer; they are drawn when that changes."""

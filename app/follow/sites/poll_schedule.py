@@ -13,6 +13,8 @@ as one can see."""
 RETRY_SECONDS = 5.0
 """The pause after a first failed connection: a laptop that wakes up has its network a little later.
 It doubles like every pause, so that a site that is down is tried as rarely as before."""
+SOON = (2.0, 5.0, 10.0, 20.0)
+"""Seconds after which a site is polled when a job was sent or has started: then a user looks."""
 SLEPT_SECONDS = 20.0
 """A clock that gained as much on the monotonic one: the machine slept meanwhile."""
 _MOST_DOUBLINGS = 20
@@ -60,6 +62,8 @@ class Watched:
     """Whether the machine slept since the last answer."""
     held: bool = False
     """Whether a send has the connection, so that refreshes ask nothing."""
+    moved_at: float | None = None
+    """When a job was sent or seen to start there, since when it is polled SOON."""
     silent_since: float | None = None
     """When it was heard last during that send; None: no send has the connection."""
 
@@ -127,6 +131,9 @@ class Schedule:
                 found = silent if silent is not None else began
                 site.failing_since = now if found is None else found
         wait = min(pause * 2.0 ** min(site.failures, _MOST_DOUBLINGS), longest)
+        soon = (site.moved_at + after for after in SOON if site.moved_at is not None)
+        if not site.warning:
+            wait = min(wait, next((moment - now for moment in soon if moment > now), wait))
         site.due = now if site.wanted else now + wait
         self.requests += ending.requests
 
@@ -191,6 +198,13 @@ class Schedule:
         for name in names:
             site = self.site(name)
             site.due, site.wanted = -math.inf, True
+
+    def quicken(self, name: str, now: float) -> None:
+        """Poll a site SOON: a job was sent, or has started. Many at once count as one."""
+        site = self.site(name)
+        if site.failures or (site.moved_at is not None and now - site.moved_at < SOON[-1]):
+            return
+        site.moved_at, site.due = now, min(site.due, now + SOON[0])
 
     def drop_warnings(self, names: Iterable[str]) -> None:
         """Forget the warnings of all sites but `names`, those with unfinished runs.

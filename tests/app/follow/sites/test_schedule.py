@@ -9,6 +9,7 @@ from lumitui.app.follow.sites.poll_schedule import (
     IDLE_SECONDS,
     LONGEST_PAUSE,
     RETRY_SECONDS,
+    SOON,
     RefreshEnding,
     Schedule,
 )
@@ -37,6 +38,36 @@ def test_a_site_is_asked_once_at_a_time_and_less_often_when_it_fails() -> None:
     assert schedule_due(schedule, now)
     schedule.drop_warnings([])
     assert not schedule.warnings
+
+
+def polls_of_an_hour(*moved: float, answers: bool = True) -> list[float]:
+    """Return when a site is polled that has a job, each 45 s; jobs move at these seconds."""
+    schedule, polls = Schedule(last_input=0.0), list[float]()
+    for now in map(float, range(3600)):
+        schedule.last_input = now
+        if now in moved:
+            schedule.quicken("a", now)
+        if schedule_due(schedule, now):
+            polls.append(now)
+            schedule.began("a", now)
+            warnings = () if answers else ("a: down",)
+            schedule.ended("a", now, RefreshEnding(1, warnings), pause=45)
+    return polls
+
+
+def test_a_site_is_polled_soon_after_a_send_and_a_start_which_costs_eight_polls() -> None:
+    usual = polls_of_an_hour()
+    assert len(usual) == 80
+    polls = polls_of_an_hour(100, 1000)
+    for moment in (100, 1000):
+        assert [at - moment for at in polls if 0 < at - moment <= 20] == list(SOON)
+    assert len(usual) + 6 <= len(polls) <= len(usual) + 8
+
+
+def test_many_sends_are_polled_once_each_five_seconds_and_a_silent_site_no_sooner() -> None:
+    polls = polls_of_an_hour(*range(100, 400))
+    assert len([at for at in polls if 100 <= at < 400]) <= 60
+    assert polls_of_an_hour(*range(100, 400), answers=False) == polls_of_an_hour(answers=False)
 
 
 def test_a_site_that_does_not_answer_is_tried_sooner_at_first() -> None:
