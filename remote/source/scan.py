@@ -124,49 +124,59 @@ class _ScanReader:
             raise _unreadable(path, error) from error
         return any(guard.target_is_secret(link, target, path, rule) for link, target, rule in links)
 
-    def read(self, path: str, seen: os.stat_result) -> tuple[ManifestEntry, FileContent]:
-        """Return the file's entry and what is in it; `seen` is its stat when it was found."""
-        hashes = self._hashes
-        contents = hashes.known(path, seen) if hashes is not None else None
-        if contents is None:
-            try:
-                contents, now = contents_of(self._where(path), seen.st_size)
-            except OSError as error:
-                raise _unreadable(path, error) from error
-            if _state(now) != _state(seen):
-                raise changed(path)
-            if hashes is not None:
-                hashes.keep(path, now, contents)
-            seen = now
-        executable = bool(seen.st_mode & 0o100)
-        return ManifestEntry(path, seen.st_size, executable, contents.sha256), contents
+    def read(self, path: str, info: os.stat_result) -> tuple[ManifestEntry, FileContent]:
+        """Return the file's entry and what is in it; `info` is its stat when it was found."""
+        try:
+            read = read_file(self._where(path), path, info, self._hashes)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if read is None:
+            raise changed(path)
+        contents, now = read
+        executable = bool(now.st_mode & 0o100)
+        return ManifestEntry(path, now.st_size, executable, contents.sha256), contents
 
 
-def contents_of(
-    source: Path, size: int, passed: Callable[[int], None] | None = None, *, search: bool = True
-) -> tuple[FileContent, os.stat_result]:
-    """Return what is in a file of about `size` bytes, and its stat afterwards.
+def read_file(
+    source: Path,
+    key: str,
+    info: os.stat_result,
+    hashes: Hashes | None,
+    passed: Callable[[int], None] = lambda size: None,
+    *,
+    search: bool = True,
+) -> tuple[FileContent, os.stat_result] | None:
+    """Return what is in a file and its stat; None: it is no longer the one of the stat `info`.
 
-    `passed` hears of each portion of bytes; without `search` nobody looks for keys.
+    It is read unless `hashes` know it as `key`; then they do. `passed` hears of each portion of
+    bytes; without `search` nobody looks for keys.
 
     Raises:
         OSError: as `opened`.
     """
+    contents = hashes.known(key, info) if hashes is not None else None
+    if contents is not None:
+        passed(info.st_size)
+        return contents, info
     # Plain descriptors, and a buffer of the file's size: for small files a file object and a
     # large buffer cost more than the hash.
     file = opened(source)
     try:
         digest, shapes = hashlib.sha256(), ShapeSearch() if search else None
-        while chunk := os.read(file, min(_CHUNK, size + 1)):
+        while chunk := os.read(file, min(_CHUNK, info.st_size + 1)):
             digest.update(chunk)
             if shapes is not None:
                 shapes.feed(chunk)
-            if passed is not None:
-                passed(len(chunk))
-        marks = shapes.marks if shapes is not None else ()
-        return FileContent(digest.hexdigest(), marks), os.fstat(file)
+            passed(len(chunk))
+        now = os.fstat(file)
     finally:
         os.close(file)
+    if file_state(now) != file_state(info):
+        return None
+    contents = FileContent(digest.hexdigest(), shapes.marks if shapes is not None else ())
+    if hashes is not None:
+        hashes.keep(key, now, contents)
+    return contents, now
 
 
 def _unreadable(path: str, error: OSError) -> InputError:
@@ -200,8 +210,12 @@ def opened(source: Path) -> int:
     return file
 
 
-def _state(info: os.stat_result) -> tuple[int, int, int, int]:
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
+FileState = tuple[int, ...]
+
+
+def file_state(info: os.stat_result) -> FileState:
+    """Return what is the same of a file as long as nobody writes to it."""
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
 
 
 def changed(path: str) -> InputError:

@@ -25,8 +25,7 @@ from lumitui.remote.site.run_folder import (
 )
 from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import source_of
-from lumitui.remote.transfer.contents.pieces import content, tar_stream
-from lumitui.remote.transfer.contents.tar import gzipped
+from lumitui.remote.transfer.contents.pieces import content, packed
 
 README = "README.md"
 _MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
@@ -98,8 +97,7 @@ def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> No
     links = (ManifestEntry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
     entries, where = [*code.manifest.entries, *links], source_of(code.root, code.extra)
     if spec.ship == "archive":
-        pieces = gzipped(tar_stream(entries, where, mtime=_MTIME))
-        _write(folder / CODE_ARCHIVE, pieces, 0o600)
+        _write(folder / CODE_ARCHIVE, packed(entries, where, mtime=_MTIME), 0o600)
         return
     (folder / CODE).mkdir(mode=0o700)
     for entry in entries:

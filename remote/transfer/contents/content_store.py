@@ -17,7 +17,6 @@ When that is gone, the content is there, or the file is sent anew.
 
 import hashlib
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,7 @@ from pathlib import Path
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
-from lumitui.remote.source.scan import changed
+from lumitui.remote.source.scan import FileState, changed, file_state
 
 LARGE = 8 << 20
 """Bytes from which a file is sent by itself, and continued where a cut link left it."""
@@ -267,9 +266,6 @@ def script(folder: str, *steps: str, **values: str | int) -> str:
     return SHA + fill(text, folder=quote(folder), **values)
 
 
-FileState = tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class Item:
     """Files that belong together, with their hashes: what gets one tree."""
@@ -309,11 +305,6 @@ def stage_changed(name: str, path: str) -> InputError:
         f"stage: {name}: the file {path!r} changed while it was sent.",
         "Wait until nothing writes to it, then send again: what has arrived is not sent twice.",
     )
-
-
-def file_state(info: os.stat_result) -> FileState:
-    """Return what is the same of a file as long as nobody writes to it."""
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
 
 
 @dataclass(frozen=True)

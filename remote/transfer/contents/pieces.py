@@ -10,16 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
-from lumitui.remote.source.scan import changed, opened
-from lumitui.remote.transfer.contents.content_store import (
-    Blob,
-    FileState,
-    Item,
-    blob_name,
-    file_state,
-)
+from lumitui.remote.source.scan import FileState, changed, file_state, opened
+from lumitui.remote.transfer.contents.content_store import Blob, Item, blob_name
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.contents.tar import CHUNK, END, file, header, link
+from lumitui.remote.transfer.contents.tar import CHUNK, END, file, gzipped, header, link
 
 _SAMPLES = 8
 _SAMPLE = 1 << 14
@@ -136,6 +130,13 @@ def tar_stream(
         pieces = content(entry, where(entry.path))
         yield from file(entry.path, pieces, entry.size, mode, mtime)
     yield END
+
+
+def packed(
+    entries: Sequence[ManifestEntry], where: Callable[[str], Path], *, mtime: int
+) -> Iterator[bytes]:
+    """Return `tar_stream` as gzip; the same files and `mtime` give the same bytes."""
+    return gzipped(tar_stream(entries, where, mtime=mtime))
 
 
 def shrinks(path: Path, size: int) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lumitui.remote.site.answer_fields import count, json_of, last_words, short
 from lumitui.remote.site.container import Container
@@ -118,18 +118,7 @@ def find_images(transport: Transport, site: Site, known: Collection[str]) -> lis
             answers[path] = ImageContents(why_not="the time for asking was over")
         elif kind == "contents":
             answers[path] = _contents(rest)
-    return [
-        Image(
-            one.generation,
-            one.path,
-            one.real,
-            one.size,
-            one.modified,
-            one.named,
-            answers.get(one.real),
-        )
-        for one in images.values()
-    ]
+    return [replace(image, contents=answers.get(image.real)) for image in images.values()]
 
 
 def _records(out: bytes, marker: str) -> Iterator[list[str]]:

@@ -19,8 +19,7 @@ from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_queries import PATIENCE, check, missing_in
 from lumitui.remote.transfer.contents.content_store import Item, Store, blobs_of
 from lumitui.remote.transfer.contents.content_upload import ContentUpload, Shipped
-from lumitui.remote.transfer.contents.pieces import tar_stream
-from lumitui.remote.transfer.contents.tar import gzipped
+from lumitui.remote.transfer.contents.pieces import packed
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -79,7 +78,7 @@ def _packed(manifest: Manifest, where: Callable[[str], Path]) -> Iterator[Item]:
     with ExitStack() as stack:
         try:
             file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="lumitui-"))
-            for piece in gzipped(tar_stream(manifest.entries, where, mtime=_MTIME)):
+            for piece in packed(manifest.entries, where, mtime=_MTIME):
                 digest.update(piece)
                 file.write(piece)
             file.flush()

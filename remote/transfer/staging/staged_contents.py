@@ -15,8 +15,8 @@ from lumitui.remote.source.hash_cache import FileContent, Hashes
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.outside_links import Follow, hops
 from lumitui.remote.source.project_walk import is_system
-from lumitui.remote.source.scan import contents_of
-from lumitui.remote.transfer.contents.content_store import Item, file_state, stage_changed
+from lumitui.remote.source.scan import file_state, read_file
+from lumitui.remote.transfer.contents.content_store import Item, stage_changed
 from lumitui.remote.transfer.staging.search import MOST_REFUSED, Search, key_in, said_of
 from lumitui.remote.transfer.staging.suspects import Allowed, looks_like, private
 
@@ -154,26 +154,17 @@ def read(
         InputError: a file cannot be read, or changes meanwhile.
     """
     entries = [ManifestEntry(path, 0, False, "", target) for path, target in found.links.items()]
-    sources = {
-        path: found.root if found.single else found.followed.get(path, found.root / path)
-        for path in found.files
-    }
-    seen = {}
+    sources, seen = {}, {}
     for path, info in found.files.items():
         behind = found.followed.get(path)
+        sources[path] = found.root if found.single else behind or found.root / path
         key = path if behind is None else f"{path}/"  # known only after a search for keys
-        known = hashes.known(key, info) if hashes is not None else None
-        if known is None:
-            known, info = _contents(found, path, sources[path], info, passed)
-            if hashes is not None:
-                hashes.keep(key, info, known)
-        else:
-            passed(info.st_size)
+        contents = _contents(found, sources[path], key, info, hashes, passed)
         if behind is not None:
-            _refuse_key(found, path, behind, known)
+            _refuse_key(found, path, behind, contents)
         seen[path] = file_state(info)
         executable = bool(info.st_mode & 0o100)
-        entries.append(ManifestEntry(path, info.st_size, executable, known.sha256))
+        entries.append(ManifestEntry(path, info.st_size, executable, contents.sha256))
     if hashes is not None:
         hashes.save()
     manifest = Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
@@ -191,14 +182,19 @@ def _refuse_key(found: StagedFiles, path: str, real: Path, contents: FileContent
 
 
 def _contents(
-    found: StagedFiles, path: str, source: Path, info: os.stat_result, passed: Callable[[int], None]
-) -> tuple[FileContent, os.stat_result]:
+    found: StagedFiles,
+    source: Path,
+    key: str,
+    info: os.stat_result,
+    hashes: Hashes | None,
+    passed: Callable[[int], None],
+) -> FileContent:
     try:
-        read = contents_of(source, info.st_size, passed, search=path in found.followed)
+        read = read_file(source, key, info, hashes, passed, search=key.endswith("/"))
     except OSError as error:
         raise InputError(
             f"The file {source} cannot be read: {error.strerror}.", "Make it readable."
         ) from error
-    if file_state(read[1]) != file_state(info):
+    if read is None:
         raise stage_changed(found.name, str(source))
-    return read
+    return read[0]

@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lumitui.remote.site.errors import LinkError
+from lumitui.remote.transfer.contents.content_store import Item
+from lumitui.remote.transfer.contents.content_upload import Shipped, stage
+from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Result, Transport
+
+
+def staged(folder: str | Path, item: Item, over: Transport | None = None) -> Shipped:
+    """Stage `item` in the store at `folder`, on this machine or `over` another transport."""
+    return stage(over or Local(), str(folder), item, site="lumi", report=lambda progress: None)
 
 
 def identical(sent: str, data: Path) -> bool:

@@ -11,11 +11,11 @@ import pytest
 
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.transfer.contents.content_store import Item
-from lumitui.remote.transfer.contents.content_upload import Shipped, stage
+from lumitui.remote.transfer.contents.content_upload import Shipped
 from lumitui.remote.transfer.staging.staged_contents import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Result, Transport
-from tests.support.files.staged import CutAfter, identical, left_over
+from tests.support.files.staged import CutAfter, identical, left_over, staged
 
 Send = Callable[..., Shipped]
 
@@ -63,13 +63,7 @@ def large(tmp_path: Path) -> Path:
 def _cut_short(large: Path, folder: str) -> None:
     """Leave the first part of `large` in the store."""
     with pytest.raises(LumiError):
-        stage(
-            CutAfter(Local(), 1_000_000),
-            folder,
-            read(find("L", large)),
-            site="lumi",
-            report=lambda told: None,
-        )
+        staged(folder, read(find("L", large)), CutAfter(Local(), 1_000_000))
     assert _parts(folder)
 
 
@@ -85,11 +79,11 @@ def test_a_part_that_another_send_takes_is_no_error(
 
     def act() -> None:
         if stored:
-            stage(Local(), folder, item, site="lumi", report=lambda told: None)
+            staged(folder, item)
         for part in first if kept else _parts(folder):
             part.unlink(missing_ok=True)
 
-    done = stage(Meanwhile(Local(), 2, act), folder, item, site="lumi", report=lambda told: None)
+    done = staged(folder, item, Meanwhile(Local(), 2, act))
     assert Path(done.path).read_bytes() == large.read_bytes() and not left_over(folder)
 
 
@@ -104,9 +98,7 @@ def test_a_part_whose_sender_still_writes_is_not_shortened(large: Path, folder: 
         def act() -> None:
             writing.write(whole[writing.tell() : writing.tell() + 100_000])
 
-        done = stage(
-            Meanwhile(Local(), 2, act), folder, item, site="lumi", report=lambda told: None
-        )
+        done = staged(folder, item, Meanwhile(Local(), 2, act))
         writing.write(b"the rest")
         assert writing.tell() == os.fstat(writing.fileno()).st_size
     assert Path(done.path).read_bytes() == whole and done.requests == 3
@@ -127,7 +119,7 @@ def test_many_sends_of_one_large_file_at_once_are_all_right(large: Path, tmp_pat
 
         def one(_: int, item: Item = item, together: threading.Barrier = together) -> Shipped:
             together.wait()
-            return stage(Local(), str(tmp_path / "s"), item, site="lumi", report=lambda told: None)
+            return staged(str(tmp_path / "s"), item)
 
         with ThreadPoolExecutor(3) as pool:
             for done in pool.map(one, range(3)):

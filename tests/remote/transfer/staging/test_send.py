@@ -30,7 +30,7 @@ from lumitui.remote.transfer.staging.staging_upkeep import Loose, remove, stock
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import writable
-from tests.support.files.staged import CutAfter, identical, left_over
+from tests.support.files.staged import CutAfter, identical, left_over, staged
 from tests.support.servers.link_proxy import link_proxy
 from tests.support.servers.small_disk import small_disk
 from tests.support.servers.sshd import running_sshd
@@ -69,7 +69,7 @@ def test_everything_arrives_once_and_what_changed_after_that(
 
 def test_one_file_keeps_its_name(folder: str, data: Path) -> None:
     item = read(find("IMAGE", data / "large.bin"))
-    done = stage(Local(), folder, item, site="lumi", report=lambda progress: None)
+    done = staged(folder, item)
     assert done.path == f"{folder}/{done.id}/large.bin"
     assert Path(done.path).read_bytes() == (data / "large.bin").read_bytes()
 
@@ -112,10 +112,10 @@ def test_a_large_file_goes_on_at_its_last_byte(tmp_path: Path, folder: str) -> N
         site = server.connect()
         proxy.cut_after(2_500_000, "up")
         with pytest.raises(LinkError):
-            stage(site, folder, item, site="lumi", report=lambda progress: None)
+            staged(folder, item, site)
         has = sum(path.stat().st_size for path in Path(folder, "parts").iterdir())
         assert has > 100_000
-        done = stage(site, folder, item, site="lumi", report=lambda progress: None)
+        done = staged(folder, item, site)
         site.close()
     assert done.bytes_sent <= 4_000_000 - has and not left_over(folder)
     assert Path(done.path).read_bytes() == large.read_bytes()
@@ -175,7 +175,7 @@ LIES = [
 def test_an_answer_that_is_none_is_a_sentence(said: bytes, data: Path, folder: str) -> None:
     item = read(find("DATA", data, follow=["from*"]))
     with pytest.raises(AnswerUnusable, match="does not say what it has"):
-        stage(FixedAnswer(said), folder, item, site="lumi", report=lambda progress: None)
+        staged(folder, item, FixedAnswer(said))
 
 
 def test_a_site_that_claims_parts_it_does_not_have_gets_the_file_again(
@@ -200,22 +200,10 @@ def test_a_full_disk_is_a_sentence_and_room_lets_it_go_on(tmp_path: Path, data: 
     try:
         for _ in range(2):  # in a large file, then in the small ones or again
             with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)"):
-                stage(
-                    Local(),
-                    f"{disk}/stage",
-                    read(find("DATA", data, follow=["from*"])),
-                    site="lumi",
-                    report=print,
-                )
+                staged(disk / "stage", read(find("DATA", data, follow=["from*"])))
             subprocess.run(["mount", "-o", "remount,size=600k", disk], check=True)
         subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
-        done = stage(
-            Local(),
-            f"{disk}/stage",
-            read(find("DATA", data, follow=["from*"])),
-            site="lumi",
-            report=print,
-        )
+        done = staged(disk / "stage", read(find("DATA", data, follow=["from*"])))
         assert identical(done.path, data) and not left_over(f"{disk}/stage")
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
@@ -250,13 +238,7 @@ def test_a_disk_without_room_is_named_with_the_command_that_makes_some(
             for number in range(free):
                 (disk / str(number)).unlink()
             with pytest.raises(RefusedError, match=r"could not store DATA.*(?i:space)") as refused:
-                stage(
-                    Local(),
-                    f"{disk}/stage",
-                    read(find("DATA", data, follow=["from*"])),
-                    site="lumi",
-                    report=print,
-                )
+                staged(disk / "stage", read(find("DATA", data, follow=["from*"])))
             assert "`lumitui site data lumi --prune`" in refused.value.hint
 
 
@@ -292,16 +274,7 @@ def test_removing_an_item_leaves_the_files_of_another_sealed(folder: str, tmp_pa
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "x").write_text("shared")
         (tmp_path / name / own).write_text(own)
-    first, second = (
-        stage(
-            Local(),
-            folder,
-            read(find(name, tmp_path / name)),
-            site="lumi",
-            report=lambda progress: None,
-        )
-        for name in "AB"
-    )
+    first, second = (staged(folder, read(find(name, tmp_path / name))) for name in "AB")
     assert remove(Local(), folder, [second.id], sweep=True) == ((second.id,), Loose())
     assert not os.path.exists(second.path) and not writable(first.path)
     assert len(os.listdir(f"{folder}/blobs")) == 2
