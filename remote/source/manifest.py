@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,12 +75,3 @@ class Manifest:
         except (ValueError, TypeError) as error:
             raise InputError("A stored list of sent files cannot be read.", "") from error
         return Manifest(entries)
-
-
-def differing(new: Manifest, old: Manifest) -> tuple[Sequence[ManifestEntry], Sequence[str]]:
-    """Return the entries of `new` that differ in `old`, and the paths of `old` to remove first."""
-    before = {entry.path: entry for entry in old.entries}
-    after = {entry.path: entry for entry in new.entries}
-    sent = [entry for path, entry in after.items() if before.get(path) != entry]
-    gone = [path for path, entry in before.items() if after.get(path) != entry]
-    return sent, gone

@@ -1,8 +1,9 @@
-"""The walk over a project folder: which files and links are sent, and what must not be."""
+"""The walk over a folder to send: which files and links are sent, and what must not be."""
 
 import os
 import posixpath
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,25 +31,125 @@ class ProjectLimits:
     """What else a user may do about too much of it, at the end of a sentence."""
 
 
-class WalkedFiles:
-    """What a walk has met so far."""
+class FolderWalk:
+    """What a walk over a folder to send has met so far."""
+
+    def __init__(self, root: Path, follow: Follow) -> None:
+        """Nothing was met yet; `follow` says which links out of `root` are followed."""
+        self.root = Path(os.path.realpath(root))
+        self.follow = follow
+        self.files: dict[str, os.stat_result] = {}
+        self.links: dict[str, str] = {}
+        """Path to target, inside the folder."""
+        self.refused: list[str] = []
+        """What must not or cannot be sent, with the reason."""
+        self.visited = 0
+        """Entries of folders that were inspected."""
+        self._within = [self.root]
+        """The folder and those that links led to, down to the present one."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the walk has met enough."""
+        return False
+
+    def objection(self, path: str, place: Path, target: str | None) -> str:
+        """Return why the entry at `place`, perhaps a link to `target`, cannot be sent, or ""."""
+        return ""
+
+    def stays_inside(self, path: str, target: str, place: Path) -> bool:
+        """Whether a link stays in the folder, by its own text and through other links."""
+        if place != self.root / path:  # it is in a folder behind a link out
+            return False
+        inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+        if target.startswith("/") or inside == ".." or inside.startswith("../"):
+            return False
+        return Path(os.path.realpath(place)).is_relative_to(self.root)
+
+    def add(self, path: str, info: os.stat_result, real: Path | None = None) -> None:
+        """Add a file; `real` is where it is when a link out leads to it."""
+        self.files[path] = info
+        if real is not None:
+            self.follow.taken[path] = real
+
+    def refuse(self, path: str, why: str) -> None:
+        """Note a file that must not or cannot be sent."""
+        self.refused.append(f"{path!r} {why}")
+
+    def walk(self, folder: Path, below: str = "", rules: Ignoring | None = None) -> None:
+        """Take what `rules` let pass of `folder`, which is `below` ("a/b/") the root."""
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            self.refuse(below or ".", f"cannot be read ({error.strerror})")
+            return
+        if rules is not None:
+            names = {entry.name for entry in entries}
+            if "pyvenv.cfg" in names and below:
+                return
+            rules = rules.within(folder, below, names)
+        for entry in entries:
+            if self.full:
+                return
+            self.visited += 1
+            is_folder = entry.is_dir(follow_symlinks=False)
+            path, inner = below + entry.name, rules
+            if rules is not None:
+                if entry.name in _SKIPPED and (is_folder or entry.name == ".git"):
+                    continue
+                choice = rules.choice(path + "/" if is_folder else path)
+                if not choice.sent and not (is_folder and choice.enter):
+                    continue
+                inner = rules.entering(choice) if is_folder else rules
+            if is_folder:
+                self.walk(folder / entry.name, path + "/", inner)
+            else:
+                self._take(entry, path, rules)
+
+    def _take(self, entry: os.DirEntry[str], path: str, rules: Ignoring | None) -> None:
+        place = Path(entry.path)
+        try:
+            target = os.readlink(place) if entry.is_symlink() else None
+            if why := self.objection(path, place, target):
+                self.refuse(path, why)
+            elif target is not None and self.stays_inside(path, target, place):
+                self.links[path] = target
+            elif target is not None:
+                self._follow(Path(os.path.realpath(place)), path, rules)
+            elif entry.is_file(follow_symlinks=False):
+                real = Path(os.path.realpath(place)) if len(self._within) > 1 else None
+                self.add(path, entry.stat(follow_symlinks=False), real)
+            else:
+                words = "is neither a file nor a folder (socket, pipe or device); remove it"
+                self.refuse(path, words)
+        except OSError as error:
+            self.refuse(path, f"cannot be read ({error.strerror})")
+
+    def _follow(self, real: Path, path: str, rules: Ignoring | None) -> None:
+        """Take what the link at `path` leads to: the file, or all of the folder, at `real`."""
+        info = os.lstat(real)
+        if stat.S_ISREG(info.st_mode):
+            self.add(path, info, real)
+        elif not stat.S_ISDIR(info.st_mode) or is_system(real):
+            self.refuse(path, f"is a link to {real}, which is neither a file nor a folder to send")
+        elif real in self._within:
+            self.refuse(path, f"is a link to {real}, which it is in itself")
+        else:
+            self._within.append(real)
+            self.walk(real, path + "/", rules)
+            self._within.pop()
+
+
+class ProjectWalk(FolderWalk):
+    """A walk over a project, which ends over its limits."""
 
     def __init__(
         self, limits: ProjectLimits, root: Path, follow: Follow | None = None, *, looked_at: int = 0
     ) -> None:
         """Stop the walk below `root` over the `limits`, after `looked_at` entries at the least."""
-        self.files: list[tuple[str, os.stat_result]] = []
-        self.links: list[tuple[str, str]] = []
-        """Path and target."""
-        self.refused: list[str] = []
+        super().__init__(root, follow or Follow())
         self.size = 0
         """Bytes of all files."""
-        self.visited = 0
-        """Entries of folders that were inspected."""
-        self.root = os.path.realpath(root)
-        self.follow = follow or Follow()
-        self.within = [self.root]
-        """The real paths of the folder and of those that links led to, down to the present one."""
         self._limits, self._looked_at = limits, looked_at
 
     @property
@@ -58,42 +159,52 @@ class WalkedFiles:
         over = count > self._limits.files or self.size > self._limits.bytes
         return over and self.visited >= self._looked_at
 
-    def add(self, path: str, info: os.stat_result) -> None:
+    def objection(self, path: str, place: Path, target: str | None) -> str:
+        """Return why the entry at `place` cannot be sent, or ""."""
+        if not _travels(path):
+            return "has a name with a line end or bytes that are not UTF-8; rename it"
+        if target is None:
+            return ""
+        if self.stays_inside(path, target, place):
+            words = "points to a name with a line end or bytes that are not UTF-8"
+            return "" if _travels(target) else words
+        if self.follow.names(path):
+            return ""
+        return (
+            f"points out of the project to {way(target, place)}; use `links:` for what is on the "
+            f"site, or `follow_links: [{path}]` to send what is there"
+        )
+
+    def add(self, path: str, info: os.stat_result, real: Path | None = None) -> None:
         """Add a file."""
-        self.files.append((path, info))
+        super().add(path, info, real)
         self.size += info.st_size
 
-    def refuse(self, path: str, why: str) -> None:
-        """Note a file that must not or cannot be sent."""
-        self.refused.append(f"{path!r} {why}")
+    def check(self) -> None:
+        """Raise InputError when there is too much, naming the five largest, or something refused.
 
-    def raise_refused(self) -> None:
-        """Raise InputError when something was refused."""
-        if self.refused:
-            shown = "; ".join(self.refused[:5])
-            more = f"; and {len(self.refused) - 5} more" if len(self.refused) > 5 else ""
+        Raises:
+            InputError: what is said of it.
+        """
+        count, size, limits = len(self.files) + len(self.links), self.size, self._limits
+        if count > limits.files or size > limits.bytes:
+            by_size = size > limits.bytes
+            limit = f"{limits.bytes / 1e6:.0f} MB" if by_size else f"{limits.files} files"
+            least, so_far = ("at least ", " so far") if self.full else ("", "")
             raise InputError(
-                f"The project cannot be sent: {shown}{more}.",
+                f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
+                f"{limit}; the largest{so_far}: {self._largest(by_size)}.",
+                f"Exclude data in .lumituiignore and reach it with `links:`{limits.alternative}.",
+            )
+        if self.refused:
+            raise InputError(
+                f"The project cannot be sent: {some(self.refused)}.",
                 "Exclude them in .lumituiignore, or follow the advice for each.",
             )
 
-    def check(self, limits: ProjectLimits) -> None:
-        """Raise InputError when there is too much, naming the five largest at the top."""
-        count, size = len(self.files) + len(self.links), self.size
-        if count <= limits.files and size <= limits.bytes:
-            return
-        by_size = size > limits.bytes
-        limit = f"{limits.bytes / 1e6:.0f} MB" if by_size else f"{limits.files} files"
-        least, so_far = ("at least ", " so far") if self.full else ("", "")
-        raise InputError(
-            f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
-            f"{limit}; the largest{so_far}: {self._largest(by_size)}.",
-            f"Exclude data in .lumituiignore and reach it with `links:`{limits.alternative}.",
-        )
-
     def _largest(self, by_size: bool) -> str:
         weights: dict[str, tuple[int, int]] = {}
-        for path, info in self.files:
+        for path, info in self.files.items():
             head, slash, _ = path.partition("/")
             files, size = weights.get(head + slash, (0, 0))
             weights[head + slash] = files + 1, size + info.st_size
@@ -103,12 +214,18 @@ class WalkedFiles:
         )
 
 
+def some(refused: Sequence[str]) -> str:
+    """Return the first of what was refused, and how much more there is."""
+    more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
+    return "; ".join(refused[:5]) + more
+
+
 def walk(
     root: Path,
     limits: ProjectLimits,
     elsewhere: frozenset[str] = frozenset(),
     follow: Follow | None = None,
-) -> WalkedFiles:
+) -> ProjectWalk:
     """Return what of the project below `root` is sent, far enough to describe what is too much.
 
     `elsewhere` are the files and folders in it that are no part of what is sent; `follow` says
@@ -122,9 +239,9 @@ def walk(
             f"The project {root} belongs to the system; it is not a folder with your code.",
             "Name the folder of your code in `project:`.",
         )
-    found = WalkedFiles(limits, root, follow, looked_at=LOOKED_AT)
-    _walk(root, "", Ignoring.of(root, elsewhere), found)
-    return found
+    project = ProjectWalk(limits, root, follow, looked_at=LOOKED_AT)
+    project.walk(root, "", Ignoring.of(root, elsewhere))
+    return project
 
 
 def is_system(root: Path) -> bool:
@@ -143,94 +260,10 @@ def exceeds(
     follow: Follow | None = None,
 ) -> bool:
     """Whether the project is over the limits: a walk that reads no file and stops there."""
-    found = WalkedFiles(limits, root, follow)
+    project = ProjectWalk(limits, root, follow)
     if root.is_dir() and not is_system(root):
-        _walk(root, "", Ignoring.of(root, elsewhere), found)
-    return found.full
-
-
-def _walk(folder: Path, below: str, ignoring: Ignoring, found: WalkedFiles) -> None:
-    """Collect what is sent of `folder`, which is `below` ("a/b/") the root."""
-    try:
-        items = sorted(os.scandir(folder), key=lambda item: item.name)
-    except OSError as error:
-        found.refuse(below or ".", f"cannot be read ({error.strerror})")
-        return
-    names = {item.name for item in items}
-    if "pyvenv.cfg" in names and below:
-        return
-    rules = ignoring.within(folder, below, names)
-    for item in items:
-        if found.full:
-            return
-        found.visited += 1
-        is_folder = item.is_dir(follow_symlinks=False)
-        path = below + item.name
-        if item.name in _SKIPPED and (is_folder or item.name == ".git"):
-            continue
-        choice = rules.choice(path + "/" if is_folder else path)
-        if is_folder and (choice.sent or choice.enter):
-            _walk(folder / item.name, path + "/", rules.entering(choice), found)
-        elif not is_folder and choice.sent:
-            _take(item, path, found, rules)
-
-
-def _take(item: os.DirEntry[str], path: str, found: WalkedFiles, rules: Ignoring) -> None:
-    if not _travels(path):
-        found.refuse(path, "has a name with a line end or bytes that are not UTF-8; rename it")
-        return
-    try:
-        _take_kind(item, path, found, rules)
-    except OSError as error:
-        found.refuse(path, f"cannot be read ({error.strerror})")
-
-
-def _take_kind(item: os.DirEntry[str], path: str, found: WalkedFiles, rules: Ignoring) -> None:
-    if item.is_symlink():
-        target = os.readlink(item.path)
-        if _leads_out(found.root, item.path, path, target):
-            if found.follow.names(path):
-                _follow(Path(os.path.realpath(item.path)), path, found, rules)
-            else:
-                found.refuse(
-                    path,
-                    f"points out of the project to {way(target, Path(item.path))}; use `links:` "
-                    f"for what is on the site, or `follow_links: [{path}]` to send what is there",
-                )
-        elif not _travels(target):
-            found.refuse(path, "points to a name with a line end or bytes that are not UTF-8")
-        else:
-            found.links.append((path, target))
-    elif item.is_file(follow_symlinks=False):
-        found.add(path, item.stat(follow_symlinks=False))
-        if len(found.within) > 1:
-            found.follow.taken[path] = Path(os.path.realpath(item.path))
-    else:
-        found.refuse(path, "is neither a file nor a folder (socket, pipe or device); remove it")
-
-
-def _follow(real: Path, path: str, found: WalkedFiles, rules: Ignoring) -> None:
-    """Take what the link at `path` leads to: the file, or all of the folder, at `real`."""
-    info = os.lstat(real)
-    if stat.S_ISREG(info.st_mode):
-        found.follow.taken[path] = real
-        found.add(path, info)
-    elif not stat.S_ISDIR(info.st_mode) or is_system(real):
-        found.refuse(path, f"points to {real}, which is neither a file nor a folder to send")
-    elif str(real) in found.within:
-        found.refuse(path, f"points to {real}, which it is in itself")
-    else:
-        found.within.append(str(real))
-        _walk(real, path + "/", rules, found)
-        found.within.pop()
-
-
-def _leads_out(root: str, place: str, path: str, target: str) -> bool:
-    """Whether a link leaves the project, by its own text or through other links."""
-    inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    if target.startswith("/") or inside == ".." or inside.startswith("../"):
-        return True
-    return os.path.commonpath([root, os.path.realpath(place)]) != root
+        project.walk(root, "", Ignoring.of(root, elsewhere))
+    return project.full
 
 
 def _travels(text: str) -> bool:

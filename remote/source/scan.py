@@ -13,7 +13,7 @@ from lumitui.remote.source.guard import ScanGuard
 from lumitui.remote.source.hash_cache import FileContent, Hashes
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.outside_links import Follow, names_of
-from lumitui.remote.source.project_walk import ProjectLimits, WalkedFiles, walk
+from lumitui.remote.source.project_walk import ProjectLimits, ProjectWalk, walk
 from lumitui.remote.source.secret_names import NameRule
 
 _CHUNK = 1 << 20
@@ -51,23 +51,22 @@ def scan(
     if not root.is_dir():
         raise InputError(f"The project folder {root} does not exist.", "Correct `project:`.")
     follow = follow or Follow()
-    found = walk(root, limits, elsewhere, follow)
-    taken = {path for path, _ in found.files} | {path for path, _ in found.links}
+    project = walk(root, limits, elsewhere, follow)
+    taken = project.files.keys() | project.links.keys()
     for path, source in sorted((extra or {}).items()):
         if path in taken:
-            found.refuse(path, "is also the name of a file lumitui adds; rename it")
+            project.refuse(path, "is also the name of a file lumitui adds; rename it")
         try:
-            found.add(path, os.stat(source))
+            project.add(path, os.stat(source))
         except OSError as error:
-            found.refuse(str(source), f"cannot be read ({error.strerror})")
-    found.check(limits)
-    found.raise_refused()
+            project.refuse(str(source), f"cannot be read ({error.strerror})")
+    project.check()
     guard = guard or ScanGuard()
     hashing = _ScanReader(source_of(root, {**(extra or {}), **follow.taken}), hashes)
     behind = {path: _behind(root, path, real) for path, real in follow.taken.items()}
-    links = _linked_secrets(root, found, guard)
+    links = _linked_secrets(root, project, guard)
     entries = []
-    for path, info in found.files:
+    for path, info in project.files.items():
         names = behind.get(path, ())
         if not hashing.is_kept_back(path, guard, links, names):
             entry, contents = hashing.read(path, info)
@@ -75,7 +74,7 @@ def scan(
                 entries.append(entry)
     if hashes is not None:
         hashes.save()
-    entries += [ManifestEntry(path, 0, False, "", target) for path, target in found.links]
+    entries += [ManifestEntry(path, 0, False, "", target) for path, target in project.links.items()]
     return Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
 
 
@@ -92,11 +91,11 @@ def _behind(root: Path, path: str, real: Path) -> list[str]:
 
 
 def _linked_secrets(
-    root: Path, found: WalkedFiles, guard: ScanGuard
+    root: Path, project: ProjectWalk, guard: ScanGuard
 ) -> list[tuple[str, str, NameRule]]:
     """Return the links with a secret's name, each with what it points to and the rule."""
     top, secrets = os.path.realpath(root), []
-    for path, _ in found.links:
+    for path in project.links:
         if rule := guard.link_rule(path):
             target = os.path.relpath(os.path.realpath(root / path), top)
             secrets.append((path, target.replace(os.sep, "/"), rule))

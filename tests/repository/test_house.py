@@ -13,8 +13,8 @@ LINES = {
     "app/cli": 4920, "app/tui": 12030, "app/runs": 1830, "app/scale": 3170, "app/follow": 4340,
     "app/survey": 1580, "app/launch": 8120, "app/explain": 2630, "app/history": 4060,
     "app/job": 2170, "app/knowledge": 17750, "remote/site": 2760, "remote/ssh": 3170,
-    "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1610,
-    "remote/transfer": 4480, "remote/survey": 2750, "remote/laptop": 1480, "trainers": 9510,
+    "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1640,
+    "remote/transfer": 4395, "remote/survey": 2750, "remote/laptop": 1480, "trainers": 9510,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3

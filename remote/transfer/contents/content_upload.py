@@ -85,10 +85,10 @@ class ContentUpload:
         self.blobs = blobs_of(item)
         self.requests = self.files = self.bytes = 0
 
-    def run(self, known: Manifest | None = None) -> Shipped:
+    def run(self, base: Manifest | None = None) -> Shipped:
         """Put the item into the store; send only what is not there.
 
-        With a `known` other tree, one sent before, nothing is asked: what differs is sent, and
+        With `base`, a tree that was sent before, nothing is asked: what differs is sent, and
         everything when that tree has gone.
 
         Raises:
@@ -96,10 +96,10 @@ class ContentUpload:
             RefusedError: the site could not store it (disk full, quota, no permission, no group).
             LinkError, LinkLost: as `Transport.run`. Repeat it: what has arrived is not sent again.
         """
-        if known is not None and known.id != self.item.manifest.id:
-            had = {blob_name(entry) for entry in known.files}
+        if base is not None and base.id != self.item.manifest.id:
+            had = {blob_name(entry) for entry in base.files}
             differing = [blob for blob in self.blobs if blob.name not in had]
-            if not self._send_small(differing, base=known):
+            if not self._send_small(differing, base=base):
                 self._send_small(self.blobs)
         else:
             self._send_missing()

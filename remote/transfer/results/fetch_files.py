@@ -127,20 +127,20 @@ class _Fetch:
 
     def round(self, sizes: Mapping[str, int], growing: Callable[[str], bool]) -> list[str]:
         """Bring what has a place here; return the files that did not come as they were listed."""
-        asked = {name: size for name, size in sizes.items() if self._has_place(name, size)}
-        digests = digests_of(self.transport, self.folder, asked, growing, self.stop)
+        candidates = {name: size for name, size in sizes.items() if self._has_place(name, size)}
+        digests = digests_of(self.transport, self.folder, candidates, growing, self.stop)
         self.troubles += digests.troubles
         self.digests = digests
         missing: dict[tuple[str, int], list[WantedFile]] = {}
         for name, digest in digests.sums.items():
-            size = asked[name]
+            size = candidates[name]
             if self.places.holds(name, size, digest):
                 self._add(name, size, fresh=False)
             else:
-                wanted = WantedFile(name, size, digest, steady=not growing(name))
-                missing.setdefault((digest, size), []).append(wanted)
+                file = WantedFile(name, size, digest, steady=not growing(name))
+                missing.setdefault((digest, size), []).append(file)
         self._bring({same[0].name: same for same in self._fitting(missing.values())})
-        return [name for name in asked if name not in self._over]
+        return [name for name in candidates if name not in self._over]
 
     def _has_place(self, name: str, size: int) -> bool:
         """Whether `name` can be put here; else leave it, before the site reads a byte of it."""
@@ -183,20 +183,20 @@ class _Fetch:
     def _part(self, name: str, begun: bool) -> PartialFile | None:
         return self.parts.open(name) if not begun or self.parts.size(name) else None
 
-    def _put(self, part: PartialFile, wanted: WantedFile) -> None:
+    def _put(self, part: PartialFile, file: WantedFile) -> None:
         try:
-            self.places.put(part, wanted.name)
+            self.places.put(part, file.name)
         except PlaceFault as fault:
-            self.leave(wanted.name, str(fault))
+            self.leave(file.name, str(fault))
         else:
-            self._add(wanted.name, wanted.size, fresh=True)
+            self._add(file.name, file.size, fresh=True)
 
-    def _copy(self, wanted: WantedFile, twin: WantedFile) -> None:
+    def _copy(self, file: WantedFile, twin: WantedFile) -> None:
         """Make a second file of the same content; where that fails, it is requested again."""
-        if not self.places.holds(wanted.name, wanted.size, wanted.digest):
+        if not self.places.holds(file.name, file.size, file.digest):
             return
         try:
-            part = self.places.copied(wanted.name, self.parts, twin.name)
+            part = self.places.copied(file.name, self.parts, twin.name)
         except PlaceFault as fault:
             self.leave(twin.name, str(fault))
             return

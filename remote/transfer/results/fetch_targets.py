@@ -83,24 +83,24 @@ class FetchTargets:
         """Whether a file of that content is here already."""
         path = self.target / name
         try:
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+            info = path.stat()
+            if not stat.S_ISREG(info.st_mode) or info.st_size != size:
                 return False
             with open(path, "rb") as file:
-                found_digest = hashlib.file_digest(file, "sha256").hexdigest()
+                own = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
             return False
-        if found_digest == digest:
+        if own == digest:
             self._one_case.setdefault(_folded(name), name)
-        return found_digest == digest
+        return own == digest
 
     def size(self, name: str) -> int | None:
         """Return the bytes of the file `name`; None when there is none."""
         try:
-            found = (self.target / name).stat()
+            info = (self.target / name).stat()
         except OSError:
             return None
-        return found.st_size if stat.S_ISREG(found.st_mode) else None
+        return info.st_size if stat.S_ISREG(info.st_mode) else None
 
     def copied(self, name: str, parts: PartialFiles, twin: str) -> PartialFile:
         """Return a part of `twin` with the content of the file `name`.

@@ -103,12 +103,12 @@ class PartialFiles:
             os.close(descriptor)
         raise AssertionError("the last round returns or raises")
 
-    def sweep(self, wanted: Collection[str] = ()) -> None:
-        """Remove parts that nobody writes, but those of `wanted`; and the folder when it is empty.
+    def sweep(self, names: Collection[str] = ()) -> None:
+        """Remove parts that nobody writes, but those of `names`; and the folder when it is empty.
 
         An OSError is not a reason to stop a fetch, so none is raised.
         """
-        keys = {_key(name) for name in wanted}
+        keys = {_key(name) for name in names}
         with suppress(OSError):
             for path in list(self.folder.glob("*.part")):
                 if path.name not in keys:

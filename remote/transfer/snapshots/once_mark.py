@@ -106,8 +106,8 @@ def once_script(once: Once) -> str:
 
 def already_sent(text: str) -> AlreadySent:
     """Return what the script said when it ended with 8."""
-    said = text.partition("sent-already ")[2].splitlines()[0]
-    run, host, since, begun, job = (part[:100] for part in (said + "|||||").split("|")[:5])
+    line = text.partition("sent-already ")[2].splitlines()[0]
+    run, host, since, begun, job = (part[:100] for part in (line + "|||||").split("|")[:5])
     when = float(since) if re.fullmatch("[0-9]{1,12}", since) else None
     number = job.strip() if re.fullmatch("[0-9]{1,18}", job.strip()) else ""
     return AlreadySent(run, host, when, number, begun=bool(begun))

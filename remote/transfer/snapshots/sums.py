@@ -31,16 +31,16 @@ def read_sums(
     )
     if not script:
         return {}
-    found: dict[str, dict[str, str]] = {}
+    sums: dict[str, dict[str, str]] = {}
     files: dict[str, str] = {}
     broken: set[str] = set()
     current = ""
     for line in transport.run(script).out.decode("utf-8", "replace").splitlines():
         if line.startswith("= "):
             current = line[2:]
-            files = found.setdefault(current, {})
+            files = sums.setdefault(current, {})
         elif match := _LINE.fullmatch(line):
             files[match[2]] = match[1]
         elif line:
             broken.add(current)
-    return {one: files for one, files in found.items() if files and one not in broken}
+    return {one: files for one, files in sums.items() if files and one not in broken}

@@ -29,11 +29,11 @@ def sync(
     folder: str,
     manifest: Manifest,
     where: Callable[[str], Path],
-    known: Manifest | None = None,
+    base: Manifest | None = None,
 ) -> Shipped:
     """Put `manifest` on the site as a snapshot below `folder`; send only what is missing.
 
-    One request is enough when the snapshot is there already, or when `known`, one sent before, is
+    One request is enough when the snapshot is there already, or when `base`, one sent before, is
     there. Otherwise a second one sends what is missing.
 
     Args:
@@ -41,7 +41,7 @@ def sync(
         folder: the folder of the project's snapshots there; made when it is missing.
         manifest: the files of the snapshot.
         where: returns the local file of a path of the manifest (`scan.source_of`).
-        known: the last snapshot that is known to have been there.
+        base: the last snapshot that is known to have been there.
 
     Raises:
         InputError: a file changed since `manifest` was made.
@@ -53,7 +53,7 @@ def sync(
     odd = any("\\" in path for path in sources)
     checks = VERIFIED + _CHECKED if odd else ""
     try:
-        return ContentUpload(transport, Store(folder, ""), item, checks=checks).run(known)
+        return ContentUpload(transport, Store(folder, ""), item, checks=checks).run(base)
     except RefusedError as error:
         if "what arrived is not" in error.message:
             refuse_names(manifest, folder)

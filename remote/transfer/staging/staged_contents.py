@@ -14,14 +14,11 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.hash_cache import FileContent, Hashes
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.outside_links import Follow, hops
-from lumitui.remote.source.project_walk import is_system
+from lumitui.remote.source.project_walk import is_system, some
 from lumitui.remote.source.scan import file_state, read_file
 from lumitui.remote.transfer.contents.content_store import Item, stage_changed
-from lumitui.remote.transfer.staging.search import MOST_REFUSED, Search, key_in, said_of
+from lumitui.remote.transfer.staging.search import MOST_FILES, StageWalk, key_in, said_of
 from lumitui.remote.transfer.staging.suspects import Allowed, looks_like, private
-
-MOST_FILES = 200_000
-"""More files in one item load a parallel file system more than they help; packed they are one."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +83,19 @@ def find(
         raise InputError(f"stage: {name} is to be {root}, with all files there are.", "Name less.")
     if is_system(root):
         raise InputError(f"stage: {name} is to be {root}, a folder of the system.", "Name another.")
-    search = Search(root, allow, Follow(follow))
-    for count in search.walk(root):
-        if (enough is not None and count >= enough) or len(search.refused) >= MOST_REFUSED:
-            break
-        if count > MOST_FILES:
-            raise InputError(
-                f"stage: {name} has more than {MOST_FILES:,} files.",
-                "Pack them into shards (`trainers/pack.py`) or an archive, and stage that.",
-            )
-    refused = search.refused
-    if refused:
-        more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
+    search = StageWalk(root, allow, Follow(follow), enough)
+    search.walk(root)
+    if search.refused:
         raise InputError(
-            f"stage: {name} cannot be sent: {'; '.join(refused[:5])}{more}.",
+            f"stage: {name} cannot be sent: {some(search.refused)}.",
             "Remove or repair them, or stage a folder without them. In the job file, "
             "`ship_secrets:` names files that are sent although they look like secrets, and "
             "`follow_links:` links out of the folder that are followed.",
+        )
+    if enough is None and search.full:
+        raise InputError(
+            f"stage: {name} has more than {MOST_FILES:,} files.",
+            "Pack them into shards (`trainers/pack.py`) or an archive, and stage that.",
         )
     if not search.files and not search.links:
         raise InputError(
@@ -130,12 +123,12 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
             f"Correct the path; or send it all the same, with `ship_secrets: [{root.name}]` in the "
             "job file.",
         )
-    search = Search(root, allow, Follow(taken=followed))
+    search = StageWalk(root, allow, Follow(taken=followed))
     search.files[root.name] = info
     return _found(name, search)
 
 
-def _found(name: str, search: Search) -> StagedFiles:
+def _found(name: str, search: StageWalk) -> StagedFiles:
     root, allow = search.root, search.allow
     top = root if root.is_dir() else root.parent
     closed = tuple(path for path in private(root, search.files) if not allow.names(top, path))
@@ -144,7 +137,7 @@ def _found(name: str, search: Search) -> StagedFiles:
 
 
 def read(
-    found: StagedFiles,
+    staged: StagedFiles,
     hashes: Hashes | None = None,
     passed: Callable[[int], None] = lambda size: None,
 ) -> Item:
@@ -153,36 +146,36 @@ def read(
     Raises:
         InputError: a file cannot be read, or changes meanwhile.
     """
-    entries = [ManifestEntry(path, 0, False, "", target) for path, target in found.links.items()]
+    entries = [ManifestEntry(path, 0, False, "", target) for path, target in staged.links.items()]
     sources, seen = {}, {}
-    for path, info in found.files.items():
-        behind = found.followed.get(path)
-        sources[path] = found.root if found.single else behind or found.root / path
+    for path, info in staged.files.items():
+        behind = staged.followed.get(path)
+        sources[path] = staged.root if staged.single else behind or staged.root / path
         key = path if behind is None else f"{path}/"  # known only after a search for keys
-        contents = _contents(found, sources[path], key, info, hashes, passed)
+        contents = _contents(staged, sources[path], key, info, hashes, passed)
         if behind is not None:
-            _refuse_key(found, path, behind, contents)
+            _refuse_key(staged, path, behind, contents)
         seen[path] = file_state(info)
         executable = bool(info.st_mode & 0o100)
         entries.append(ManifestEntry(path, info.st_size, executable, contents.sha256))
     if hashes is not None:
         hashes.save()
     manifest = Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
-    return Item(found.name, manifest, sources, seen, found.single)
+    return Item(staged.name, manifest, sources, seen, staged.single)
 
 
-def _refuse_key(found: StagedFiles, path: str, real: Path, contents: FileContent) -> None:
-    what, top = said_of(real, contents.marks), found.root.parent if found.single else found.root
-    if what and not found.allow.names(top, path):
+def _refuse_key(staged: StagedFiles, path: str, real: Path, contents: FileContent) -> None:
+    what, top = said_of(real, contents.marks), staged.root.parent if staged.single else staged.root
+    if what and not staged.allow.names(top, path):
         raise InputError(
-            f"stage: {found.name}: {path!r} leads to {real}, which has {what}.",
+            f"stage: {staged.name}: {path!r} leads to {real}, which has {what}.",
             f"Remove the link; or send it all the same, with `ship_secrets: [{path}]` in the job "
             "file.",
         )
 
 
 def _contents(
-    found: StagedFiles,
+    staged: StagedFiles,
     source: Path,
     key: str,
     info: os.stat_result,
@@ -196,5 +189,5 @@ def _contents(
             f"The file {source} cannot be read: {error.strerror}.", "Make it readable."
         ) from error
     if read is None:
-        raise stage_changed(found.name, str(source))
+        raise stage_changed(staged.name, str(source))
     return read[0]

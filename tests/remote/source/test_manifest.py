@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.source.manifest import Manifest, differing
+from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
 from tests.support.files.project_files import write
 
@@ -63,15 +63,3 @@ def test_sha256sum_itself_takes_the_checksums(tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path / "p").returncode == 0
     (tmp_path / "p" / "back\\slash").write_text("changed")
     assert subprocess.run(command, cwd=tmp_path / "p", capture_output=True).returncode == 1
-
-
-def test_what_differs_between_two_states(tmp_path: Path) -> None:
-    write(tmp_path, "same", "edited", "gone", "mode")
-    old = scan(tmp_path)
-    (tmp_path / "edited").write_text("x")
-    (tmp_path / "gone").unlink()
-    (tmp_path / "mode").chmod(0o755)
-    write(tmp_path, "new")
-    sent, gone = differing(scan(tmp_path), old)
-    assert [entry.path for entry in sent] == ["edited", "mode", "new"]
-    assert gone == ["edited", "gone", "mode"]

@@ -204,7 +204,7 @@ def test_links_out_that_are_named_are_followed_but_not_to_secrets(tmp_path: Path
 def test_a_followed_circle_ends(tmp_path: Path) -> None:
     project = write(tmp_path / "p", "train.py")
     (project / "up").symlink_to("..")
-    with pytest.raises(InputError, match=r"'up/p/up' points to .*, which it is in itself"):
+    with pytest.raises(InputError, match=r"'up/p/up' is a link to .*, which it is in itself"):
         scan(project, follow=Follow(["up"]))
 
 

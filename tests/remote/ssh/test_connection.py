@@ -15,12 +15,12 @@ from typing import Any
 import paramiko
 import pytest
 
-from lumitui.remote.site.errors import AnswerUnusable, LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.site.errors import LinkError, LinkLost, LumiError, RefusedError
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.exchange import RequestExchange
 from lumitui.remote.ssh.link import Channel
 from lumitui.remote.transport.framing import Framing
-from tests.support.servers.sshd import Sshd, free_port, gone, running_sshd, wait_for
+from tests.support.servers.sshd import Sshd, free_port, running_sshd, wait_for
 
 
 @pytest.fixture
@@ -31,11 +31,6 @@ def ssh(server: Sshd) -> Iterator[Ssh]:
 
 
 # What crosses
-
-
-def test_a_request_gives_status_output_and_errors(ssh: Ssh) -> None:
-    result = ssh.run("printf 'no newline'; echo why >&2; exit 3")
-    assert (result.code, result.out, result.err) == (3, b"no newline", b"why\n")
 
 
 def test_one_connection_serves_all_requests_of_all_threads(ssh: Ssh) -> None:
@@ -50,11 +45,6 @@ def test_thirty_megabytes_come_back_as_they_left(ssh: Ssh) -> None:
     result = ssh.run("cat", stdin=(block for _ in range(30)))
     assert result.out == block * 30
     assert ssh.bytes_up > 30 << 20 and ssh.bytes_down > 30 << 20
-
-
-def test_a_script_that_needs_no_more_input_gives_its_answer(ssh: Ssh) -> None:
-    endless = (bytes(1 << 16) for _ in iter(int, 1))
-    assert ssh.run("head -c 3 >/dev/null; echo enough; exit 4", stdin=endless).code == 4
 
 
 def test_an_error_while_reading_the_input_ends_the_request(ssh: Ssh) -> None:
@@ -94,28 +84,6 @@ def test_a_login_that_runs_no_commands_is_said_with_its_last_words(tmp_path: Pat
             connection.run("true")
         assert not isinstance(raised.value, LinkLost)
         connection.close()
-
-
-def test_a_stream_comes_as_it_is_written_and_stops(ssh: Ssh) -> None:
-    seen: list[bytes] = []
-    script = "echo $$; while :; do echo tick; sleep 0.05; done"
-    for chunk in ssh.stream(script, stop=lambda: b"".join(seen).count(b"tick") > 3):
-        seen.append(chunk)
-    pid = int(b"".join(seen).split()[0])
-    wait_for(lambda: gone(pid), "the remote loop to end")
-
-
-def test_leaving_a_silent_stream_ends_the_remote_process(ssh: Ssh) -> None:
-    stream = ssh.stream("echo $$; trap '' TERM; tail -f /dev/null", stop=lambda: False)
-    first = next(chunk for chunk in stream if chunk)
-    assert next(stream) == b""  # silence is said, so that a caller can leave
-    stream.close()  # type: ignore[attr-defined]  # a generator
-    wait_for(lambda: gone(int(first)), "the remote tail to end")
-
-
-def test_a_failed_stream_carries_its_last_words(ssh: Ssh) -> None:
-    with pytest.raises(RefusedError, match="No such file"):
-        list(ssh.stream("cat /no/such", stop=lambda: False))
 
 
 def test_one_session_only_is_shared(tmp_path: Path) -> None:
@@ -225,27 +193,10 @@ def test_something_else_than_ssh_listens(server: Sshd) -> None:
             server.connect().run("true")
 
 
-def test_something_else_than_ssh_answers(server: Sshd) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
-        server.configure(f"Port {listener.getsockname()[1]}")
-        request = threads.submit(server.connect().run, "true")
-        with listener.accept()[0] as other:
-            other.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        error = request.exception(10)
-        assert isinstance(error, LinkError) and "it said 'HTTP/1.1 400 Bad" in error.message
-
-
 def test_a_wrong_configuration_is_named(server: Sshd) -> None:
     server.configure("NoSuchOption yes")
     with pytest.raises(LinkError, match=r"(?i)nosuchoption|bad configuration"):
         server.connect().run("true")
-
-
-def test_an_answer_without_end_is_ended(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumitui.remote.transport.answer_limits.MOST_ANSWER", 1_000_000)
-    with pytest.raises(AnswerUnusable, match="larger than"):
-        ssh.run("yes 2>/dev/null")
-    assert ssh.run("echo still there").text == "still there\n"
 
 
 @pytest.mark.parametrize(("most", "needed"), [(1 << 21, 8), (1 << 17, 1)])

@@ -1,4 +1,4 @@
-"""Requests to this machine, and the framing under every shell a site may have."""
+"""Requests to this machine and over SSH, and the framing under every shell a site may have."""
 
 import os
 import shutil
@@ -12,51 +12,60 @@ import pytest
 from lumitui.remote.site.errors import AnswerUnusable, InputError, LinkError, LinkLost, RefusedError
 from lumitui.remote.transport.framing import Framing, pieces
 from lumitui.remote.transport.local import Local
+from lumitui.remote.transport.transport import Transport
 from tests.support.servers.sshd import gone, wait_for
-from tests.support.servers.transports import SHELLS
+from tests.support.servers.transports import SHELLS, open_transport
 
 LOGIN_SHELLS = [("bash",), ("dash",), ("tcsh",), ("csh",), ("zsh",), ("fish",), ("busybox", "sh")]
 # Every byte a script can hold but a quote, which would end the word it stands in below.
 EVERY_BYTE = "".join(map(chr, range(1, 0x250))).replace("'", "") + "\u20ac\U0001f600"
 
 
-@pytest.fixture(params=SHELLS, ids=lambda shell: str(shell[0]))
-def local(request: pytest.FixtureRequest) -> Local:
-    shell: tuple[str, ...] = request.param
-    if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not installed")
-    return Local(shell)
+@pytest.fixture(scope="module", params=[*SHELLS, ("ssh",)], ids=lambda words: str(words[0]))
+def transport(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Transport]:
+    """Each shell of this machine, and a real sshd."""
+    words: tuple[str, ...] = request.param
+    if words == ("ssh",):
+        with open_transport("ssh", tmp_path_factory.mktemp("site")) as ssh:
+            yield ssh
+    elif shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed")
+    else:
+        yield Local(words)
 
 
-def test_a_request_gives_status_output_and_errors(local: Local) -> None:
-    result = local.run("printf 'no newline'; echo why >&2; exit 3")
+def test_a_request_gives_status_output_and_errors(transport: Transport) -> None:
+    result = transport.run("printf 'no newline'; echo why >&2; exit 3")
     assert (result.code, result.out, result.err) == (3, b"no newline", b"why\n")
-    assert (local.requests, local.connections) == (1, 0)
 
 
-def test_every_character_arrives_in_script_and_input(local: Local) -> None:
+def test_every_character_arrives_in_script_and_input(transport: Transport) -> None:
     data = bytes(range(256)) * 2000
-    result = local.run(f"printf %s '{EVERY_BYTE}'; cat", stdin=[b"", data[:9], b"", data[9:]])
+    result = transport.run(f"printf %s '{EVERY_BYTE}'; cat", stdin=[b"", data[:9], b"", data[9:]])
     assert result.out == EVERY_BYTE.encode() + data
 
 
-def test_a_script_that_does_not_parse_says_so(local: Local) -> None:
-    result = local.run("if; fi")
+def test_a_script_that_does_not_parse_says_so(transport: Transport) -> None:
+    result = transport.run("if; fi")
     assert result.code != 0 and result.err
 
 
-def test_output_that_looks_like_the_framing_is_output(local: Local) -> None:
-    result = local.run("printf ':lumitui-'; printf ':lumitui-0123456789abcdef: 0\\n'; printf ':'")
+def test_output_that_looks_like_the_framing_is_output(transport: Transport) -> None:
+    result = transport.run(
+        "printf ':lumitui-'; printf ':lumitui-0123456789abcdef: 0\\n'; printf ':'"
+    )
     assert result.out == b":lumitui-:lumitui-0123456789abcdef: 0\n:"
 
 
-def test_a_failing_script_leaves_no_trace_of_its_input(local: Local) -> None:
+def test_a_failing_script_leaves_no_trace_of_its_input(transport: Transport) -> None:
     endless = (bytes(1 << 16) for _ in iter(int, 1))
-    assert local.run("exit 4", stdin=endless).code == 4
+    assert transport.run("exit 4", stdin=endless).code == 4
 
 
-def test_a_stream_that_is_left_ends_its_processes(local: Local) -> None:
-    stream = local.stream("echo $$; trap '' TERM; tail -f /dev/null", stop=lambda: False)
+def test_a_stream_that_is_left_ends_its_processes(transport: Transport) -> None:
+    stream = transport.stream("echo $$; trap '' TERM; tail -f /dev/null", stop=lambda: False)
     first = next(chunk for chunk in stream if chunk)
     assert next(chunk for chunk in stream) == b""
     stream.close()  # type: ignore[attr-defined]  # a generator
@@ -80,18 +89,20 @@ def test_a_stream_ends_with_the_program_that_reads_it(tmp_path: Path) -> None:
         wait_for(lambda: gone(child), "the script's own child to end")
 
 
-def test_a_stream_stops_when_told() -> None:
+def test_a_stream_comes_as_it_is_written_and_stops_when_told(transport: Transport) -> None:
     seen: list[bytes] = []
-    script = "while :; do echo tick; sleep 0.05; done"
-    for chunk in Local().stream(script, stop=lambda: b"".join(seen).count(b"tick") > 3):
+    script = "echo $$; while :; do echo tick; sleep 0.05; done"
+    for chunk in transport.stream(script, stop=lambda: b"".join(seen).count(b"tick") > 3):
         seen.append(chunk)
-    assert set(b"".join(seen).split()) == {b"tick"}
+    pid, *ticks = b"".join(seen).split()
+    assert set(ticks) == {b"tick"}
+    wait_for(lambda: gone(int(pid)), "the loop to end")
 
 
-def test_a_failed_stream_carries_its_last_words() -> None:
+def test_a_failed_stream_carries_its_last_words(transport: Transport) -> None:
     seen: list[bytes] = []
     with pytest.raises(RefusedError, match="really bad"):
-        seen += Local().stream("echo first; echo really bad >&2; exit 1", stop=lambda: False)
+        seen += transport.stream("echo first; echo really bad >&2; exit 1", stop=lambda: False)
 
 
 def test_a_slow_script_is_ended(tmp_path: Path) -> None:
@@ -184,8 +195,10 @@ def test_pieces_are_never_empty() -> None:
     assert list(pieces(b"")) == [] and list(pieces([b"", b"a", b""])) == [b"a"]
 
 
-def test_an_answer_without_end_is_ended(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_without_end_is_ended(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lumitui.remote.transport.answer_limits.MOST_ANSWER", 1_000_000)
     with pytest.raises(AnswerUnusable, match="larger than"):
-        local.run("yes 2>/dev/null")
-    assert len(local.run("head -c 900000 /dev/zero").out) == 900_000
+        transport.run("yes 2>/dev/null")
+    assert len(transport.run("head -c 900000 /dev/zero").out) == 900_000

@@ -47,20 +47,6 @@ def test_a_code_is_asked_for_with_the_server_s_words(
         assert words in question.text
 
 
-def test_a_key_and_then_a_code(asking: Server, connect: Callable[..., Ssh]) -> None:
-    asking.methods = ["publickey", "keyboard-interactive"]
-    answers = Answers(CODE)
-    assert connect(answers).run("echo in").text == "in\n"
-    assert asking.attempts == ["publickey right", "keyboard-interactive right"]
-
-
-def test_a_password(asking: Server, connect: Callable[..., Ssh]) -> None:
-    asking.methods = ["password"]
-    answers = Answers(PASSWORD)
-    assert connect(answers).run("echo in").text == "in\n"
-    assert [(item.kind, item.secret) for item in answers.questions] == [("password", True)]
-
-
 def test_a_question_asked_again_in_one_dialog_is_passed_on_once(
     asking: Server, connect: Callable[..., Ssh]
 ) -> None:

@@ -10,7 +10,6 @@ from lumitui.remote.transfer.results import file_queries, transfer
 from lumitui.remote.transfer.results.fetch_files import fetch
 from lumitui.remote.transport.local import Local
 from tests.support.program.child import is_gone
-from tests.support.servers.lying_site import Lie, LyingTransport
 
 
 @pytest.fixture
@@ -77,12 +76,6 @@ def test_a_find_that_did_not_end_by_itself_is_no_list(
     program(programs, "find", body)
     with pytest.raises(AnswerUnusable, match="`find` ended with status"):
         fetch(Local(), str(run), ["checkpoints/*", "*"], tmp_path / "here")
-
-
-def test_a_shell_that_is_killed_on_the_site_is_no_list(run: Path, tmp_path: Path) -> None:
-    site = LyingTransport(Lie("walk()", out="end\0"))
-    with pytest.raises(AnswerUnusable, match="before they had finished"):
-        fetch(site, str(run), ["*"], tmp_path / "here")
 
 
 def test_a_find_that_fails_without_a_word_has_its_status(

@@ -48,22 +48,14 @@ def test_nothing_that_matches_is_nothing(
     assert (brought.files, brought.unmatched) == ((), tuple(patterns))
 
 
-@pytest.mark.parametrize("pattern", ["/etc/passwd", "../*", "a/../../b", "~/x"])
-def test_patterns_that_leave_the_run_are_refused(
-    transport: Transport, results: Path, tmp_path: Path, pattern: str
-) -> None:
-    with pytest.raises(InputError, match="leaves the run's folder"):
-        fetch(transport, str(results), [pattern], tmp_path)
-
-
 def test_all_patterns_that_leave_the_run_are_named(
     transport: Transport, results: Path, tmp_path: Path
 ) -> None:
-    patterns = ["[", "../*", "*.txt", "/etc/passwd"]
+    patterns = ["[", "../*", "*.txt", "/etc/passwd", "a/../../b", "~/x"]
     with pytest.raises(InputError, match="leave the run's folder") as caught:
         fetch(transport, str(results), patterns, tmp_path)
     said = caught.value.message
-    assert "'../*', '/etc/passwd'" in said
+    assert "'../*', '/etc/passwd', 'a/../../b', '~/x'" in said
     assert "'['" not in said  # a file may have this name
 
 

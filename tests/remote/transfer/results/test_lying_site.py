@@ -55,13 +55,6 @@ def test_a_size_that_is_no_number_is_one_files(run: Path, tmp_path: Path) -> Non
     assert max(map(len, reasons.values())) < 200
 
 
-def test_a_huge_size_is_not_begun(run: Path, tmp_path: Path) -> None:
-    site = LyingTransport(Lie("walk()", add=f"file {10**15 - 1} ./bad\0"))
-    brought = fetch(site, str(run), ["*"], tmp_path / "here")
-    assert [item.name for item in brought.files] == ["a", "b", "c"]
-    assert "it has 1,000,000.0 GB, and this disk has room for" in left(brought)["bad"]
-
-
 NAMES = {
     f"./{LONG}{LONG}": "longer than 4,096 bytes",
     f"./{'y' * 300}": "a part of its name is longer than 255 bytes",

@@ -17,7 +17,6 @@ from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.contents.content_upload import Shipped
 from lumitui.remote.transfer.contents.tar import gzipped
-from lumitui.remote.transfer.snapshots.prune import prune
 from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
 from lumitui.remote.transfer.snapshots.upload import sync
 from lumitui.remote.transport.local import Local
@@ -383,21 +382,3 @@ def test_a_copy_of_a_damaged_snapshot_is_not_made(
     assert (result.code, result.text) == (9, "damaged-snapshot\n")
     assert transport.run(f"{copy_script('/no/such', target)} || exit 9").code == 9
     assert not [name for name in os.listdir(tmp_path) if name.startswith("code")]
-
-
-def test_pruning_keeps_what_is_named(
-    send: Send, transport: Transport, project: Path, folder: str
-) -> None:
-    kept = send().id
-    (project / "train.py").write_text("other")
-    gone = send().id
-    (Path(folder) / "notes").mkdir()
-    held = 1 + sum(len(folders + files) for _, folders, files in os.walk(f"{folder}/{gone}"))
-    done = prune(transport, folder, {kept})
-    # Besides the folder: its three files, and the one content that the other does not have.
-    assert done.snapshots == (gone,) and done.files == held + 4 and done.bytes > 0
-    names = {name for name in stored(folder) if "." in name or len(name) < 64}
-    assert names == {kept, f"{kept}.facts", f"{kept}.sealed", f"{kept}.sums", "notes"}
-    assert len(stored(folder)) == len(names) + 8
-    assert prune(transport, folder, {kept}).snapshots == ()
-    assert prune(transport, f"{folder}/none", set()).snapshots == ()

@@ -13,8 +13,9 @@ import pytest
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, RefusedError
-from lumitui.remote.source import project_walk as walking
 from lumitui.remote.source import scan as scanning
+from lumitui.remote.source.ignore import Ignoring
+from lumitui.remote.source.project_walk import FolderWalk
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.snapshots.upload import refuse_names, sync
 from lumitui.remote.transport.local import Local
@@ -189,14 +190,14 @@ def test_what_changes_meanwhile_is_reported_and_never_sent_otherwise(
             os.mkfifo(path)
 
     if moment == "stat":
-        plain = walking._take
+        plain = FolderWalk._take
 
-        def late(item: "os.DirEntry[str]", path: str, *rest: object) -> None:
+        def late(walk: FolderWalk, entry: "os.DirEntry[str]", path: str, rules: Ignoring) -> None:
             if path == "b":
                 alter()
-            plain(item, path, *rest)  # type: ignore[arg-type]
+            plain(walk, entry, path, rules)
 
-        monkeypatch.setattr(walking, "_take", late)
+        monkeypatch.setattr(FolderWalk, "_take", late)
     elif moment == "hash":
         opened = scanning.opened
 
