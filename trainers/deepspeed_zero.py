@@ -14,7 +14,7 @@ train_batch_size (a step, all ranks) = train_micro_batch_size_per_gpu x
 gradient_accumulation_steps x ranks; DeepSpeed derives what is left out.
 
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
-Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see engine/reporting.py.
+Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see monitor/metrics.py.
      $RUN_DIR/checkpoints/start-…-step-…/ of all ranks together, the last two; see
      saving/checkpoint.py.
      $RUN_DIR/errors/rank-N.json of a rank that failed.
@@ -23,28 +23,27 @@ Stop and exit codes as ddp.py's; 2 is for a wrong configuration too.
 
 from __future__ import annotations
 
-from engine.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
+from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
 
 # isort: split
 import argparse
 from pathlib import Path
 
-from engine import reporting, training
+from engine import exits, training
 from engine.arguments import add_shared
-from strategies import zero_engine
-from strategies.zero import Zero
+from strategies import zero
 
 
 def main() -> None:
     """Train from the beginning or the last checkpoint to the end, or until asked to stop."""
     parser = argparse.ArgumentParser(description="Train a digit classifier with DeepSpeed ZeRO.")
     add_shared(parser)  # the batch is the configuration's
-    zero_engine.add_arguments(parser)
+    zero.add_arguments(parser)
     args = parser.parse_args()
-    args.deepspeed_config = args.deepspeed_config or str(zero_engine.CONFIG)
-    zero_engine.check_config_exists(Path(args.deepspeed_config))
-    training.run(args, Zero)
+    args.deepspeed_config = args.deepspeed_config or str(zero.CONFIG)
+    zero.check_config_exists(Path(args.deepspeed_config))
+    training.run(args, zero.Zero)
 
 
 if __name__ == "__main__":
-    reporting.run(main)
+    exits.run(main)

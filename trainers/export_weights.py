@@ -20,10 +20,10 @@ from torch import Tensor
 
 from data.samples import Shape
 from engine.arguments import count
-from engine.reporting import TrainingError
+from engine.exits import TrainingError
 from models.llama import Llama
 from models.table import MODELS, build
-from saving import begin
+from saving import weights
 from saving.files import write_whole
 
 KINDS = {"bfloat16": torch.bfloat16, "float32": torch.float32}
@@ -37,24 +37,24 @@ def export(checkpoint: Path, out: Path, net: Llama, like: Path | None, kind: str
     Raises:
         UsageError: they can't be read, or are those of another network.
     """
-    begin.begin_with(net, checkpoint)
+    weights.begin_with(net, checkpoint)
     out.mkdir(parents=True, exist_ok=True)
     config = net.config()
     if like:
-        begin.begin_with(net, like, weights=False)  # refuses what the network does not compute
-        config = json.loads((like / begin.CONFIG).read_text(encoding="utf-8"))
+        weights.begin_with(net, like, weights=False)  # refuses what the network does not compute
+        config = json.loads((like / weights.CONFIG).read_text(encoding="utf-8"))
         for path in (path for pattern in BESIDE for path in like.glob(pattern)):
             shutil.copyfile(path, out / path.name)
     config |= {"architectures": ["LlamaForCausalLM"], "torch_dtype": kind, "dtype": kind}
-    write_whole(out / begin.CONFIG, json.dumps(config, indent=1).encode())
+    write_whole(out / weights.CONFIG, json.dumps(config, indent=1).encode())
     tensors = {
-        name if name == begin.HEAD else begin.PREFIX + name: value.to(KINDS[kind])
+        name if name == weights.HEAD else weights.PREFIX + name: value.to(KINDS[kind])
         for name, value in net.state_dict().items()
     }
-    aside = out / f".model{begin.ENDING}"
+    aside = out / f".model{weights.ENDING}"
     with aside.open("wb") as file:
         write_safetensors(tensors, file)
-    aside.rename(out / f"model{begin.ENDING}")
+    aside.rename(out / f"model{weights.ENDING}")
     return sum(value.numel() for value in tensors.values())
 
 
@@ -63,7 +63,7 @@ def write_safetensors(tensors: dict[str, Tensor], file: BinaryIO) -> None:
 
     Source: the format's description at github.com/huggingface/safetensors.
     """
-    names = {kind: name for name, kind in begin.KINDS.items()}
+    names = {kind: name for name, kind in weights.KINDS.items()}
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, value in tensors.items():

@@ -14,12 +14,12 @@ It needs PyTorch 2.6. What goes in and comes out, and how it is stopped: as in d
 
 from __future__ import annotations
 
-from engine.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
+from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal during imports
 
 # isort: split
 import argparse
 
-from engine import reporting, training
+from engine import exits, training
 from engine.arguments import add_shared, add_torch, count
 
 
@@ -39,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    reporting.run(main)
+    exits.run(main)

@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 
 from data import packing
-from data.formats.photos import MODES, SIDE
+from data.photos import MODES, SIDE
 from engine.arguments import count
-from engine.reporting import TrainingError
+from engine.exits import TrainingError
 
 
 def arguments() -> argparse.Namespace:

@@ -7,7 +7,7 @@ from enum import StrEnum
 BY_YOU = "by you"
 """The reason of a job that its owner cancelled."""
 HANGS = re.compile(r"(?:Ranks? \d|No rank has ).{0,200}\bmoved for \d")
-"""How the sentences of trainers/engine/heartbeat/judge.py begin, in the reason of a run."""
+"""How the sentences of trainers/monitor/watchdog.py begin, in the reason of a run."""
 
 
 class State(StrEnum):

@@ -93,11 +93,12 @@ def _built(model: str) -> tuple[Any, nn.Module]:
 
 def _pass(model: str, batch: int, precision: str, recompute: bool) -> list[int]:
     """Return most, growing and inner of a step of `batch` samples."""
-    blocks = import_module("strategies.blocks")
+    blocks = import_module("strategies.pytorch")
     row, net = _built(model)
     with FakeTensorMode(allow_non_fake_inputs=True):
         net = net.to_empty(device="cpu")
-        blocks.prepare(net, Namespace(recompute=recompute, model=model))
+        if recompute:
+            blocks.recompute(net, Namespace(model=model))
         text = row.sample.kind == "tokens"
         shape = (batch, *row.sample.input)
         inputs = torch.zeros(shape, dtype=torch.int64 if text else torch.float32)
@@ -105,7 +106,7 @@ def _pass(model: str, batch: int, precision: str, recompute: bool) -> list[int]:
         inside = {id(one) for part in blocks.blocks(net, model) for one in part.parameters()}
         living = Living(list(net.parameters()), inside)
         living.leave_out([*net.parameters(), *net.buffers(), inputs, targets])
-        dtype = import_module("strategies.precision").PRECISIONS[precision]
+        dtype = import_module("strategies.optimizers").PRECISIONS[precision]
 
         def forward() -> Tensor:
             with torch.autocast("cpu", dtype) if dtype else nullcontext():
@@ -113,7 +114,7 @@ def _pass(model: str, batch: int, precision: str, recompute: bool) -> list[int]:
             return outputs
 
         with living:  # nothing here holds what the loop does not hold
-            loss = import_module("engine.testing").TASKS[row.task].loss
+            loss = import_module("engine.tasks").TASKS[row.task].loss
             loss(forward(), inputs, targets).backward()
     return [living.most, living.growing, living.inner]
 
@@ -122,7 +123,7 @@ def row_of(model: str) -> dict[str, Any]:
     """Return a model's row of the table."""
     size = import_module("models.table").size
     of, net = _built(model)
-    parts = [size(part) for part in import_module("strategies.blocks").blocks(net, model)]
+    parts = [size(part) for part in import_module("strategies.pytorch").blocks(net, model)]
     text = of.sample.kind == "tokens"
     places = torch.Size(of.sample.input).numel()
     row: dict[str, Any] = {

@@ -21,8 +21,7 @@ import torch
 from engine import ranks
 from saving.checkpoint import Checkpoints
 from saving.files import Position
-from saving.saver import Saver
-from saving.staging import Staging
+from saving.saver import Saver, Staging
 
 me = ranks.read_ranks({"RUN_DIR": sys.argv[2]})
 ranks.join(me)

@@ -176,5 +176,5 @@ def test_data_that_a_network_cannot_read_give_a_sentence(
     load: Load, name: str, kind: str, axes: tuple[int, ...], complaint: str
 ) -> None:
     table = load("models.table")
-    with pytest.raises(load("engine.reporting").UsageError, match=complaint):
+    with pytest.raises(load("engine.exits").UsageError, match=complaint):
         table.build(name, table.Shape(kind, axes, 10), 0)

@@ -13,6 +13,7 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def test_every_trainer_listens_for_signals_before_it_imports_anything_else() -> 
             if isinstance(node, ast.Import | ast.ImportFrom)
             and not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
         )
-        assert isinstance(first, ast.ImportFrom) and first.module == "engine.stop_request", path
+        assert isinstance(first, ast.ImportFrom) and first.module == "monitor.stop_request", path
 
 
 def test_trainers_import_nothing_of_the_laptop() -> None:
@@ -121,7 +122,7 @@ class Attack:
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> None:
-    checkpoint, reporting, torch = load("saving.files"), load("engine.reporting"), load("torch")
+    checkpoint, exits, torch = load("saving.files"), load("engine.exits"), load("torch")
     whole = io.BytesIO()
     torch.save({"model": {"step": 1}}, whole)
     contents = {
@@ -134,7 +135,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> 
     for name, content in contents.items():
         path = tmp_path / name
         path.write_bytes(content)
-        with pytest.raises(reporting.UsageError, match="not a checkpoint"):
+        with pytest.raises(exits.UsageError, match="not a checkpoint"):
             checkpoint.load(path, torch.device("cpu"))
     assert not (tmp_path / "attacked").exists()
 
@@ -142,18 +143,14 @@ def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> 
 # ----------------------------------------------------------------------- what it tells
 
 
-def step(load: Load, seconds: float) -> Any:
-    return load("engine.reporting").Step(
-        step=3, epoch=1, loss=math.nan, grad_norm=None, lr=0.1, skipped=1, samples=8,
-        seconds=seconds,
-    )  # fmt: skip
+def step(load: Load, seconds: float, ended: float) -> Any:
+    return load("monitor.metrics").Step(3, 1, 0.1, math.nan, math.inf, seconds, ended)
 
 
 def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2, "lo')
-    reporting = load("engine.reporting")
-    report = reporting.Reporter(tmp_path, 0, 10)
-    report.step(step(load, seconds=0.5))
+    report = load("monitor.metrics").Reporter(tmp_path, 0, 10)
+    report.step(step(load, 0.5, time.monotonic()), samples=8, skipped=1)
     torn, mine = (tmp_path / "metrics.jsonl").read_text().splitlines()[1:]
     assert torn == '{"step": 2, "lo'
     assert json.loads(mine) | {"seconds": 0} == {
@@ -166,7 +163,7 @@ def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_pa
         "samples_per_s": 16.0,
         "seconds": 0,
     }
-    load("engine.reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, figure=0.5)
+    load("monitor.metrics").Reporter(tmp_path / "other", 1, 10).end(step=3, figure=0.5)
     assert not (tmp_path / "other").exists()  # only rank 0 speaks
 
 
@@ -174,10 +171,10 @@ def test_the_throughput_is_of_all_the_time_and_says_where_it_went(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(load("engine.reporting").time, "monotonic", lambda: now[0])
-    report = load("engine.reporting").Reporter(tmp_path, 0, 10)
+    monkeypatch.setattr(load("monitor.metrics").time, "monotonic", lambda: now[0])
+    report = load("monitor.metrics").Reporter(tmp_path, 0, 10)
     for seconds in (1, 1, 1, 9):  # nine in ten of the fourth are a loader that stalls
-        report.step(step(load, seconds))
+        report.step(step(load, seconds, now[0] + seconds), samples=8)
         now[0] += seconds
     for part in ("save_s", "test_s"):
         with report.timed(part):
@@ -190,7 +187,7 @@ def test_the_throughput_is_of_all_the_time_and_says_where_it_went(
 
 
 def test_attempts_are_counted_from_one(load: Load) -> None:
-    attempt = load("engine.reporting").attempt
+    attempt = load("monitor.metrics").attempt
     assert attempt({}) == 1
     assert attempt({"SLURM_RESTART_COUNT": "2"}) == 3
     assert attempt({"SLURM_RESTART_COUNT": "2", "RUN_ATTEMPT": "7"}) == 7

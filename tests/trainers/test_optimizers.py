@@ -48,7 +48,7 @@ def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str)
 
 
 def test_the_scale_of_fp16_is_halved_until_it_fits_and_grows_again(load: Load) -> None:
-    torch, precision = load("torch"), load("strategies.precision")
+    torch, precision = load("torch"), load("strategies.optimizers")
     scale = precision.LossScale("fp16", torch.device("cpu"))
     no, yes = torch.tensor(False), torch.tensor(True)
     for _ in range(3):
@@ -67,12 +67,13 @@ def test_the_scale_of_fp16_is_halved_until_it_fits_and_grows_again(load: Load) -
 
 
 def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:
-    torch, blocks, table = load("torch"), load("strategies.blocks"), load("models.table")
+    torch, blocks, table = load("torch"), load("strategies.pytorch"), load("models.table")
     gradients, passes = [], []
     for recompute in (False, True):
         net = table.build("gpt2-tiny", table.MODELS["gpt2-tiny"].sample, seed=0)
         names = list(net.state_dict())
-        blocks.prepare(net, Namespace(recompute=recompute, model="gpt2-tiny"))
+        if recompute:
+            blocks.recompute(net, Namespace(model="gpt2-tiny"))
         assert list(net.state_dict()) == names
         calls: list[int] = []
         first = blocks.blocks(net, "gpt2-tiny")[0]
@@ -82,5 +83,5 @@ def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:
         passes.append(len(calls))
     assert passes == [1, 2]
     assert all(map(torch.equal, *gradients))
-    with pytest.raises(load("engine.reporting").UsageError, match="cnn has no blocks"):
-        blocks.prepare(torch.nn.Linear(1, 1), Namespace(recompute=True, model="cnn"))
+    with pytest.raises(load("engine.exits").UsageError, match="cnn has no blocks"):
+        blocks.recompute(torch.nn.Linear(1, 1), Namespace(model="cnn"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from data.samples import DataSet, InMemory, Shape
-from engine.reporting import UsageError
+from engine.exits import UsageError
 
 SAMPLE = Path(__file__).resolve().parent / "sample"
 """8,000 training and 1,500 test digits that travel with the trainers (see its LICENSE.md)."""
@@ -33,45 +32,16 @@ SHAPE = Shape("images", (1, 28, 28), 10)
 """What one digit is like."""
 
 
-@dataclass(frozen=True)
-class Digits:
-    """Images are uint8 (count, 1, 28, 28), labels int64 (count)."""
-
-    train_images: Tensor
-    train_labels: Tensor
-    test_images: Tensor
-    test_labels: Tensor
-
-
-def open_mnist(folder: Path) -> DataSet:
-    """Open the four files.
+def open_set(folder: Path, shape: Shape = SHAPE) -> DataSet:
+    """Open the four files; the digits are what they are, whatever the model was made for.
 
     Raises:
         UsageError: a file is missing or isn't what it should be.
     """
-    digits = load(folder)
-    train = InMemory(SHAPE, digits.train_images, digits.train_labels)
-    test = InMemory(SHAPE, digits.test_images, digits.test_labels)
-    return DataSet(train, test, (MEAN,), (DEVIATION,))
+    return DataSet(_part(folder, "train"), _part(folder, "t10k"), (MEAN,), (DEVIATION,))
 
 
-def load(folder: Path, limit: int | None = None) -> Digits:
-    """Load the four files; `limit` keeps only that many training images, the first ones.
-
-    Raises:
-        UsageError: a file is missing or isn't what it should be.
-    """
-    if not folder.is_dir():
-        raise UsageError(
-            f"There is no data folder {folder}. Give --data a folder with MNIST's four "
-            "files (train-images-idx3-ubyte.gz and so on), or leave it out for the sample."
-        )
-    train_images, train_labels = _pair(folder, "train")
-    test_images, test_labels = _pair(folder, "t10k")
-    return Digits(train_images[:limit], train_labels[:limit], test_images, test_labels)
-
-
-def _pair(folder: Path, part: str) -> tuple[Tensor, Tensor]:
+def _part(folder: Path, part: str) -> InMemory:
     images = read_idx(folder / f"{part}-images-idx3-ubyte.gz", IMAGES)
     labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz", LABELS).long()
     if images.shape[1:] != (28, 28) or len(images) != len(labels) or labels.max() > 9:
@@ -80,7 +50,7 @@ def _pair(folder: Path, part: str) -> tuple[Tensor, Tensor]:
             f"{tuple(images.shape)}, {len(labels)} labels up to {int(labels.max())}. "
             "They should be 28x28 images with one label of 0 to 9 each."
         )
-    return images.unsqueeze(1), labels
+    return InMemory(SHAPE, images.unsqueeze(1), labels)
 
 
 def read_idx(path: Path, magic: int) -> Tensor:
@@ -107,8 +77,3 @@ def read_idx(path: Path, magic: int) -> Tensor:
             f"{len(raw) - header}. {hint}"
         )
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8, offset=header).reshape(shape)
-
-
-def to_input(images: Tensor, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Bytes as normalised floats on the device."""
-    return ((images.to(device).float() / 255 - MEAN) / DEVIATION).to(dtype)

@@ -29,12 +29,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from data.formats import photos, shards
-from data.formats.image_folder import HELD_OUT, FolderImages, Listing, listing, parts
-from data.formats.shards import JOURNAL, Manifest, Shard
-from data.formats.tokens import TESTS, TRAIN
+from data import photos, shards
+from data.photos import HELD_OUT, FolderImages, Listing, listing, parts
 from data.samples import BadData, Shape
-from engine.reporting import TrainingError
+from data.shards import JOURNAL, Manifest, Shard
+from data.tokens import TESTS, TRAIN
+from engine.exits import TrainingError
 from saving.files import checksum, write_whole
 
 SHARD_BYTES = 256_000_000

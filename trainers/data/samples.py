@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from io import FileIO
+from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from data.views import View
-from engine.reporting import UsageError
+from engine.exits import UsageError
 
 
 @dataclass(frozen=True)
@@ -132,3 +138,138 @@ class DataSet:
     def view(self, dtype: torch.dtype = torch.float32, seed: int | None = None) -> View:
         """How the model gets them: with a seed at random, as for training, else as for a test."""
         return View(self.mean, self.deviation, dtype, self.side, seed)
+
+
+MOST_OPEN = 256
+"""Files that are open at a time; a process may have 1024."""
+
+
+class OpenFiles:
+    """Reads parts of many files by their numbers.
+
+    With pread, not with a memory map: a file that was cut short, or a disk that fails, is an error
+    with the file's name, where a map kills the process. On cached files both are as fast, and a
+    parallel file system gets one request a sample instead of one a page.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Know the files; each is opened when it is read first."""
+        self.paths = list(paths)
+        self._open: dict[int, FileIO] = {}
+        self._opening = Lock()
+
+    def read_into(self, number: int, offset: int, into: memoryview) -> None:
+        """Fill `into` from this offset on.
+
+        Raises:
+            BadData: the file can't be read, or ends before.
+        """
+        path = self.paths[number]
+        try:
+            file = self._file(number)
+            while into:
+                got = os.preadv(file.fileno(), [into], offset)
+                if not got:
+                    raise BadData(f"{path} is cut short: it ends at byte {offset}. Copy it again.")
+                into, offset = into[got:], offset + got
+        except OSError as error:
+            raise BadData(
+                f"{path} can't be read ({error.strerror}). Copy it again, or pack it again."
+            ) from error
+
+    def read(self, number: int, offset: int, length: int) -> bytearray:
+        """Read that many bytes from this offset on.
+
+        Raises:
+            BadData: the file can't be read, or ends before.
+        """
+        found = bytearray(length)
+        self.read_into(number, offset, memoryview(found))
+        return found
+
+    def size(self, number: int) -> int:
+        """How many bytes a file has.
+
+        Raises:
+            BadData: there is no such file.
+        """
+        try:
+            return self.paths[number].stat().st_size
+        except OSError as error:
+            raise BadData(
+                f"{self.paths[number]} can't be read ({error.strerror}). Copy it again."
+            ) from error
+
+    def _file(self, number: int) -> FileIO:
+        # A file's position is never used, so threads and forked processes may share it. One that
+        # another thread still reads is closed when that has its bytes: it holds on to the file.
+        with self._opening:
+            if number not in self._open:
+                if len(self._open) >= MOST_OPEN:
+                    del self._open[next(iter(self._open))]
+                self._open[number] = FileIO(self.paths[number])
+            return self._open[number]
+
+
+SYNTHETIC = "synthetic"
+"""What `--data` says instead of a folder; `synthetic:1000` makes 1000 training samples."""
+SYNTHETIC_COUNT = 65_536
+"""Training samples, unless the name says how many."""
+PICTURES = 64
+"""Different pictures at most: what is kept in memory."""
+
+
+def made_up(shape: Shape, count: int) -> DataSet:
+    """Make data of this shape: `count` samples to learn from, and an eighth of that to test."""
+    tests = max(1, count // 8)
+    if shape.kind == "tokens":
+        return DataSet(SyntheticTokens(shape, count, 0), SyntheticTokens(shape, tests, count))
+    channels = shape.input[0]
+    train: Samples = SyntheticImages(shape, count, 0)
+    test: Samples = SyntheticImages(shape, tests, count)
+    return DataSet(train, test, (0.5,) * channels, (0.25,) * channels)
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """Samples of a shape, from that number on."""
+
+    shape: Shape
+    count: int
+    start: int
+    in_threads = True
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.count
+
+
+@dataclass(frozen=True)
+class SyntheticImages(Synthetic):
+    """Each class has a picture of random pixels; each sample makes it a little lighter."""
+
+    @cached_property
+    def _pictures(self) -> Tensor:
+        how_many = min(self.shape.classes, PICTURES)
+        generator = torch.Generator().manual_seed(0)
+        size = (how_many, *self.shape.input)
+        return torch.randint(0, 224, size, dtype=torch.uint8, generator=generator)
+
+    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Make the samples at these places."""
+        numbers = (places + self.start) * 2_654_435_761  # Knuth's: neighbours have other classes
+        targets = (numbers >> 12) % self.shape.classes
+        images = self._pictures[targets % len(self._pictures)]
+        return images.add_((numbers >> 20 & 31).to(torch.uint8).view(-1, 1, 1, 1)), targets
+
+
+@dataclass(frozen=True)
+class SyntheticTokens(Synthetic):
+    """Each sample counts up from some token, in steps that it keeps: the next one can be known."""
+
+    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Make the samples at these places; a target is the token after its input."""
+        numbers = ((places + self.start) * 2_654_435_761).unsqueeze(1)
+        steps = torch.arange(self.shape.input[0] + 1).unsqueeze(0) * (1 + (numbers >> 12) % 5)
+        text = ((numbers >> 16) + steps) % self.shape.classes
+        return text[:, :-1].contiguous(), text[:, 1:].contiguous()

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
-from data import mnist, synthetic
-from data.formats import hdf5, image_folder, shards, tar_shards, tokens
-from data.samples import BadData, DataSet, InMemory, Range, Samples, Shape, first
-from data.views import View
-from engine.reporting import UsageError
+from data.samples import SYNTHETIC, SYNTHETIC_COUNT, BadData, DataSet, Shape, first, made_up
+from engine.exits import UsageError
 
-__all__ = ["BadData", "DataSet", "InMemory", "Range", "Samples", "View", "open_data"]
-
+FOLDERS = {
+    "*-ubyte.gz": "mnist",
+    "pack.json": "shards",
+    "pack.journal": "shards",
+    "train.bin": "tokens",
+    "*.tar": "tar_shards",
+}
+"""What a folder holds, and the module here that reads it; the first that is found counts. A folder
+with subfolders has photos."""
+FILES = {b"\x89HDF\r\n\x1a\n": "hdf5", b"hsqs": "squashfs"}
+"""How a file begins."""
 KNOWN = (
     "MNIST's four .gz files, a pack.json with its shards, train.bin with val.bin, tars of "
     "images, or a subfolder of images for each class"
@@ -21,7 +28,7 @@ KNOWN = (
 """What a folder may hold."""
 
 
-def open_data(where: str, *, shape: Shape | None = None, limit: int | None = None) -> DataSet:
+def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
     """Open the data in a folder or a file, or make some up.
 
     Args:
@@ -33,22 +40,22 @@ def open_data(where: str, *, shape: Shape | None = None, limit: int | None = Non
     Raises:
         UsageError: there is nothing there, the format is unknown, or a file is damaged.
     """
-    made_up = re.fullmatch(rf"{synthetic.NAME}(?::([1-9]\d{{0,11}}))?", where)
-    if made_up:
-        how_many = int(made_up[1] or synthetic.COUNT)
-        return synthetic.open_synthetic(shape or mnist.SHAPE, min(how_many, limit or how_many))
+    if named := re.fullmatch(rf"{SYNTHETIC}(?::([1-9]\d{{0,11}}))?", where):
+        how_many = int(named[1] or SYNTHETIC_COUNT)
+        return made_up(shape, min(how_many, limit or how_many))
     if not where:
         raise UsageError(
             "--data is empty. Give it a folder or a file, or leave it out for the sample."
         )
-    if where.startswith(f"{synthetic.NAME}:"):
+    if where.startswith(f"{SYNTHETIC}:"):
         raise UsageError(
             f"--data {where} has no whole number of at least 1, with 12 digits at most, behind its "
-            f"colon. Write it like {synthetic.NAME}:1000."
+            f"colon. Write it like {SYNTHETIC}:1000."
         )
     path = Path(where)
     try:
-        found = _in_folder(path, shape) if path.is_dir() else _in_file(path, shape)
+        module = import_module(f"data.{_folders(path) if path.is_dir() else _files(path)}")
+        found: DataSet = module.open_set(path, shape)
     except OSError as error:
         raise BadData(
             f"The data {error.filename or path} can't be read ({error.strerror}). Is --data right, "
@@ -57,53 +64,37 @@ def open_data(where: str, *, shape: Shape | None = None, limit: int | None = Non
     return replace(found, train=first(found.train, limit))
 
 
-def _in_folder(folder: Path, shape: Shape | None) -> DataSet:
-    if any(folder.glob("*-ubyte.gz")):
-        return mnist.open_mnist(folder)
-    if (folder / shards.MANIFEST).exists():
-        return shards.open_shards(folder, shape)
-    if (folder / shards.JOURNAL).exists():
-        raise BadData(f"{folder} is not packed to its end. Run pack.py again: it goes on.")
-    if (folder / tokens.TRAIN).exists():
-        return tokens.open_tokens(folder, shape)
-    if tar_shards.is_one(folder):
-        return tar_shards.open_tars(folder, shape)
-    if image_folder.is_one(folder):
-        return image_folder.open_folder(folder, shape)
+def _folders(folder: Path) -> str:
+    """Name the module that reads a folder."""
+    for pattern, name in FOLDERS.items():
+        if any(folder.glob(pattern)):
+            return name
+    if any(each.is_dir() and each.name[0] != "." for each in folder.iterdir()):
+        return "photos"
     raise UsageError(f"{folder} holds no data of a known format. A folder may hold {KNOWN}.")
 
 
-def _in_file(path: Path, shape: Shape | None) -> DataSet:
+def _files(path: Path) -> str:
+    """Name the module that reads a file."""
     if not path.exists():
         raise UsageError(
             f"There is no data folder {path}. Give --data a folder or a file that is there on the "
             "compute node, in the container; or leave it out for the sample."
         )
-    if hdf5.is_one(path):
-        return hdf5.open_hdf5(path, shape)
-    if path.name.endswith(tar_shards.ENDING):
-        return tar_shards.open_tars(path, shape)
-    _check_squashfs(path)
-    raise UsageError(
-        f"{path} is of no known format. A file may be HDF5 (.h5), a tar of images, or a squashfs; "
-        f"a folder may hold {KNOWN}."
-    )
-
-
-MAGIC = b"hsqs"
-
-
-def _check_squashfs(path: Path) -> None:
-    """Say how to mount a file, if it is a squashfs: a job may not do it, its container does.
-
-    Raises:
-        UsageError: it is one.
-    """
     with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            return
-    raise UsageError(
-        f"{path} is a squashfs, which has to be mounted before it is read. Let the container do "
-        f"it, with `-B {path}:/data:image-src=/` (in a job file: container: binds:), and give "
-        "--data /data."
-    )
+        begins = file.read(8)
+    name = next((name for magic, name in FILES.items() if begins.startswith(magic)), "")
+    if name == "squashfs":
+        raise UsageError(
+            f"{path} is a squashfs, which has to be mounted before it is read. Let the container "
+            f"do it, with `-B {path}:/data:image-src=/` (in a job file: container: binds:), and "
+            "give --data /data."
+        )
+    if not name and path.name.endswith(".tar"):
+        name = "tar_shards"
+    if not name:
+        raise UsageError(
+            f"{path} is of no known format. A file may be HDF5 (.h5), a tar of images, or a "
+            f"squashfs; a folder may hold {KNOWN}."
+        )
+    return name

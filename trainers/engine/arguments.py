@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 
 from data.mnist import SAMPLE
-from engine.watchers import targets, trace
 from models.table import MODELS
-from strategies.optimizers import OPTIMIZERS, SCHEDULES
-from strategies.precision import PRECISIONS
+from strategies.optimizers import OPTIMIZERS, PRECISIONS, SCHEDULES
 
 
 def count(text: str) -> int:
@@ -35,6 +33,28 @@ def amount(text: str) -> float:
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
     return value
+
+
+WATCHERS = ("tensorboard", "mlflow", "wandb")
+"""What monitor/watchers.py writes for."""
+
+
+def watchers(text: str) -> tuple[str, ...]:
+    """Read `tensorboard,wandb` from the command line."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in found:
+        if name not in WATCHERS:
+            known = ", ".join(WATCHERS)
+            raise argparse.ArgumentTypeError(f"{name!r} watches nothing; known are {known}")
+    return found
+
+
+def span(text: str) -> tuple[int, int]:
+    """Read `10:15` from the command line: the first and the last step."""
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a first and last step, like 10:15")
+    return int(first), int(last)
 
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
@@ -65,12 +85,12 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--log-every", type=count, default=10, help="steps between lines on stdout")
     add(
         "--watch",
-        type=targets.names,
+        type=watchers,
         default=(),
         metavar="NAMES",
-        help=f"show it in these too, separated by commas: {', '.join(targets.WATCHERS)}",
+        help=f"show it in these too, separated by commas: {', '.join(WATCHERS)}",
     )
-    add("--profile", type=trace.span, metavar="FIRST:LAST", help="trace these steps, like 10:15")
+    add("--profile", type=span, metavar="FIRST:LAST", help="trace these steps, like 10:15")
 
 
 def add_torch(parser: argparse.ArgumentParser) -> None:

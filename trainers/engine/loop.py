@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import math
 import sys
+import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from engine import ranks, reporting
-from engine.heartbeat import HEART
-from engine.stop_request import STOP, STOPPED_EARLY
-from engine.throughput.figures import memory
-from engine.watchers.trace import Trace
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from engine import ranks
+from engine.exits import TrainingError
+from engine.speed import memory
+from monitor.heartbeat import HEART
+from monitor.metrics import Reporter, Step
+from monitor.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
 
 if TYPE_CHECKING:
     from engine.training import Training
+    from monitor.trace import Trace
 
 DIVERGED = 86
 """Exit code of a training that was ended because its loss was no longer a number."""
 
 
-class Diverged(reporting.TrainingError):
+class Diverged(TrainingError):
     """The loss is lost: going on would spend GPU-hours on nothing."""
 
     code = DIVERGED
@@ -88,6 +96,76 @@ class LossGuard:
         )
 
 
+WITHIN = 2.0
+"""Seconds: a wish to stop waits for no longer than that, or for one step."""
+
+
+class StepWindow:
+    """The last steps, whose results are still on the device.
+
+    To read a number from a GPU the CPU has to wait until the GPU has come to it, and the GPU then
+    waits for the CPU's next orders. So the losses of several steps are read at once, with one
+    collective that also says whether a rank was asked to stop. Every rank adds the same steps and
+    reads after the same one of them.
+    """
+
+    def __init__(self, log_every: int, device: torch.device) -> None:
+        """Begin with a window of one step: its time says how long the next may be."""
+        self._log_every, self._device = log_every, device
+        self._most = 1
+        self._steps: list[tuple[int, int, float]] = []
+        self._losses: list[Tensor] = []
+        self._norms: list[Tensor] = []
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Note that a step begins."""
+        if not self._steps:
+            self._began = time.monotonic()
+
+    def add(self, step: int, epoch: int, lr: float, loss: Tensor, norm: Tensor) -> None:
+        """Add a step that was given to the device.
+
+        `loss` is this rank's mean. `norm` is the gradient's of all ranks, and not finite where no
+        weight was changed.
+        """
+        self._steps.append((step, epoch, lr))
+        self._losses.append(loss)
+        self._norms.append(norm)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to read."""
+        at_line = bool(self._steps) and self._steps[-1][0] % self._log_every == 0
+        return at_line or len(self._steps) >= self._most
+
+    def read(self, wanted: bool) -> tuple[list[Step], bool]:
+        """Wait for the device; return the steps, and whether any rank is asked to stop.
+
+        One collective, and none when there is nothing to read. In float64 the sum of the ranks'
+        float32 losses is exact: in float32 it depended on the number's place in the message, and
+        so on how many steps were read at once.
+        """
+        count = len(self._steps)
+        if not count:
+            return [], False
+        spent = time.monotonic() - self._began
+        own = torch.tensor([float(wanted), spent], dtype=torch.float64, device=self._device)
+        total = torch.cat([torch.stack([*self._losses, *self._norms]).double(), own])
+        dist.all_reduce(total)
+        values = (total / dist.get_world_size()).tolist()
+        each = (time.monotonic() - self._began) / count  # nobody saw when a step ended
+        steps = [
+            Step(*place, values[at], values[count + at], each, self._began + each * (at + 1))
+            for at, place in enumerate(self._steps)
+        ]
+        self._steps, self._losses, self._norms = [], [], []
+        # The same number on every rank, since it comes from the collective.
+        a_step = max(values[-1] / count, 1e-9)
+        self._most = max(1, min(self._log_every, math.floor(WITHIN / a_step)))
+        return steps, bool(values[-2])
+
+
 def begin(training: Training) -> None:
     """Take over the run folder from earlier attempts, and continue where they were."""
     me = training.me
@@ -108,13 +186,17 @@ def begin(training: Training) -> None:
         )
 
 
-def train(training: Training, report: reporting.Reporter) -> None:
+def train(training: Training, report: Reporter) -> None:
     """Train to the last epoch or to --steps; save when it's time, or when asked to stop."""
     args = training.args
     figure = None
-    traced = Trace(args.profile, training.me.run_dir, training.me.rank)
+    traced: Trace | None = None
+    if args.profile and training.me.rank == 0:
+        from monitor.trace import Trace  # with PyTorch's profiler
+
+        traced = Trace(args.profile, training.me.run_dir)
     while training.at.epoch < args.epochs and training.at.step < args.steps:
-        with traced:
+        with traced or nullcontext():
             train_epoch(training, report, traced)
         figure = None
         if training.epoch_has_more():
@@ -123,7 +205,7 @@ def train(training: Training, report: reporting.Reporter) -> None:
     finish(training, report, figure)
 
 
-def end_epoch(training: Training, report: reporting.Reporter) -> float | None:
+def end_epoch(training: Training, report: Reporter) -> float | None:
     """Go to the next epoch; return the task's figure if it is tested after each."""
     training.at = replace(training.at, epoch=training.at.epoch + 1, samples=0)
     if training.args.eval != "epoch":
@@ -133,7 +215,7 @@ def end_epoch(training: Training, report: reporting.Reporter) -> float | None:
     return figure
 
 
-def finish(training: Training, report: reporting.Reporter, figure: float | None) -> None:
+def finish(training: Training, report: Reporter, figure: float | None) -> None:
     """Save, and test if the last epoch's end has given no `figure`."""
     # Steps that were skipped at the very end have changed nothing: one bad batch must not keep a
     # training from ever ending well. save() refuses weights that are not finite.
@@ -146,19 +228,23 @@ def finish(training: Training, report: reporting.Reporter, figure: float | None)
     HEART.close()
 
 
-def train_epoch(training: Training, report: reporting.Reporter, traced: Trace) -> None:
+def train_epoch(training: Training, report: Reporter, traced: Trace | None) -> None:
     """Train to the end of the epoch or to --steps."""
-    args = training.args
     with training.batches() as batches:
         while _goes_on(training):
             HEART.step(training.at.step + 1)
-            with traced.step(training.at.step + 1):
+            with traced.step(training.at.step + 1) if traced else nullcontext():
                 training.step(iter(batches))
-            saves = training.at.step % args.save_every == 0
-            if saves or training.window.full or not _goes_on(training):
-                read(training, report)
-            if saves and not training.guard.in_a_row:
-                save(training, report)
+            after_step(training, report)
+
+
+def after_step(training: Training, report: Reporter) -> None:
+    """Read what steps have come to, and save, when it's time."""
+    saves = training.at.step % training.args.save_every == 0
+    if saves or training.window.full or not _goes_on(training):
+        read(training, report)
+    if saves and not training.guard.in_a_row:
+        save(training, report)
 
 
 def _goes_on(training: Training) -> bool:
@@ -166,7 +252,7 @@ def _goes_on(training: Training) -> bool:
     return training.epoch_has_more() and training.at.step < training.args.steps
 
 
-def read(training: Training, report: reporting.Reporter) -> None:
+def read(training: Training, report: Reporter) -> None:
     """Wait for the device and report its steps; stop when asked to, or after too many bad ones."""
     guard = training.guard
     steps, stopping = training.window.read(STOP.wanted())
@@ -174,24 +260,20 @@ def read(training: Training, report: reporting.Reporter) -> None:
     split = {name: seconds / len(steps) for name, seconds in spent.items()}
     split |= training.strategy.communication() | memory(training.device)
     for one in steps:
-        guard.accepts(one.loss, one.norm)
+        guard.accepts(one.loss, one.grad_norm)
         figures = training.figures.step(training.global_batch / one.seconds)
-        taken = reporting.Step(
-            step=one.taken.step, epoch=one.taken.epoch, loss=one.loss, grad_norm=one.norm,
-            lr=one.taken.lr, skipped=guard.skipped, samples=training.global_batch,
-            seconds=one.seconds, ended=one.ended, split=split | figures,
-        )  # fmt: skip
-        report.step(taken)
+        samples = training.global_batch
+        report.step(one, samples=samples, skipped=guard.skipped, split=split | figures)
         if guard.gives_up:
             training.saver.wait()  # it may be the one that is to be discarded
         saved = training.saver.last is not None
-        guard.check(taken.step, training.checkpoints, training.me, saved)
+        guard.check(one.step, training.checkpoints, training.me, saved)
     tell_of_saves(training, report)
     if stopping:
         stop(training, report)
 
 
-def save(training: Training, report: reporting.Reporter) -> None:
+def save(training: Training, report: Reporter) -> None:
     """Save on the way: what can't be written now costs this checkpoint, not the training."""
     with HEART.doing("save"), report.timed("save_s"):
         try:
@@ -201,18 +283,16 @@ def save(training: Training, report: reporting.Reporter) -> None:
     tell_of_saves(training, report)
 
 
-def tell_of_saves(training: Training, report: reporting.Reporter) -> None:
+def tell_of_saves(training: Training, report: Reporter) -> None:
     """Report the saves that ended, perhaps in the background, since this was done last."""
     for one in training.saver.ended():
         if one.error:
             report.not_saved(step=one.step, error=one.error)
         elif one.saved:
-            path = f"checkpoints/{one.saved.folder.name}"
-            took = reporting.SaveTime(one.seconds, one.blocked, one.size)
-            report.saved(step=one.step, path=path, took=took)
+            report.saved(one)
 
 
-def test(training: Training, report: reporting.Reporter) -> float:
+def test(training: Training, report: Reporter) -> float:
     """Return the task's figure, or stop when asked to."""
     with HEART.doing("test"), report.timed("test_s"):
         figure = training.test()
@@ -221,7 +301,7 @@ def test(training: Training, report: reporting.Reporter) -> float:
     return figure
 
 
-def stop(training: Training, report: reporting.Reporter) -> NoReturn:
+def stop(training: Training, report: Reporter) -> NoReturn:
     """Save, unless the last step was skipped, and end so that --resume goes on here."""
     with HEART.doing("save"):
         training.saver.wait()

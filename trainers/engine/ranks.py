@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 
-from engine.reporting import UsageError
+from engine.exits import UsageError
 
 LAUNCHER_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 OWN_NAMES = (
@@ -279,6 +279,12 @@ def join(ranks: Ranks) -> torch.device:
         )
     _kept.append(dist.group.WORLD)
     return device
+
+
+def name_alone() -> None:
+    """Set the launcher's variables where there was none, for a library that needs them."""
+    for name, alone in zip(LAUNCHER_VARIABLES, ("0", "0", "1", "127.0.0.1", "29500"), strict=True):
+        os.environ.setdefault(name, alone)
 
 
 _kept: list[object] = []

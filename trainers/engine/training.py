@@ -1,7 +1,7 @@
 """A training: its steps, tests, saves and resumes, whatever the strategy.
 
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
-Out: $RUN_DIR/metrics.jsonl, see engine/reporting.py; $RUN_DIR/checkpoints/, see
+Out: $RUN_DIR/metrics.jsonl, see monitor/metrics.py; $RUN_DIR/checkpoints/, see
      saving/checkpoint.py; $RUN_DIR/errors/rank-N.json of a rank that failed.
 """
 
@@ -15,22 +15,20 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from data.loading import Batch, Batches
+from data.loading import Batch, Batches, TrainingShares, epoch_order, epoch_seed, seed_of
 from data.samples import DataSet, Shape
 from data.sets import open_data
-from data.shares import TrainingShares, epoch_order, epoch_seed, seed_of
-from engine import loop, ranks, reporting, testing
-from engine.heartbeat import HEART
-from engine.testing import TASKS, Task
-from engine.throughput.clock import DATA, OPTIMIZER, PASSES, Clock
-from engine.throughput.figures import Figures
-from engine.watchers import targets
-from engine.window import Taken, Window
+from engine import exits, loop, ranks, tasks
+from engine.loop import StepWindow
+from engine.speed import DATA, OPTIMIZER, PASSES, Clock, Figures
+from engine.tasks import TASKS, Task
 from models.table import MODELS, build, size
-from saving import begin, checkpoint
+from monitor.heartbeat import HEART
+from monitor.metrics import Reporter
+from saving import checkpoint
 from saving.files import Position, Settings, changes
 from saving.saver import Saver
-from strategies.strategy import Make, Setup, Strategy
+from strategies import Make, Setup, Strategy
 
 
 @dataclass
@@ -47,7 +45,7 @@ class Training:
     guard: loop.LossGuard
     checkpoints: checkpoint.Checkpoints
     saver: Saver
-    window: Window
+    window: StepWindow
     clock: Clock
     figures: Figures
     changed: str = ""
@@ -108,11 +106,11 @@ class Training:
         """Count a step that was given to the device: its loss on this rank, its gradient."""
         at = self.at
         self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
-        self.window.add(Taken(self.at.step, at.epoch + 1, lr, loss, norm))
+        self.window.add(self.at.step, at.epoch + 1, lr, loss, norm)
 
     def test(self) -> float | None:
         """The task's figure, of the test samples; None when a rank was asked to stop."""
-        return testing.test(
+        return tasks.test(
             self.strategy, self.data, self.task, self.me, self.device, workers=self.args.workers
         )
 
@@ -185,14 +183,14 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
         guard=loop.LossGuard(args.max_skipped + strategy.trials),
         checkpoints=checkpoints,
         saver=Saver(me, checkpoints, background=args.save_in_background),
-        window=Window(args.log_every, device),
+        window=StepWindow(args.log_every, device),
         clock=Clock(device),
         figures=Figures.of(args.model, data.shape, me.world_size, device, strategy.precision),
     )
     checkpoints.settings = settings(training)
     if count < training.global_batch:
         of_a_rank = strategy.micro_batch * strategy.accumulate
-        raise reporting.UsageError(
+        raise exits.UsageError(
             f"{count} training samples are fewer than one global batch of {of_a_rank} x "
             f"{me.world_size} ranks. Make a rank's batch smaller (--batch-size, or the batch of "
             "DeepSpeed's configuration) or use fewer ranks."
@@ -204,8 +202,10 @@ def _model(args: argparse.Namespace, me: ranks.Ranks, shape: Shape) -> nn.Module
     """Build the model, with the weights that it begins with; a resume has its own."""
     net = build(args.model, shape, args.seed)
     if args.init:
+        from saving.weights import begin_with
+
         resumes = args.resume and checkpoint.Checkpoints(me.run_dir).newest_first()
-        begin.begin_with(net, args.init, weights=not resumes)
+        begin_with(net, args.init, weights=not resumes)
     return net
 
 
@@ -221,21 +221,24 @@ def settings(of: Training) -> Settings:
 def run(
     args: argparse.Namespace,
     make: Make,
-    train: Callable[[Training, reporting.Reporter], None] = loop.train,
+    train: Callable[[Training, Reporter], None] = loop.train,
 ) -> None:
     """Train from the beginning or the last checkpoint to the end, or until asked to stop.
 
     `train` goes through the epochs, and ends with loop.finish.
     """
     me = ranks.read_ranks()
-    targets.check_packages(args.watch)
+    if args.watch:
+        from monitor import watchers
+
+        watchers.check_packages(args.watch)
     ranks.choose_cores(me)
     training = prepare(args, me, make)
     loop.begin(training)
     strategy = training.strategy
-    report = reporting.Reporter(me.run_dir, me.rank, args.log_every, training.task.figure)
+    report = Reporter(me.run_dir, me.rank, args.log_every, training.task.figure)
     if args.watch:
-        report.also(targets.Watchers(args.watch, me.run_dir).take)
+        report.also(watchers.Watchers(args.watch, me.run_dir).take)
     report.start(
         training.device,
         strategy=strategy.name,

@@ -13,9 +13,9 @@ from importlib import import_module
 import torch
 from torch import nn
 
+from data.loading import seed_of
 from data.samples import Shape
-from data.shares import seed_of
-from engine.reporting import UsageError
+from engine.exits import UsageError
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ import torch
 import torch.distributed as dist
 
 from engine import ranks
-from engine.reporting import TrainingError, UsageError, attempt
+from engine.exits import TrainingError, UsageError
+from monitor.metrics import attempt
 from saving.files import (
     MANIFEST,
     NAME,
@@ -40,11 +41,11 @@ from saving.files import (
     Saved,
     Settings,
     cause,
+    local,
     seal,
     sync,
     write_whole,
 )
-from saving.staging import local
 
 KEEP = 2
 """Checkpoints that stay. The older one is for the day on which the newer can't be read."""
@@ -127,13 +128,17 @@ class Checkpoints:
         tokens = [_number(path) for path in self._run_dir.glob(".start-*")]
         return max([*tokens, *(one.start for one in self.newest_first())], default=0)
 
+    def is_followed(self) -> bool:
+        """Whether a later start of this training has taken over."""
+        return self._latest_start() > self._start
+
     def begin(self, step: int) -> Saved:
         """Make an empty folder for a save; nothing in it counts before `commit`.
 
         Raises:
             Overtaken: a later start of this training has taken over.
         """
-        if self._latest_start() > self._start:
+        if self.is_followed():
             raise Overtaken(
                 f"Start {self._latest_start()} of this training works in the same run folder, and "
                 f"this one is start {self._start}. It ends without saving."

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from engine.reporting import UsageError
+from engine.exits import UsageError
 
 Tree = dict[str, dict[str, object]]
 """Parts by name, each of tensors, numbers, text and lists: what weights_only loading accepts."""
@@ -25,6 +26,26 @@ METADATA = ".metadata"
 """What torch.distributed.checkpoint calls its list of parts (saving/sharded.py)."""
 NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
 """Of a checkpoint's folder: the number of the start, and of the step."""
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of a tensor that fsdp has split, sharing its memory; any other as it is."""
+    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
+
+
+def of_this_trainer(folder: Path, name: str) -> Path:
+    """The file that a trainer's own save has.
+
+    Raises:
+        UsageError: it isn't there.
+    """
+    if not (folder / name).is_file():
+        raise UsageError(
+            f"{folder} has no {name}: another trainer made it. Resume with that one, or "
+            "start in an empty run folder."
+        )
+    return folder / name
 
 
 def load(path: Path, device: torch.device) -> Tree:

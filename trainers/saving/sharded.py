@@ -17,11 +17,10 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.optim import Optimizer
 
+from engine.exits import UsageError
 from engine.ranks import Ranks
-from engine.reporting import UsageError
 from saving.files import METADATA, Tree
-from saving.saver import Write
-from saving.staging import Staging
+from saving.saver import Staging, Write
 
 
 class Sharded:

@@ -1,4 +1,114 @@
-"""How a training is spread over its ranks.
+"""How a training is spread over its ranks: what the loop asks of a strategy.
 
-This file must stay: Python prefers any regular package on PYTHONPATH to a folder without one.
+engine/training.py knows the data, the steps and the checkpoints; a strategy knows the model, the
+optimizer and where their parts are. A new one is a class with these members, and a file at the
+top that a person starts. This file must stay: Python prefers any regular package on PYTHONPATH to
+a folder without one.
 """
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from engine.ranks import Ranks
+from saving.saver import Write
+
+
+class Strategy(Protocol):
+    """A model and its optimizer, on all ranks. Every rank calls every method, in the same order."""
+
+    name: str
+    """As the table of strategies has it: ddp, zero1, …"""
+    module: nn.Module
+    """The model without what makes it train: for tests, and to look at its weights."""
+    optimizer_name: str
+    lr: float
+    """The highest learning rate."""
+    micro_batch: int
+    """Samples of a rank in one forward pass."""
+    accumulate: int
+    """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
+    precision: str
+    """Of the matrix products: fp32, bf16 or fp16."""
+    trials: int
+    """Steps that it may skip in a row until its loss scale is found."""
+
+    def rate(self, done: float) -> float:
+        """The learning rate when this share (0 to 1) of the planned samples is done."""
+
+    def forward(self, inputs: Tensor, last: bool) -> Tensor:
+        """The model's answer to a micro batch, in float32; `last` as in `backward`."""
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        """The same in a test. Every rank calls it equally often, perhaps with no sample at all."""
+
+    def backward(self, loss: Tensor, last: bool) -> None:
+        """Add a micro batch's part to the gradient.
+
+        Args:
+            loss: the mean over the micro batch; it is divided by `accumulate` here. One that is not
+                finite makes the gradient of all ranks not finite.
+            last: whether it is the step's last, after which the ranks' gradients are averaged.
+        """
+
+    def step(self, lr: float) -> Tensor:
+        """Change the weights, unless the gradient is not finite; forget the gradient.
+
+        Returns:
+            The length of the gradient of all weights and ranks, before clipping. Not finite: no
+            weight was changed, on any rank.
+        """
+
+    def communication(self) -> dict[str, float]:
+        """Seconds of a backward pass that the gradients were on their way, where that is known."""
+
+    def stage(self, folder: Path, copy: bool) -> Write:
+        """Take what this rank has to save in a folder that stands; see saving/saver.py.
+
+        Args:
+            folder: where all ranks write, when the function that is returned is called.
+            copy: that happens in a thread while the training goes on.
+
+        Raises:
+            OSError, RuntimeError: it can't be taken; what it returns raises these when writing.
+        """
+
+    def load(self, folder: Path, saved_by: int) -> None:
+        """Continue from what `saved_by` ranks have saved, with the learning rate of this run.
+
+        Raises:
+            UsageError: it can't be read.
+        """
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a strategy is built from, in the process group that stands."""
+
+    args: argparse.Namespace
+    me: Ranks
+    device: torch.device
+    build: Callable[[], nn.Module]
+    """Makes the model on the CPU, with the same first weights on every rank; or under
+    `torch.device("meta")`, where it takes no memory."""
+    example: Tensor
+    """Two of the model's inputs, on the device."""
+
+
+Make: TypeAlias = Callable[[Setup], Strategy]
+
+
+def poisoned(loss: Tensor) -> Tensor:
+    """The loss, with a gradient that is not finite where the loss is not.
+
+    So the ranks' average of the gradient tells each rank that the step is to be skipped, and no
+    collective is needed for it. A finite loss is multiplied by exactly 1.
+    """
+    return loss * (loss.detach() * 0 + 1)

@@ -16,11 +16,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from engine.reporting import UsageError
+from engine.exits import UsageError
 from saving import files as on_disk
-from strategies import optimizers, precision
-from strategies.blocks import blocks
-from strategies.pytorch import Single
+from strategies import optimizers
+from strategies.pytorch import TorchStrategy, blocks
 
 try:
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -35,7 +34,7 @@ except ImportError as error:
 Value = TypeVar("Value")
 
 
-class Fsdp(Single):
+class Fsdp(TorchStrategy):
     """A model of which each rank keeps a part."""
 
     name = "fsdp"
@@ -57,7 +56,7 @@ class Fsdp(Single):
         # Gathered in the precision that computes; the sums over ranks stay float32. Batch norm
         # computes in float32 only, as its running means are; autocast casts for the rest then.
         normed = any(isinstance(module, _BatchNorm) for module in net.modules())
-        gathered = None if normed else precision.PRECISIONS[self._args.precision]
+        gathered = None if normed else optimizers.PRECISIONS[self._args.precision]
         policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32)
         parts = blocks(net, self._args.model)
         for part in parts:

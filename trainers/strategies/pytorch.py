@@ -1,21 +1,25 @@
-"""What the strategies with PyTorch's own optimizers share: all but where the weights are."""
+"""The strategies with PyTorch's own optimizers, and the first: the whole model on each rank."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
-from engine.reporting import UsageError
+from engine.exits import UsageError
+from models.table import MODELS
 from saving import files as on_disk
-from saving.saver import Write
-from saving.staging import Staging, local
-from strategies import blocks, optimizers, precision
-from strategies.strategy import Setup, poisoned
+from saving.files import local
+from saving.saver import Staging, Write
+from strategies import Setup, optimizers, poisoned
 
 if TYPE_CHECKING:
     from saving.sharded import Sharded
@@ -23,10 +27,33 @@ if TYPE_CHECKING:
 STATE = "state.pt"
 
 
-class Single:
-    """One rank with the whole model. A strategy of several ranks overrides what differs."""
+def blocks(net: nn.Module, model: str) -> list[nn.Module]:
+    """The repeated blocks of a network that is this row of MODELS, in their order."""
+    names = MODELS[model].blocks
+    return [part for part in net.modules() if type(part).__name__ in names]
 
-    name = "single"
+
+def recompute(net: nn.Module, args: argparse.Namespace) -> None:
+    """Let the blocks compute again in the backward pass what they would keep for it.
+
+    Raises:
+        UsageError: the model has no blocks.
+    """
+    found = blocks(net, args.model)
+    if not found:
+        raise UsageError(
+            f"The model {args.model} has no blocks that could be computed again. "
+            "Leave --recompute out, or make --batch-size smaller."
+        )
+    for block in found:
+        # The names of the weights stay, so that a checkpoint fits with and without it.
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+class TorchStrategy:
+    """A model whose optimizer is PyTorch's; where its weights are, a strategy decides."""
+
+    name: str
     saves = "whole"
     """How, when the arguments don't say: as one file, or as one of each rank (sharded)."""
 
@@ -37,17 +64,17 @@ class Single:
         self.micro_batch, self.accumulate = int(args.batch_size), int(args.accumulate)
         self._args, self._me, self._device = args, setup.me, device
         self.precision = str(args.precision)
-        self._scale = precision.LossScale(args.precision, device)
-        self.trials = precision.TRIALS if self._scale.moves else 0
+        self._scale = optimizers.LossScale(args.precision, device)
+        self.trials = optimizers.TRIALS if self._scale.moves else 0
         wanted = {"yes": True, "no": False, "auto": device.type == "cuda"}[args.channels_last]
         self._channels_last = wanted and setup.example.dim() == 4
         net = self.built(setup.build)
-        blocks.prepare(net, args)
+        if args.recompute:
+            recompute(net, args)
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
         self._staging = Staging()
-        self.prepared(setup.example)
 
     # ------------------------------------------------------------- what a strategy overrides
 
@@ -57,20 +84,10 @@ class Single:
 
     def placed(self, net: nn.Module) -> nn.Module:
         """The model with its weights where they are to be."""
-        module = self.on_device(net)
-        if self._args.compile:
-            module.compile()
-        return module
-
-    def on_device(self, net: nn.Module) -> nn.Module:
-        """The whole model there, in the order of memory that suits its input."""
         there = net.to(self._device)
         if self._channels_last:
             there.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return there
-
-    def prepared(self, example: Tensor) -> None:
-        """Make ready for the first step what takes an input to do so."""
 
     def model(self, inputs: Tensor) -> Tensor:
         """One forward pass."""
@@ -106,12 +123,12 @@ class Single:
 
     def forward(self, inputs: Tensor, last: bool) -> Tensor:
         """The model's answer to a micro batch."""
-        with self.exchange(last), precision.autocast(self._args.precision, self._device):
+        with self.exchange(last), optimizers.autocast(self._args.precision, self._device):
             return self.model(self.input(inputs)).float()
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test: only fsdp's ranks need each other there."""
-        with precision.autocast(self._args.precision, self._device):
+        with optimizers.autocast(self._args.precision, self._device):
             outputs: Tensor = self.module(self.input(inputs))
             return outputs.float()
 
@@ -172,18 +189,16 @@ class Single:
         if (folder / on_disk.METADATA).is_file():
             scale = self._parts().load(folder, self._loss_scale())
         else:
-            if not (folder / STATE).is_file():
-                raise UsageError(
-                    f"{folder} has no {STATE}: another trainer made it. Resume with that one, or "
-                    "start in an empty run folder."
-                )
-            scale = on_disk.load(folder / STATE, self._device)
+            scale = on_disk.load(on_disk.of_this_trainer(folder, STATE), self._device)
             self.take(scale)
-        if self._scale.moves and "loss scale" in scale:
-            self._scale.load(scale["loss scale"])
+        self._take_loss_scale(scale)
 
     def _loss_scale(self) -> on_disk.Tree:
         return {"loss scale": self._scale.state()} if self._scale.moves else {}
+
+    def _take_loss_scale(self, tree: on_disk.Tree) -> None:
+        if self._scale.moves and "loss scale" in tree:
+            self._scale.load(tree["loss scale"])
 
     def _parts(self) -> Sharded:
         from saving.sharded import Sharded  # takes a second, and not every training needs it
@@ -191,3 +206,77 @@ class Single:
         if not self._sharded:
             self._sharded = Sharded(self._me, self.module, self._optimizer)
         return self._sharded
+
+
+class Ddp(TorchStrategy):
+    """A model that is the same on every rank; PyTorch's DistributedDataParallel averages gradients.
+
+    One rank alone needs none of that.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        """Build the model; its first weights are the same on every rank."""
+        self.name = "ddp" if setup.me.world_size > 1 else "single"
+        super().__init__(setup)
+        if self._wrapped:
+            self._sort_buckets(self._wrapped, setup.example)
+
+    def placed(self, net: nn.Module) -> nn.Module:
+        """Wrap it; tests and checkpoints get the model itself."""
+        module = super().placed(net)
+        self._wrapped: DistributedDataParallel | None = None
+        if self._me.world_size > 1:
+            on_gpu = [self._device] if self._device.type == "cuda" else None
+            self._wrapped = DistributedDataParallel(
+                module, device_ids=on_gpu, gradient_as_bucket_view=True
+            )
+        if self._args.compile:  # with DDP as a whole: it is cut where gradients can be sent
+            (self._wrapped or module).compile()
+        return module
+
+    def model(self, inputs: Tensor) -> Tensor:
+        """One forward pass."""
+        outputs: Tensor = (self._wrapped or self.module)(inputs)
+        return outputs
+
+    def exchange(self, last: bool) -> AbstractContextManager[None]:
+        """Ranks meet in the last backward pass of a step only.
+
+        DDP decides in the forward pass whether the backward pass after it sends gradients: around
+        the backward pass alone, no_sync() changes nothing (4 times the bytes with 4 micro batches).
+        """
+        return nullcontext() if last or not self._wrapped else self._wrapped.no_sync()
+
+    def communication(self) -> dict[str, float]:
+        """Seconds of a backward pass in which gradients were on their way, as DDP measured them.
+
+        `communication_s` counts the wait for slower ranks, too; `exposed_s` is the part of it after
+        the last gradient was computed, which costs time. DDP measures the first ten passes and then
+        each hundredth.
+        """
+        if not self._wrapped:
+            return {}
+        # The name says private, but the class documents it (torch 2.13, nn/parallel/distributed).
+        told = self._wrapped._get_ddp_logging_data()  # type: ignore[no-untyped-call]
+        sending = told.get("avg_backward_comm_time", 0)
+        if not sending:
+            return {}
+        hidden = told.get("avg_backward_compute_comm_overlap_time", 0)
+        return {"communication_s": sending / 1e9, "exposed_s": max(0, sending - hidden) / 1e9}
+
+    def _sort_buckets(self, wrapped: DistributedDataParallel, example: Tensor) -> None:
+        """Let DDP sort its buckets by one backward pass, and forget what it computed.
+
+        DDP orders them anew after the first one, so that the sums of the steps after it are rounded
+        in another order: without this, a training of 4 ranks that was resumed differed by 6e-8.
+        """
+        # As many samples as in a step: another number would be compiled a second time.
+        batch = example[torch.arange(self.micro_batch, device=example.device) % len(example)]
+        buffers = [buffer.clone() for buffer in self.module.buffers()]
+        with optimizers.autocast(self._args.precision, self._device):
+            answer = wrapped(self.input(batch))
+        answer.float().sum().backward()
+        self._optimizer.zero_grad()
+        with torch.no_grad():
+            for buffer, before in zip(self.module.buffers(), buffers, strict=True):
+                buffer.copy_(before)  # running means of batch norm

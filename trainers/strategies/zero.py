@@ -1,20 +1,261 @@
 """DeepSpeed's ZeRO: optimizer states, gradients and weights are split among the ranks.
 
-Import this before anything imports `deepspeed`.
+The engine is started without DeepSpeed's discoveries and with a folder of its own to compile in.
+The files of its checkpoints are written by us, and divided anew for other ranks. Import this before
+anything imports `deepspeed`.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
-from saving.saver import Write
-from saving.staging import Staging
-from strategies import zero_engine, zero_parts
-from strategies.strategy import Setup, poisoned
+from engine import ranks
+from engine.exits import UsageError
+from saving.checkpoint import by_first, together
+from saving.saver import Staging, Write
+from strategies import Setup, poisoned
+
+if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
+    # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+import deepspeed  # type: ignore[import-untyped]
+from deepspeed.runtime.checkpoint_engine.torch_checkpoint_engine import (  # type: ignore[import-untyped]
+    TorchCheckpointEngine,
+)
+
+CONFIG = Path(__file__).resolve().parents[1] / "ds_config.json"
+Engine: TypeAlias = deepspeed.DeepSpeedEngine
+
+
+PRIVATE = ("checkpoint_engine", "_copy_recovery_script", "_config", "zero_optimization_stage")
+"""What our saves and resumes take of the engine although DeepSpeed promises none of it (0.19)."""
+
+
+class NotCompiled(UsageError):
+    """What DeepSpeed compiles at the start could not be compiled on this node."""
+
+    by_every_rank = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add DeepSpeed's: --deepspeed and --deepspeed_config FILE. Its launcher adds --local_rank."""
+    parser.add_argument("--local_rank", type=int, default=0, help=argparse.SUPPRESS)
+    deepspeed.add_config_arguments(parser)
+
+
+def check_config_exists(path: Path) -> None:
+    """Refuse a missing configuration before the ranks wait for each other.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"There is no DeepSpeed configuration {path}. Give "
+            "--deepspeed_config a file, or leave it out for the one beside the trainer."
+        )
+
+
+def start(
+    args: argparse.Namespace, me: ranks.Ranks, device: torch.device, net: nn.Module
+) -> Engine:
+    """Build DeepSpeed's engine around a network, in the process group that stands.
+
+    Raises:
+        UsageError: DeepSpeed refuses the configuration, can't compile what it needs, or is a
+            version that saves in another way.
+    """
+    # DeepSpeed takes the GPU of this number, whichever was chosen: where a launcher shows each rank
+    # its own GPU only, local rank 3's is number 0.
+    args.local_rank = device.index or 0
+    os.environ["LOCAL_RANK"] = str(args.local_rank)
+    build_folder = private_build_folder(me)
+    if device.type == "cpu":
+        # A kernel for inference on CPUs which DeepSpeed would compile at start: 29 s on 2 cores.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    # The process group stands, so there's nothing to discover: without this DeepSpeed asks MPI.
+    # It reads the launcher's variables even where there was no launcher.
+    ranks.name_alone()
+    deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
+    try:
+        deepspeed.DeepSpeedConfig(args.deepspeed_config)
+    except (AssertionError, ValueError, OSError) as error:
+        raise UsageError(
+            f"DeepSpeed refuses {args.deepspeed_config}: {error}. "
+            f"Correct it; it has to suit {me.world_size} ranks."
+        ) from error
+    try:
+        engine, *_ = deepspeed.initialize(
+            args=args, model=net, model_parameters=net.parameters(), dist_init_required=False
+        )
+    except (RuntimeError, ImportError, OSError, subprocess.SubprocessError) as error:
+        if "cpu_adam" not in f"{error} {traceback.format_exc()}":
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise NotCompiled(
+            f"DeepSpeed could not compile its optimizer for the CPU's memory ({first}). Load a C++ "
+            "compiler, or name it by CXX; or set `torch_adam: true` in the optimizer's `params` of "
+            "its configuration, which is slower."
+        ) from error
+    if build_folder:
+        shutil.rmtree(build_folder, ignore_errors=True)
+    if missing := [name for name in PRIVATE if not hasattr(engine, name)]:
+        raise UsageError(
+            f"DeepSpeed {deepspeed.__version__} has no {missing[0]}, so that its checkpoints could "
+            "not be written whole. Use version 0.19, which these trainers are tested with."
+        )
+    return engine
+
+
+def private_build_folder(me: ranks.Ranks) -> str | None:
+    """Give each node a fresh folder for what DeepSpeed compiles, or keep TORCH_EXTENSIONS_DIR.
+
+    PyTorch compiles on the first rank that takes a lock file there, and the others wait. In the
+    default folder, ~/.cache, a lock left by a killed job makes the next one wait for ever, and
+    two nodes' compilers meet. Only the owner may enter (mkdtemp's 0700): it's code we load.
+
+    Returns:
+        The folder, on the rank that has to remove it; None on the others.
+    """
+    if os.environ.get("TORCH_EXTENSIONS_DIR"):
+        return None
+    mine = tempfile.mkdtemp(prefix="deepspeed-") if me.local_rank == 0 else None
+    folders: list[tuple[str, str | None]] = [("", None)] * me.world_size
+    dist.all_gather_object(folders, (platform.node(), mine))
+    here = [path for host, path in folders if host == platform.node() and path]
+    os.environ["TORCH_EXTENSIONS_DIR"] = here[0]
+    return mine
+
+
+DIVISIBLE = {"universal_checkpoint_info": {"universal_checkpoint_version": 0.2}}
+"""What DeepSpeed's converter asks a checkpoint for before it divides it anew. Version 0.2 has no
+tensor parallelism. Source: deepspeed/checkpoint/constants.py and ds_to_universal.py."""
+_ADAMS = ("adam", "adamw")
+"""The optimizers whose state the converter knows (exp_avg and exp_avg_sq)."""
+_POLL = 30.0
+"""Seconds after which the ranks that wait hear that the conversion goes on."""
+
+
+class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has no types
+    """Keeps what DeepSpeed would write, until `write` is called."""
+
+    def __init__(self, staging: Staging | None) -> None:
+        """Keep copies, or the training's own tensors when they are written at once."""
+        self._staging = staging
+        self._parts: list[tuple[object, Path]] = []
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Nothing: the folder stands."""
+
+    def create(self, info: object) -> None:
+        """Nothing."""
+
+    def save(self, state_dict: object, path: str) -> None:
+        """Take one file's content."""
+        where = Path(path)
+        copied = self._staging.copied(state_dict, where.name) if self._staging else state_dict
+        self._parts.append((copied, where))
+
+    def commit(self, info: object) -> bool:
+        """Nothing: the manifest makes it count."""
+        return True
+
+    def write(self) -> list[str]:
+        """Write the files; return their names."""
+        for content, path in self._parts:
+            torch.save(content, path)
+        return [path.name for _, path in self._parts]
+
+
+@contextmanager
+def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> Iterator[Path]:
+    """A checkpoint in DeepSpeed's universal format, which any number of ranks can load.
+
+    Rank 0 converts it beside the others, as DeepSpeed's ds_to_universal does; afterwards it goes.
+
+    Raises:
+        UsageError: the optimizer's state can't be divided, or the conversion failed.
+    """
+    if optimizer.lower() not in _ADAMS:
+        raise UsageError(
+            f"The checkpoint's ZeRO parts are from {saved_by} ranks, this run has {me.world_size}, "
+            f"and DeepSpeed divides only Adam's state anew, not {optimizer}'s. Resume with "
+            f"{saved_by} ranks."
+        )
+    converter = _Converter(folder, folder.parent / ".universal" / folder.name)
+    try:
+        while not by_first(me, converter.is_done, folder):
+            pass  # the ranks that wait hear from rank 0 before a collective's time limit ends
+        yield converter.target
+        together(lambda: None, folder)  # every rank has read it
+    finally:
+        if me.rank == 0:
+            shutil.rmtree(converter.target.parent, ignore_errors=True)
+
+
+class _Converter:
+    """DeepSpeed's converter in a process of its own, which rank 0 starts."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self.target = target
+        self._source = source
+        self._process: subprocess.Popen[str] | None = None
+
+    def is_done(self) -> bool:
+        """Start it if it hasn't been; wait for half a minute, and say whether it's done.
+
+        Raises:
+            UsageError: it failed.
+        """
+        process = self._process or self._start()
+        try:
+            said, _ = process.communicate(timeout=_POLL)
+        except subprocess.TimeoutExpired:
+            return False
+        if process.returncode:
+            reason = (said.strip().splitlines() or ["nothing was said"])[-1]
+            raise UsageError(
+                f"DeepSpeed could not divide {self._source} anew ({reason}). "
+                "Resume with as many ranks as saved it."
+            )
+        return True
+
+    def _start(self) -> subprocess.Popen[str]:
+        shutil.rmtree(self.target.parent, ignore_errors=True)  # an attempt that was killed
+        self.target.parent.mkdir()
+        workers = str(min(8, len(os.sched_getaffinity(0))))
+        arguments = {
+            "--input_folder": str(self._source),
+            "--output_folder": str(self.target),
+            "--num_extract_workers": workers,
+            "--num_merge_workers": workers,
+        }
+        command = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal"]
+        self._process = subprocess.Popen(
+            [*command, *(word for pair in arguments.items() for word in pair)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        return self._process
 
 
 class Zero:
@@ -29,7 +270,7 @@ class Zero:
             UsageError: DeepSpeed refuses the configuration.
         """
         self._me = setup.me
-        self._engine = engine = zero_engine.start(setup.args, setup.me, setup.device, setup.build())
+        self._engine = engine = start(setup.args, setup.me, setup.device, setup.build())
         self.name = f"zero{engine.zero_optimization_stage()}"
         self.module: nn.Module = engine.module
         self.optimizer_name = str(engine.optimizer_name() or "none")
@@ -93,19 +334,19 @@ class Zero:
         DeepSpeed neither waits for the disk nor knows checksums; and where one rank's disk is full,
         that rank leaves and the others wait for it in a barrier. So nothing is written here.
         """
-        taken = zero_parts.Taken(self._staging if copy else None)
+        held = HeldFiles(self._staging if copy else None)
         self._engine._copy_recovery_script = lambda folder: None  # it writes
-        own, self._engine.checkpoint_engine = self._engine.checkpoint_engine, taken
+        own, self._engine.checkpoint_engine = self._engine.checkpoint_engine, held
         try:
             self._engine.save_checkpoint(
                 str(folder.parent),
                 tag=folder.name,
-                client_state=zero_parts.DIVISIBLE,
+                client_state=DIVISIBLE,
                 save_latest=False,
             )
         finally:
             self._engine.checkpoint_engine = own
-        return taken.write
+        return held.write
 
     def load(self, folder: Path, saved_by: int) -> None:
         """Continue from parts that as many ranks have saved, or divide them anew."""
@@ -114,7 +355,7 @@ class Zero:
         if saved_by == me.world_size:
             engine.load_checkpoint(str(folder.parent), tag=folder.name)
         else:
-            with zero_parts.universal(folder, me, self.optimizer_name, saved_by) as converted:
+            with universal(folder, me, self.optimizer_name, saved_by) as converted:
                 engine._config.load_universal_checkpoint = True
                 engine.load_checkpoint(str(converted.parent), tag=converted.name)
             engine._config.load_universal_checkpoint = False

@@ -18,7 +18,7 @@ from lumitui.remote.site.run_folder import EVENTS
 from lumitui.remote.transfer.results.fetch_files import fetch
 from lumitui.remote.transport.transport import Transport
 
-_CONVERTER = Path(__file__).resolve().parents[3] / "trainers/engine/watchers/event_file.py"
+_CONVERTER = Path(__file__).resolve().parents[3] / "trainers/monitor/event_file.py"
 """It stands alone, and is started by path like a trainer."""
 _SECONDS = 120.0
 """Time limit of the conversion: a second for 20,000 points."""

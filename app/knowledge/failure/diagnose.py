@@ -53,7 +53,7 @@ from lumitui.remote.site.safe_text import plain
 from lumitui.remote.site.states import BY_YOU, HANGS, State
 
 STOPPED_EARLY = 85
-"""The bundled trainers' exit code when they saved on a signal (trainers/engine/stop_request.py)."""
+"""The bundled trainers' exit code when they saved on a signal (monitor/stop_request.py)."""
 _OF_TRAINERS = (STOPPED_EARLY, 86, 87, HUNG)
 
 _STRICT = 78

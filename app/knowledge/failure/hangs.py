@@ -4,7 +4,7 @@ In `[rank5]:[E… ProcessGroupNCCL.cpp:616] [PG ID 2 PG GUID 5(tp) Rank 1] …` 
 job and 1 the one in that process group. Counts of operations are of one group each. Forms:
 `[Rank 1]` (PyTorch 2.0), `[PG 1 Rank 1]` (2.3), `[PG 0 (default_pg) Rank 1]` (2.4) and
 `[PG ID 0 PG GUID 0(default_pg) Rank 1]` (since 2.5; source: ProcessGroupNCCL.cpp, createLogPrefix).
-The trainer's sentences are those of trainers/engine/heartbeat/judge.py and watch.py.
+The trainer's sentences are those of trainers/monitor/watchdog.py.
 """
 
 import re

@@ -48,7 +48,7 @@ TOPICS = (
            "The job waits in the queue, starts, and ends with out of memory in its first step.",
            "templates/model_memory.yaml"),
     _topic("no-heartbeat", "warning", "`hang:` without a bundled trainer",
-           "Only the bundled trainers say whether their ranks move.", "trainers/engine/heartbeat"),
+           "Only the bundled trainers say whether their ranks move.", "trainers/monitor/watchdog.py"),
     _topic("chain-requeue", "error", "a chain that cannot go back into the queue",
            "The run ends after one time limit.",
            "scontrol(1) requeue; sbatch(1) --requeue; the site's profile"),

@@ -34,16 +34,16 @@ import sys, time, torch
 from data import mnist
 from models.table import DIGITS, build
 torch.set_num_threads(1)
-digits, net = mnist.load(mnist.SAMPLE, None), build(sys.argv[1], DIGITS, 0)
+digits, net = mnist.open_set(mnist.SAMPLE).train, build(sys.argv[1], DIGITS, 0)
 optimizer = torch.optim.SGD(net.parameters(), 0.02, momentum=0.9)
-order = torch.randperm(len(digits.train_labels))
+order = torch.randperm(len(digits.targets))
 for number in range(1, {LAST + 1}):
     if number in ({FIRST}, {LAST}):
         took = time.process_time() - (0 if number == {FIRST} else began)
         began = time.process_time()
     mine = order[torch.arange(number * {BATCH}, (number + 1) * {BATCH}) % len(order)]
-    images = mnist.to_input(digits.train_images[mine], torch.device("cpu"))
-    loss = torch.nn.functional.cross_entropy(net(images), digits.train_labels[mine])
+    images = (digits.inputs[mine].float() / 255 - mnist.MEAN) / mnist.DEVIATION
+    loss = torch.nn.functional.cross_entropy(net(images), digits.targets[mine])
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -144,7 +144,7 @@ def test_hdf5_with_pixels_is_read_by_forked_workers(
             group["labels"] = list(range(len(group["images"])))
     data = open_data(load, tmp_path / "x.h5")
     data.train.read(torch.tensor([0]))  # opened in this process first
-    shares = load("data.shares").TrainingShares(torch.arange(16), 0, 4, 1, 0, 1)
+    shares = load("data.loading").TrainingShares(torch.arange(16), 0, 4, 1, 0, 1)
     plain = load("data.views").View()
     cpu = torch.device("cpu")
     with load("data.loading").Batches(data.train, shares, plain, cpu, workers=2) as reading:
@@ -192,7 +192,7 @@ def cut(path: Path) -> None:
     ],
 )
 def test_what_is_damaged_is_named(load: Load, tmp_path: Path, damage: str, complaint: str) -> None:
-    torch, error = load("torch"), load("engine.reporting").UsageError
+    torch, error = load("torch"), load("engine.exits").UsageError
     where = tmp_path / "data"
     damage_it(damage, where)
     shape = load("models.table").Shape("tokens", (9,), 7) if "token" in damage else None
@@ -265,7 +265,7 @@ def test_a_training_without_pillow_is_told_to_pack(load: Load, tmp_path: Path) -
     image_module()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "PIL.Image", None)
-        with pytest.raises(load("engine.reporting").UsageError, match="Install pillow, or pack"):
+        with pytest.raises(load("engine.exits").UsageError, match="Install pillow, or pack"):
             data.train.read(load("torch").arange(2))
 
 

@@ -32,7 +32,7 @@ class Other:
 
 def in_order(load: Load, count: int, batch: int = 8) -> Any:
     """Shares that take samples one after the other, from place 0 on."""
-    torch, shares = load("torch"), load("data.shares")
+    torch, shares = load("torch"), load("data.loading")
     return shares.TrainingShares(torch.arange(count), 0, batch, 1, 0, 1)
 
 
@@ -44,8 +44,10 @@ def batches(load: Load, samples: Any, shares: Any, workers: int, view: Any = Non
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_any_number_of_ranks_and_workers_continues_at_the_next_sample(load: Load) -> None:
-    torch, shares = load("torch"), load("data.shares")
-    data = load("data.sets").open_data("synthetic:200", limit=120)
+    torch, shares = load("torch"), load("data.loading")
+    data = load("data.sets").open_data(
+        "synthetic:200", shape=load("models.table").DIGITS, limit=120
+    )
     order = shares.epoch_order(len(data.train), seed=5, epoch=2)
     expected = data.train.read(order[:120])[1].tolist()
 
@@ -71,7 +73,9 @@ def test_any_number_of_ranks_and_workers_continues_at_the_next_sample(load: Load
 
 def test_reading_changes_no_random_numbers_of_the_training(load: Load) -> None:
     torch = load("torch")
-    samples = Other(load("data.sets").open_data("synthetic:32").train)
+    samples = Other(
+        load("data.sets").open_data("synthetic:32", shape=load("models.table").DIGITS).train
+    )
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
     with batches(load, samples, in_order(load, 32), workers=1) as reading:
@@ -85,7 +89,7 @@ def test_a_damaged_file_is_named_when_its_batch_is_due(
     load: Load, workers: int, threads: bool, kind: str
 ) -> None:
     bad = load("data.samples").BadData
-    samples = load("data.sets").open_data("synthetic:90").train
+    samples = load("data.sets").open_data("synthetic:90", shape=load("models.table").DIGITS).train
     damaged = Other(samples, bad if kind.endswith("BadData") else OSError, threads)
     got = 0
     with (
@@ -99,7 +103,7 @@ def test_a_damaged_file_is_named_when_its_batch_is_due(
 
 @pytest.mark.slow
 def test_a_worker_that_dies_is_a_sentence_and_raised_nowhere_else(load: Load) -> None:
-    samples = load("data.sets").open_data("synthetic:200").train
+    samples = load("data.sets").open_data("synthetic:200", shape=load("models.table").DIGITS).train
     shares = in_order(load, 200)
     handler = signal.getsignal(signal.SIGCHLD)
     with (  # sample 70's error is not one of the data: it keeps its traceback
@@ -119,7 +123,9 @@ def test_a_worker_that_dies_is_a_sentence_and_raised_nowhere_else(load: Load) ->
 def test_workers_read_on_when_every_process_of_the_job_is_signalled(load: Load) -> None:
     import multiprocessing
 
-    samples = Other(load("data.sets").open_data("synthetic:400").train)
+    samples = Other(
+        load("data.sets").open_data("synthetic:400", shape=load("models.table").DIGITS).train
+    )
     with batches(load, samples, in_order(load, 400), workers=2) as reading:
         stream = iter(reading)
         next(stream)

@@ -33,28 +33,28 @@ def idx(magic: int, *shape: int, fill: int | None = None) -> bytes:
 def test_a_broken_data_file_is_refused_with_a_sentence(
     load: Load, tmp_path: Path, content: bytes | None, complaint: str
 ) -> None:
-    mnist, reporting = load("data.mnist"), load("engine.reporting")
+    mnist, exits = load("data.mnist"), load("engine.exits")
     path = tmp_path / "train-images-idx3-ubyte.gz"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(reporting.UsageError, match=complaint) as caught:
+    with pytest.raises(exits.UsageError, match=complaint) as caught:
         mnist.read_idx(path, mnist.IMAGES)
     assert str(path) in str(caught.value)
 
 
 def test_files_that_do_not_fit_together_are_refused(load: Load, tmp_path: Path) -> None:
-    mnist, reporting = load("data.mnist"), load("engine.reporting")
+    mnist, exits = load("data.mnist"), load("engine.exits")
     for part in ("train", "t10k"):
         (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(0x0803, 4, 28, 28))
         (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 4))
-    assert mnist.load(tmp_path).train_images.shape == (4, 1, 28, 28)
+    assert mnist.open_set(tmp_path).train.inputs.shape == (4, 1, 28, 28)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(idx(0x0801, 5))
-    with pytest.raises(reporting.UsageError, match=r"t10k files .* don't fit together"):
-        mnist.load(tmp_path)
+    with pytest.raises(exits.UsageError, match=r"t10k files .* don't fit together"):
+        mnist.open_set(tmp_path)
 
 
 def test_the_sample_is_small_and_balanced(load: Load) -> None:
-    digits = load("data.mnist").load(TRAINERS / "data" / "sample")
-    assert digits.train_labels.bincount().tolist() == [800] * 10
-    assert digits.test_labels.bincount().tolist() == [150] * 10
+    digits = load("data.mnist").open_set(TRAINERS / "data" / "sample")
+    assert digits.train.targets.bincount().tolist() == [800] * 10
+    assert digits.test.targets.bincount().tolist() == [150] * 10
     assert sum(path.stat().st_size for path in (TRAINERS / "data" / "sample").iterdir()) < 2_000_000

@@ -27,7 +27,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def pack(load: Load, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Pack in this process: 24x24 pixels, ten images a shard; two files are open at a time."""
     images = load("data.packing")
-    monkeypatch.setattr(load("data.formats.open_files"), "MOST", 2)
+    monkeypatch.setattr(load("data.samples"), "MOST_OPEN", 2)
     monkeypatch.setattr(images, "SHARD_BYTES", 10 * 3 * 24 * 24)
 
     def run(folder: Path, out: Path, workers: int = 1, side: int = 24) -> Any:
@@ -74,7 +74,7 @@ def test_a_packing_goes_on_after_it_was_cut_anywhere(
         noted = [json.loads(line) for line in journal[:length].split(b"\n")[1:-1]]
         kept = sum(one["count"] for one in noted if one["file"] != "train-00003.shard")
         with pytest.raises(bad, match=r"is not packed to its end\. Run pack\.py again"):
-            load("data.sets").open_data(str(out))
+            load("data.sets").open_data(str(out), shape=load("models.table").DIGITS)
         assert pack(tmp_path / "from", out).new == 60 - kept
         assert contents(out) == whole
     # A bit that flips on the disk is found by packing again.
@@ -132,7 +132,11 @@ def test_a_damaged_shard_is_named(
     pack(tmp_path / "from", out)
     shard, manifest = out / "train-00001.shard", out / "pack.json"
     content = bytearray(shard.read_bytes())
-    data = load("data.sets").open_data(str(out)) if damage == "later" else None
+    data = (
+        load("data.sets").open_data(str(out), shape=load("models.table").DIGITS)
+        if damage == "later"
+        else None
+    )
     if damage == "gone":
         shard.unlink()
     elif damage in ("manifest", "format"):
@@ -142,7 +146,7 @@ def test_a_damaged_shard_is_named(
         content[0 if damage == "header" else -1] ^= 1
         shard.write_bytes(content[:4196] if damage in ("cut", "later") else content)
     with pytest.raises(load("data.samples").BadData, match=complaint):
-        data = data or load("data.sets").open_data(str(out))
+        data = data or load("data.sets").open_data(str(out), shape=load("models.table").DIGITS)
         data.train.read(load("torch").arange(len(data.train)))
 
 

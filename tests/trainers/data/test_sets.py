@@ -9,15 +9,17 @@ from tests.support.trainers.ranks import Load
 def test_the_sample_is_mnist(load: Load) -> None:
     torch = load("torch")
     sets = load("data.sets")
-    data = sets.open_data(str(TRAINERS / "data" / "sample"), limit=100)
+    data = sets.open_data(
+        str(TRAINERS / "data" / "sample"), shape=load("models.table").DIGITS, limit=100
+    )
     assert (len(data.train), len(data.test)) == (100, 1500)
     assert data.shape == data.train.shape == load("models.table").Shape("images", (1, 28, 28), 10)
     images, targets = data.train.read(torch.tensor([99, 0]))
     assert images.dtype == torch.uint8 and images.shape == (2, 1, 28, 28)
     assert targets.dtype == torch.int64
     seen = data.view()(images, torch.tensor([99, 0]))
-    old = load("data.mnist").to_input(images, torch.device("cpu"))
-    assert torch.equal(seen, old)
+    mnist = load("data.mnist")
+    assert torch.equal(seen, (images / 255 - mnist.MEAN) / mnist.DEVIATION)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +31,8 @@ def test_the_sample_is_mnist(load: Load) -> None:
     ],
 )
 def test_data_that_are_misspelt_are_named(load: Load, where: str, words: str) -> None:
-    with pytest.raises(load("engine.reporting").UsageError, match=words):
-        load("data.sets").open_data(where)
+    with pytest.raises(load("engine.exits").UsageError, match=words):
+        load("data.sets").open_data(where, shape=load("models.table").DIGITS)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.support.trainers.ranks import Load
 
 
 def test_each_epoch_and_seed_has_its_own_order(load: Load) -> None:
-    order = load("data.shares").epoch_order
+    order = load("data.loading").epoch_order
     first = order(1000, seed=3, epoch=1).tolist()
     assert first == order(1000, seed=3, epoch=1).tolist()
     assert sorted(first) == list(range(1000))
@@ -17,7 +17,7 @@ def test_each_epoch_and_seed_has_its_own_order(load: Load) -> None:
 
 
 def test_ranks_share_each_step_without_overlap_or_loss(load: Load) -> None:
-    shares = load("data.shares")
+    shares = load("data.loading")
 
     @settings(max_examples=150, deadline=None, derandomize=True)
     @given(
@@ -49,7 +49,7 @@ def test_ranks_share_each_step_without_overlap_or_loss(load: Load) -> None:
 
 
 def test_a_test_reads_every_sample_once_in_as_many_batches_on_every_rank(load: Load) -> None:
-    shares = load("data.shares")
+    shares = load("data.loading")
 
     @settings(max_examples=150, deadline=None, derandomize=True)
     @given(st.integers(0, 2000), st.integers(1, 70), st.integers(1, 64))

@@ -38,7 +38,7 @@ DDP = ("ddp.py", "--model", "cnn-gn", "--limit", "64", "--batch-size", "4", "--e
 
 @pytest.fixture
 def judge(load: Load) -> Any:
-    return load("engine.heartbeat.judge")
+    return load("monitor.watchdog")
 
 
 def seen(judge: Any, rank: int, count: int = 900, **known: Any) -> Any:
@@ -187,7 +187,7 @@ def test_a_node_takes_back_what_it_said_as_soon_as_it_moves(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An old report, read 20 s later, would make a hang of a step that was only slow."""
-    watch = load("engine.heartbeat.watch")
+    watch = load("monitor.watchdog")
     now = 0.0
     clock = SimpleNamespace(monotonic=lambda: now, time=time.time)
     monkeypatch.setattr(watch, "time", clock)
@@ -210,7 +210,7 @@ def test_what_another_node_said_ages_by_the_readers_clock(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own clock may be a minute ahead: then a healthy rank was blamed for a minute."""
-    watch = load("engine.heartbeat.watch")
+    watch = load("monitor.watchdog")
     now = 100.0
     clock = SimpleNamespace(monotonic=lambda: now, time=lambda: 0.0)
     monkeypatch.setattr(watch, "time", clock)
@@ -235,9 +235,9 @@ def test_what_another_node_said_ages_by_the_readers_clock(
 
 UNSHARED = """
 import os
-from engine.heartbeat import heart
-real = heart.shared_path
-heart.shared_path = lambda token, node: real(token + os.environ["RANK"], node)
+from monitor import heartbeat
+real = heartbeat.shared_path
+heartbeat.shared_path = lambda token, node: real(token + os.environ["RANK"], node)
 """
 
 

@@ -91,7 +91,7 @@ def test_the_launcher_says_who_i_am(load: Load) -> None:
     ],
 )
 def test_a_wrong_launch_is_refused(load: Load, environ: dict[str, str], complaint: str) -> None:
-    with pytest.raises(load("engine.reporting").UsageError) as caught:
+    with pytest.raises(load("engine.exits").UsageError) as caught:
         load("engine.ranks").read_ranks(environ)
     assert complaint in str(caught.value)
 

@@ -20,11 +20,11 @@ def test_operations_are_those_that_pytorch_counts(load: Load, name: str) -> None
     kind = torch.int64 if shape.kind == "tokens" else torch.float32
     with torch.device("meta"), counter:
         table.build(name, shape, 0).eval()(torch.zeros((1, *shape.input), dtype=kind))
-    assert load("engine.throughput.flops").flops(name, shape) == counter.get_total_flops()
+    assert load("engine.speed").flops(name, shape) == counter.get_total_flops()
 
 
 def test_operations_are_those_of_the_papers(load: Load) -> None:
-    flops, table = load("engine.throughput.flops").flops, load("models.table")
+    flops, table = load("engine.speed").flops, load("models.table")
     # The papers count a multiplication and an addition as one: 17.6 (ViT-B/16, DeiT's table 5)
     # and 4.1 (ResNet-50, v1.5). Of text 2 x parameters a word, and attention.
     of_images = {name: flops(name, table.IMAGENET) / 2e9 for name in ("vit-b16", "resnet50")}
@@ -41,7 +41,7 @@ def test_operations_are_those_of_the_papers(load: Load) -> None:
 def test_counting_changes_no_random_number(load: Load) -> None:
     torch, table = load("torch"), load("models.table")
     torch.manual_seed(5)
-    load("engine.throughput.flops").flops("vit-tiny", table.CIFAR)
+    load("engine.speed").flops("vit-tiny", table.CIFAR)
     drawn = torch.rand(3)
     torch.manual_seed(5)
     assert torch.equal(drawn, torch.rand(3))
@@ -72,7 +72,7 @@ def test_counting_changes_no_random_number(load: Load) -> None:
 def test_a_card_has_the_peak_of_its_data_sheet(
     load: Load, name: str, precision: str, tera: float | None
 ) -> None:
-    found = load("engine.throughput.figures").peak(name, precision)
+    found = load("engine.cards").peak(name, precision)
     assert found == (None if tera is None else pytest.approx(tera * 1e12))
 
 
@@ -98,26 +98,25 @@ def test_a_card_whose_name_rocm_does_not_know_is_still_known(
     torch = load("torch")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "AMD Radeon Graphics")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
-    assert load("engine.throughput.figures").device_name(torch.device("cuda", 0)) == name
+    assert load("engine.cards").device_name(torch.device("cuda", 0)) == name
 
 
 def test_fp32_is_tf32_where_pytorch_may_round(load: Load) -> None:
-    cards, torch = load("engine.throughput.figures"), load("torch")
-    gpu, before = torch.device("cuda", 0), torch.get_float32_matmul_precision()
+    cards, torch = load("engine.cards"), load("torch")
+    before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("highest")
-        assert cards.arithmetic("fp32", gpu) == "fp32"
-        assert cards.arithmetic("fp32", gpu, convolves=True) == "tf32"  # cuDNN's default
+        assert cards.arithmetic("fp32") == "fp32"
+        assert cards.arithmetic("fp32", convolves=True) == "tf32"  # cuDNN's default
         torch.set_float32_matmul_precision("high")
-        assert cards.arithmetic("fp32", gpu) == "tf32"
-        assert cards.arithmetic("bf16", gpu) == "bf16"
-        assert cards.arithmetic("fp32", torch.device("cpu")) == "fp32"
+        assert cards.arithmetic("fp32") == "tf32"
+        assert cards.arithmetic("bf16") == "bf16"
     finally:
         torch.set_float32_matmul_precision(before)
 
 
 def test_a_speed_becomes_tflops_a_card_and_a_share_of_its_peak(load: Load) -> None:
-    figures = load("engine.throughput.figures")
+    figures = load("engine.speed")
     found = figures.Figures(flops=10**11, tokens=1024, ranks=8, peak=300e12, precision="bf16")
     assert found.start() == {"forward_flops": 10**11, "precision": "bf16", "peak_tflops": 300}
     # 8 cards, 4,000 samples a second, three times the forward pass.
@@ -129,7 +128,7 @@ def test_a_speed_becomes_tflops_a_card_and_a_share_of_its_peak(load: Load) -> No
 
 
 def test_the_figures_of_a_run_on_the_cpu(load: Load) -> None:
-    figures, table, cpu = load("engine.throughput.figures"), load("models.table"), "cpu"
+    figures, table, cpu = load("engine.speed"), load("models.table"), "cpu"
     device = load("torch").device(cpu)
     text = figures.Figures.of("gpt2-tiny", table.MODELS["gpt2-tiny"].sample, 2, device, "fp32")
     assert (text.tokens, text.peak) == (64, None)
@@ -139,7 +138,7 @@ def test_the_figures_of_a_run_on_the_cpu(load: Load) -> None:
 def test_the_time_of_steps_is_divided_among_their_parts(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, now = load("engine.throughput.clock"), [0.0]
+    clock, now = load("engine.speed"), [0.0]
     monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     times = clock.Clock(load("torch").device("cpu"))
     for _ in range(2):
@@ -176,7 +175,7 @@ class Queue:
 def test_nobody_waits_for_the_gpu_before_its_times_are_read(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, torch, queue = load("engine.throughput.clock"), load("torch"), Queue()
+    clock, torch, queue = load("engine.speed"), load("torch"), Queue()
     monkeypatch.setattr(torch.cuda, "Event", queue.event)
     times = clock.Clock(torch.device("cuda", 0))
     for name in (clock.DATA, clock.PASSES, clock.OPTIMIZER, clock.PASSES):
@@ -190,12 +189,14 @@ def test_nobody_waits_for_the_gpu_before_its_times_are_read(
 
 
 def test_only_ddp_knows_what_is_on_its_way(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, torch = load("engine.throughput.clock"), load("torch")
-    assert clock.communication(torch.nn.Linear(1, 1)) == {}
+    torch, strategy = load("torch"), object.__new__(load("strategies.pytorch").Ddp)
+    strategy._wrapped = None
+    assert strategy.communication() == {}
     told: dict[str, int] = {}
     ddp = object.__new__(torch.nn.parallel.DistributedDataParallel)
     monkeypatch.setattr(type(ddp), "_get_ddp_logging_data", lambda self: told)
-    assert clock.communication(ddp) == {}
+    strategy._wrapped = ddp
+    assert strategy.communication() == {}
     told |= {"avg_backward_comm_time": 48 * 10**6}
     told |= {"avg_backward_compute_comm_overlap_time": 35 * 10**6}
-    assert clock.communication(ddp) == pytest.approx({"communication_s": 0.048, "exposed_s": 0.013})
+    assert strategy.communication() == pytest.approx({"communication_s": 0.048, "exposed_s": 0.013})

@@ -7,13 +7,13 @@ import pytest
 from tests.support.trainers.ranks import Load
 
 
-def sizes(window: Any, now: list[float], taken: Any, seconds: list[float]) -> list[int]:
+def sizes(window: Any, now: list[float], zero: Any, seconds: list[float]) -> list[int]:
     """The number of steps in each window, when the steps take these seconds."""
     found = []
     for number, lasts in enumerate(seconds, start=1):
         window.begin()
         now[0] += lasts
-        window.add(taken(number))
+        window.add(number, 1, 0.1, zero, zero)
         if window.full:
             found.append(len(window.read(wanted=False)[0]))
     return found
@@ -31,36 +31,33 @@ def sizes(window: Any, now: list[float], taken: Any, seconds: list[float]) -> li
 def test_a_wish_to_stop_waits_for_two_seconds_a_line_or_one_step(
     load: Load, monkeypatch: pytest.MonkeyPatch, seconds: list[float], expected: list[int]
 ) -> None:
-    module, torch = load("engine.window"), load("torch")
+    module, torch = load("engine.loop"), load("torch")
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(module.dist, "all_reduce", lambda total: None)
     monkeypatch.setattr(module.dist, "get_world_size", lambda: 1)
     zero = torch.zeros(())
-    window = module.Window(10, torch.device("cpu"))
+    window = module.StepWindow(10, torch.device("cpu"))
 
-    def taken(number: int) -> Any:
-        return module.Taken(number, 1, 0.1, zero, zero)
-
-    assert sizes(window, now, taken, seconds) == expected
+    assert sizes(window, now, zero, seconds) == expected
 
 
 def test_each_step_has_its_own_loss_and_a_wish_is_told(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, torch = load("engine.window"), load("torch")
+    module, torch = load("engine.loop"), load("torch")
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(module.dist, "all_reduce", lambda total: total.mul_(2))  # two equal ranks
     monkeypatch.setattr(module.dist, "get_world_size", lambda: 2)
-    window = module.Window(10, torch.device("cpu"))
+    window = module.StepWindow(10, torch.device("cpu"))
     assert window.read(wanted=True) == ([], False)  # nothing was done, so nobody is asked
     window.begin()
     for step in (1, 2):
         now[0] += 4.0
         loss, norm = torch.tensor(0.5 * step), torch.tensor(float(step))
-        window.add(module.Taken(step, 1, 0.1, loss, norm))
+        window.add(step, 1, 0.1, loss, norm)
     steps, stopping = window.read(wanted=True)
     assert stopping
-    assert [(one.taken.step, one.loss, one.norm) for one in steps] == [(1, 0.5, 1.0), (2, 1.0, 2.0)]
+    assert [(one.step, one.loss, one.grad_norm) for one in steps] == [(1, 0.5, 1.0), (2, 1.0, 2.0)]
     assert [(one.seconds, one.ended) for one in steps] == [(4.0, 104.0), (4.0, 108.0)]

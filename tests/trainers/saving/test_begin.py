@@ -47,7 +47,7 @@ def same(one: Any, two: Any) -> bool:
 def test_weights_of_hugging_face_are_taken_with_what_lies_beside_them(
     load: Load, make: Callable[[int], Any], tmp_path: Path
 ) -> None:
-    begin_with, torch = load("saving.begin").begin_with, load("torch")
+    begin_with, torch = load("saving.weights").begin_with, load("torch")
     given, net = make(1), make(0)
     given.lm_head.weight.data = given.lm_head.weight.bfloat16().float()
     weights = theirs(given) | {"model.rotary_emb.inv_freq": torch.ones(3)}
@@ -74,7 +74,7 @@ def test_weights_of_hugging_face_are_taken_with_what_lies_beside_them(
 def test_what_cannot_be_begun_with_gives_a_sentence(
     load: Load, make: Callable[[int], Any], tmp_path: Path
 ) -> None:
-    begin_with, usage = load("saving.begin").begin_with, load("engine.reporting").UsageError
+    begin_with, usage = load("saving.weights").begin_with, load("engine.exits").UsageError
     net = make(0)
 
     def refused(place: Path, words: str) -> None:
@@ -151,7 +151,7 @@ def test_the_logits_are_those_of_transformers(
         weight.copy_(1 + 0.1 * value if "norm" in name else 0.25 * value)
     write(tmp_path / "model.safetensors", theirs(given))
     (tmp_path / "config.json").write_text(json.dumps({"rms_norm_eps": 1e-5, **config}))
-    load("saving.begin").begin_with(net, tmp_path)
+    load("saving.weights").begin_with(net, tmp_path)
     with torch.no_grad():
         logits = net(torch.arange(64)[None] * 3 % 256)[0, -1, :4]
     assert logits.tolist() == pytest.approx(expected, abs=2e-5)

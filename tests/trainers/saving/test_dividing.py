@@ -28,7 +28,8 @@ def test_a_disk_that_is_full_gets_its_room_back_and_a_sentence_is_said(
         module = ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
     module.TorchCheckpointEngine = object  # type: ignore[attr-defined]
-    parts, ranks = load("strategies.zero_parts"), load("engine.ranks")
+    sys.modules["deepspeed"].DeepSpeedEngine = object  # type: ignore[attr-defined]
+    parts, ranks = load("strategies.zero"), load("engine.ranks")
     monkeypatch.setattr(ranks, "gather", lambda value, group=None: [value])
     program = tmp_path / "python"
     program.write_text(FULL)
@@ -41,7 +42,7 @@ def test_a_disk_that_is_full_gets_its_room_back_and_a_sentence_is_said(
         r"could not divide .* anew \(OSError: .* No space left on device\)\. Resume with as many"
     )
     with (
-        pytest.raises(load("engine.reporting").UsageError, match=words),
+        pytest.raises(load("engine.exits").UsageError, match=words),
         parts.universal(saved, me, "adamw", 2),
     ):
         pass

@@ -36,7 +36,7 @@ def export(trained: Path, out: Path, *more: str) -> None:
 
 
 def test_what_was_exported_is_what_was_trained(load: Load, trained: Path, tmp_path: Path) -> None:
-    begin_with, table = load("saving.begin").begin_with, load("models.table")
+    begin_with, table = load("saving.weights").begin_with, load("models.table")
     export(trained, tmp_path / "out", "--dtype", "float32")
     shape = table.MODELS["llama-tiny"].sample
     saved, exported = (table.build("llama-tiny", shape, seed) for seed in (1, 2))
@@ -78,7 +78,7 @@ def test_transformers_computes_the_same_logits(load: Load, trained: Path, tmp_pa
     torch, table = load("torch"), load("models.table")
     export(trained, tmp_path / "out", "--dtype", "float32")
     net = table.build("llama-tiny", table.MODELS["llama-tiny"].sample, 0)
-    load("saving.begin").begin_with(net, trained / "checkpoints")
+    load("saving.weights").begin_with(net, trained / "checkpoints")
     ours = net(torch.arange(24).view(2, 12) % 7).flatten().tolist()
     command = [str(python), "-c", LOGITS, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

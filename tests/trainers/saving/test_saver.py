@@ -39,7 +39,7 @@ def test_what_is_copied_does_not_change_when_the_training_goes_on(load: Load, gr
     split = tensor.distribute_tensor(torch.zeros(4), mesh, [tensor.Shard(0)])
     state = {"tied": [whole, whole], "of": {"moment": (counter, 7)}, "split": split,
              "none": [torch.zeros(0), torch.zeros(0, 2)]}  # fmt: skip
-    staging = load("saving.staging").Staging()
+    staging = load("saving.saver").Staging()
     copy: Any = staging.copied(state)
     where = copy["tied"][0].data_ptr()
     with torch.no_grad():

@@ -163,12 +163,12 @@ def test_a_finished_save_without_its_manifest_is_missed_and_a_cut_one_is_not(
     for manifest in tmp_path.glob("checkpoints/*/manifest.json"):
         manifest.unlink()
         manifest.mkdir()  # whatever is there instead
-    with pytest.raises(load("engine.reporting").UsageError, match="step-00000005 has lost its"):
+    with pytest.raises(load("engine.exits").UsageError, match="step-00000005 has lost its"):
         checkpoint.newest_whole(kept, me)
     other = tmp_path / "other"
     other.mkdir()
     (other / "checkpoints").write_text("in the way")
-    with pytest.raises(load("engine.reporting").UsageError, match="is not a folder"):
+    with pytest.raises(load("engine.exits").UsageError, match="is not a folder"):
         saved_by(load, other)
 
 
@@ -325,7 +325,7 @@ def test_a_position_of_other_types_is_refused(load: Load, changes: dict[str, obj
     position = load("saving.files").Position
     assert position.from_tree(POSITION).seed == -5
     for tree in (POSITION | changes, [1], None):
-        with pytest.raises(load("engine.reporting").UsageError, match="not one of this trainer's"):
+        with pytest.raises(load("engine.exits").UsageError, match="not one of this trainer's"):
             position.from_tree(tree)
 
 
@@ -334,7 +334,7 @@ def test_another_training_is_not_continued(load: Load, name: str, other: object)
     position = load("saving.files").Position
     here = position.from_tree(POSITION)
     with pytest.raises(
-        load("engine.reporting").UsageError, match=f"made with {name} {other}, this run"
+        load("engine.exits").UsageError, match=f"made with {name} {other}, this run"
     ):
         here.check_continues(position.from_tree(POSITION | {name: other}))
 

@@ -9,7 +9,6 @@ Nothing is sent over a network. A watcher that fails is left out; the training g
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
@@ -20,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.reporting import UsageError
-from engine.watchers.event_file import EventFile, numbers_of
+from engine.exits import UsageError
+from monitor.event_file import EventFile, numbers_of
 
 Line = Mapping[str, object]
 """A line of metrics.jsonl."""
@@ -106,20 +105,6 @@ WATCHERS: dict[str, tuple[str, Callable[[Path, Line], Watcher]]] = {
     "wandb": ("wandb", WandB),
 }
 """Each with the package that it needs."""
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Read `tensorboard,wandb` from the command line.
-
-    Raises:
-        argparse.ArgumentTypeError: there is no such watcher.
-    """
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    for name in found:
-        if name not in WATCHERS:
-            known = ", ".join(WATCHERS)
-            raise argparse.ArgumentTypeError(f"{name!r} watches nothing; known are {known}")
-    return found
 
 
 def check_packages(asked: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from engine.reporting import UsageError
+from engine.exits import UsageError
 from saving import files
 
 ENDING = ".safetensors"

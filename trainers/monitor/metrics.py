@@ -1,4 +1,4 @@
-"""What a training reports: metrics.jsonl, lines on stdout, and an error file of each rank."""
+"""What a training reports: metrics.jsonl, and lines on stdout."""
 
 from __future__ import annotations
 
@@ -6,73 +6,41 @@ import json
 import math
 import os
 import platform
-import shutil
 import statistics
 import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 import torch
-import torch.distributed as dist
-from torch.distributed.elastic.multiprocessing.errors import record
+
+if TYPE_CHECKING:
+    from saving.saver import Ended
 
 Value = str | int | float | None
-
-
-class TrainingError(Exception):
-    """An error said in two sentences, what happened and what to try, instead of a traceback."""
-
-    code = 1
-    """The process's exit code."""
-    by_every_rank = False
-    """Whether each rank says it. Else the first rank of each node does: all have the same error."""
-
-
-class UsageError(TrainingError):
-    """Wrong arguments, data, configuration or launch: a person can fix it."""
-
-    code = 2
+METRICS = "metrics.jsonl"
+NOTHING: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One optimizer step over the images of all ranks."""
+    """One optimizer step over the samples of all ranks."""
 
     step: int
     epoch: int
+    lr: float
     loss: float
     """The mean over all ranks."""
-    grad_norm: float | None
-    """The length of the gradient before clipping; None where it isn't known."""
-    lr: float
-    skipped: int
-    """Steps of this attempt whose loss or gradient was not finite: they changed no weight."""
-    samples: int
-    """In it, of all ranks."""
+    grad_norm: float
+    """The length of the gradient before clipping."""
     seconds: float
     """From the choice of the samples to the new weights."""
-    ended: float | None = None
-    """When, by time.monotonic(); None: now."""
-    split: Mapping[str, float] = field(default_factory=dict)
-    """Where the seconds went, and what the speed comes to; see engine/throughput/."""
-
-
-@dataclass(frozen=True)
-class SaveTime:
-    """What a checkpoint took."""
-
-    seconds: float
-    """From its begin until it counted."""
-    blocked: float
-    """Seconds that the training waited."""
-    size: int
-    """Bytes, of all ranks."""
+    ended: float
+    """When, by time.monotonic()."""
 
 
 class Reporter:
@@ -102,7 +70,7 @@ class Reporter:
         self._takers: list[Callable[[Mapping[str, Value]], None]] = []
         if self._reports:
             run_dir.mkdir(parents=True, exist_ok=True)
-            self._file = _open_for_lines(run_dir / "metrics.jsonl")
+            self._file = _open_for_lines(run_dir / METRICS)
 
     def also(self, take: Callable[[Mapping[str, Value]], None]) -> None:
         """Give every line of metrics.jsonl to `take` too, on rank 0; it raises nothing."""
@@ -127,29 +95,29 @@ class Reporter:
         said = (f"{key} {_short(value)}" for key, value in facts.items() if value is not None)
         self.say(", ".join(said) + f", on {name}")
 
-    def step(self, taken: Step) -> None:
-        """Report one step. `seconds` in the file is the time since this attempt began."""
-        self._samples += taken.samples
-        self._spent["step_s"] += taken.seconds
-        speed = taken.samples / taken.seconds
+    def step(
+        self, step: Step, *, samples: int, skipped: int = 0, split: Mapping[str, float] = NOTHING
+    ) -> None:
+        """Report one step of `samples` of all ranks.
+
+        `skipped` counts the steps of this attempt that changed no weight. `split` says where the
+        seconds went, and what the speed comes to; see engine/speed.py. `seconds` in the file
+        is the time since this attempt began.
+        """
+        self._samples += samples
+        self._spent["step_s"] += step.seconds
+        speed = samples / step.seconds
         self._speeds.append(speed)
         self._metric(
-            step=taken.step,
-            epoch=taken.epoch,
-            loss=taken.loss,
-            grad_norm=taken.grad_norm,
-            lr=taken.lr,
-            skipped=taken.skipped,
-            samples_per_s=speed,
-            seconds=self._seconds(taken.ended),
-            **taken.split,
-        )
-        if taken.step % self._log_every == 0:
+            step=step.step, epoch=step.epoch, loss=step.loss, grad_norm=step.grad_norm, lr=step.lr,
+            skipped=skipped, samples_per_s=speed, seconds=self._seconds(step.ended), **split,
+        )  # fmt: skip
+        if step.step % self._log_every == 0:
             self.say(
-                f"step {taken.step} | epoch {taken.epoch} | loss {taken.loss:.4f} | "
-                f"lr {taken.lr:.4g} | {speed:.0f} samples/s"
-                + (f" | MFU {taken.split['mfu']:.1%}" if "mfu" in taken.split else "")
-                + (f" | {taken.skipped} skipped" if taken.skipped else "")
+                f"step {step.step} | epoch {step.epoch} | loss {step.loss:.4f} | "
+                f"lr {step.lr:.4g} | {speed:.0f} samples/s"
+                + (f" | MFU {split['mfu']:.1%}" if "mfu" in split else "")
+                + (f" | {skipped} skipped" if skipped else "")
             )
 
     def test(self, *, step: int, epoch: int, figure: float) -> None:
@@ -159,17 +127,12 @@ class Reporter:
         )
         self.say(f"epoch {epoch} | {self._words} {figure:.4f}")
 
-    def saved(self, *, step: int, path: str, took: SaveTime) -> None:
+    def saved(self, save: Ended) -> None:
         """Report that a checkpoint is on disk."""
         self._metric(
-            event="checkpoint",
-            step=step,
-            path=path,
-            save_s=round(took.seconds, 4),
-            blocked_s=round(took.blocked, 4),
-            save_bytes=took.size,
-            seconds=self._seconds(),
-        )
+            event="checkpoint", step=save.step, path=save.path, save_s=round(save.seconds, 4),
+            blocked_s=round(save.blocked, 4), save_bytes=save.size, seconds=self._seconds(),
+        )  # fmt: skip
 
     def not_saved(self, *, step: int, error: Exception) -> None:
         """Report that a checkpoint could not be made; the training goes on."""
@@ -279,72 +242,3 @@ def attempt(environ: Mapping[str, str] = os.environ) -> int:
         return int(given)
     restarts = environ.get("SLURM_RESTART_COUNT", "")
     return int(restarts) + 1 if restarts.isdecimal() else 1
-
-
-def run(main: Callable[[], None]) -> NoReturn:
-    """Run a trainer's main and end the process with its exit code.
-
-    0: trained to the end. A TrainingError has its own code, and is printed as a sentence: by
-    the first rank of each node, or by each that has it. A SystemExit keeps its own code, and
-    Ctrl-C is 130. Any other exception is 1: its traceback is printed, and kept with message and
-    time in $RUN_DIR/errors/rank-N.json, in the form of PyTorch's `record`.
-    """
-    code = 1
-    says = (os.environ.get("LOCAL_RANK") or "0") == "0"
-    try:
-        _recorded(main)
-        code = 0
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except TrainingError as error:
-        code = error.code
-        if says or error.by_every_rank:
-            print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        code = 130
-    except BaseException:
-        traceback.print_exc()
-    if dist.is_initialized() and code != 1:
-        # Every rank has left the last collective before the first one closes its sockets.
-        time.sleep(0.2)
-    with suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    # No interpreter teardown. It takes 0.1 to 0.5 s a rank, in which a launcher that has seen the
-    # first exit code other than 0 kills the rest and reports their 137. And one of gloo's threads
-    # may still hold the last collective's tensor: releasing it in a dying interpreter aborts the
-    # process (PyTorch 2.13: exit code 134 in 10 of 14 short trainings that had succeeded).
-    os._exit(code)
-
-
-def _recorded(main: Callable[[], None]) -> None:
-    """Run main; an exception is written to its error file and raised again."""
-    rank = os.environ.get("RANK") or "0"
-    mine = Path(os.environ.get("RUN_DIR", ".")) / "errors" / f"rank-{rank}.json"
-    try:
-        mine.parent.mkdir(parents=True, exist_ok=True)
-        mine.unlink(missing_ok=True)  # an earlier attempt's error isn't ours
-    except OSError as error:
-        raise UsageError(
-            f"The run folder can't be written: {error}. Set RUN_DIR to a folder of yours."
-        ) from error
-    # torchrun names a file of its own in a temporary folder and reads it; ours is a copy then.
-    file = Path(os.environ.setdefault("TORCHELASTIC_ERROR_FILE", str(mine)))
-    raised: list[BaseException] = []
-
-    def noted() -> None:
-        try:
-            main()
-        except BaseException as error:
-            raised.append(error)
-            raise
-
-    try:
-        record(noted)()
-    except Exception as error:
-        raised.append(error)
-        with suppress(OSError):
-            if file != mine and file.exists():
-                shutil.copyfile(file, mine)
-    if raised:  # and not what `record` raises when the disk is too full for the error's file
-        raise raised[0]

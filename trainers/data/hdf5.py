@@ -14,13 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from data.formats import photos
-from data.formats.image_folder import held_out
-from data.formats.photos import library
+from data import photos
+from data.photos import held_out, library
 from data.samples import BadData, DataSet, Shape
 
-MAGIC = b"\x89HDF\r\n\x1a\n"
-ENDINGS = (".h5", ".hdf5")
 TESTS = ("test", "val", "valid", "validation")
 """Names of a group with samples to test on, beside `train`."""
 
@@ -30,7 +27,7 @@ class Hdf5Images:
 
     in_threads = False
 
-    def __init__(self, path: Path, group: str, shape: Shape | None) -> None:
+    def __init__(self, path: Path, group: str, shape: Shape) -> None:
         """Look at the sizes.
 
         Raises:
@@ -127,13 +124,7 @@ def h5py() -> Any:
     return library("h5py", "HDF5 files are read with h5py", "h5py")
 
 
-def is_one(path: Path) -> bool:
-    """Whether a file is HDF5."""
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
-
-def open_hdf5(path: Path, shape: Shape | None) -> DataSet:
+def open_set(path: Path, shape: Shape) -> DataSet:
     """Open a file with images.
 
     Raises:

@@ -1,27 +1,25 @@
-"""The thread in every rank that watches its node's ranks; one of a node speaks for them.
+"""Which rank do the others wait for? A thread in every rank watches its node's ranks.
 
-A rank that is stopped, or whose process hangs as a whole, watches nothing: then the next one of
-its node speaks. Nodes that stand still tell each other through the run folder; the first of them
-that speaks writes `hung.json`, which lumitui's poll reads, and says it in the log.
+One rank of a node speaks for all. A rank that is stopped, or whose process hangs as a whole,
+watches nothing: then the next one of its node speaks. Nodes that stand still tell each other
+through the run folder; the first of them that speaks writes `hung.json`, which lumitui's poll
+reads, and says it in the log.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import mmap
 import os
 import shutil
-import struct
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.heartbeat.judge import Seen, Stall, judge
+from monitor.heartbeat import Record, Records
 
 HUNG = 88
 """Exit code of a training that was ended because a rank hung for TRAINER_HANG_SECONDS."""
@@ -245,76 +243,6 @@ def _write(path: Path, content: object) -> None:
     half.replace(path)
 
 
-DOING = ("start", "step", "data", "save", "test", "compile")
-"""What a rank may do; a record has its place in this list."""
-SLOT = 64
-_MOVED = struct.Struct("=QQQd")  # count, step, doing, longest
-_THREAD = struct.Struct("=QQ")  # pulse, pid
-_SHARED = Path("/dev/shm")
-
-
-@dataclass(frozen=True)
-class Record:
-    """What one rank last wrote."""
-
-    count: int
-    """How often it has moved. Every rank moves as often in each step."""
-    step: int
-    doing: str
-    longest: float
-    """Seconds of its longest pause so far while it did this."""
-    pulse: int
-    """Grows while a thread of the process runs, whatever its training waits for."""
-    pid: int
-
-
-class Records:
-    """The records of the ranks on one node, in the order of ranks."""
-
-    def __init__(self, path: Path, ranks: int) -> None:
-        """Map the file at `path`, which may be there already."""
-        self.path = path
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            if os.fstat(file).st_size < SLOT * ranks:
-                os.ftruncate(file, SLOT * ranks)
-            self._memory = mmap.mmap(file, SLOT * ranks)
-        finally:
-            os.close(file)
-
-    def move(self, place: int, count: int, step: int, doing: int, longest: float) -> None:
-        """Write how far a rank is."""
-        _MOVED.pack_into(self._memory, place * SLOT, count, step, doing, longest)
-
-    def pulse(self, place: int, number: int) -> None:
-        """Write that the rank's process runs."""
-        _THREAD.pack_into(self._memory, place * SLOT + _MOVED.size, number, os.getpid())
-
-    def read(self, place: int) -> Record:
-        """Return what a rank last wrote."""
-        count, step, doing, longest = _MOVED.unpack_from(self._memory, place * SLOT)
-        pulse, pid = _THREAD.unpack_from(self._memory, place * SLOT + _MOVED.size)
-        return Record(count, step, DOING[doing], longest, pulse, pid)
-
-    def unlink(self) -> None:
-        """Take the file's name away; those who have mapped it keep it."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
-
-
-def shared_path(token: str, node: str) -> Path:
-    """Return where the ranks of a node meet; `token` is secret, so nobody else is there first."""
-    folder = _SHARED if os.access(_SHARED, os.W_OK) else Path(tempfile.gettempdir())
-    return folder / f"heartbeat-{token}-{node}"
-
-
-def node_name() -> str:
-    """Return the node's name as Slurm says it, else the machine's."""
-    # Where all nodes are one machine (lumitui's own srun), LUMITUI_NODE says which one this is.
-    told = os.environ.get("LUMITUI_NODE") or os.environ.get("SLURMD_NODENAME")
-    return (told or os.uname().nodename).partition(".")[0].replace("/", "_")
-
-
 def process_state(pid: int) -> str:
     """Return the kernel's letter for a process of this node: T stopped, D in the kernel; or ''."""
     try:
@@ -322,3 +250,130 @@ def process_state(pid: int) -> str:
     except OSError:
         return ""  # macOS, or a container that does not show it
     return text.rpartition(")")[2].split()[0]
+
+
+_WHILE = {
+    "start": ("it starts", "they start"),
+    "data": ("it loads data", "they load data"),
+    "save": ("it saves", "they save"),
+    "test": ("it tests", "they test"),
+    "compile": ("it compiles", "they compile"),
+}
+"""What one rank, and several, do meanwhile; a step is what they are expected to do."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One rank, as its node sees it."""
+
+    rank: int
+    node: str
+    count: int
+    """How often it has moved."""
+    step: int
+    doing: str
+    still: float
+    """Seconds since it last moved."""
+    limit: float
+    """How many of them are usual while it does this."""
+    silent: bool
+    """Whether no thread of its process runs."""
+    state: str = ""
+    """The kernel's letter for the process, where the node shows it."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """What does not move, in one sentence."""
+
+    ranks: tuple[int, ...]
+    """Those that the others wait for; none where nobody is behind."""
+    nodes: tuple[str, ...]
+    step: int
+    seconds: float
+    doing: str
+    sentence: str
+
+    @property
+    def key(self) -> object:
+        """What tells one stall from another."""
+        return self.ranks, self.step
+
+
+def judge(seen: Sequence[Seen], nodes: Mapping[int, str], least: float) -> Stall | None:
+    """Return what hangs; None while everything takes no longer than is usual.
+
+    `nodes` has the node of each rank. A rank that is missing in `seen` is on a node that
+    says nothing. `least`: seconds before anything is said.
+
+    A process that is stopped or does not run at all is behind. Else it is the rank that has moved
+    least often: in each step all ranks move as often, and those who wait for it are ahead.
+    """
+    if not seen:
+        return None
+    absent = sorted(set(nodes) - {one.rank for one in seen})
+    frozen = [one for one in seen if _is_frozen(one, least)]
+    if frozen:
+        return _stall(frozen, seen, min(one.still for one in frozen))
+    slowest = min(seen, key=lambda one: one.count)
+    if absent:
+        # A node that works says so within half of `least`, when another one is still.
+        still = min(one.still for one in seen)
+        if still < max(slowest.limit, 1.25 * least):
+            return None
+        gone = [Seen(rank, nodes[rank], 0, 0, "step", still, 0.0, True) for rank in absent]
+        return _stall(gone, seen, still)
+    behind = [one for one in seen if one.count == slowest.count]
+    if any(one.still < one.limit for one in behind):
+        return None
+    return _stall(behind, seen, min(one.still for one in behind))
+
+
+def _is_frozen(one: Seen, least: float) -> bool:
+    if one.state in ("T", "t"):
+        return one.still >= least
+    return one.silent and one.still >= one.limit
+
+
+def _stall(behind: Sequence[Seen], seen: Sequence[Seen], seconds: float) -> Stall:
+    others = [one for one in seen if one not in behind]
+    step = max(one.step for one in others or behind)
+    doing = {one.doing for one in behind}
+    what = doing.pop() if len(doing) == 1 else "step"
+    single, plural = _WHILE.get(what, ("", ""))
+    if not others and len(seen) > 1:
+        meanwhile = f" while {plural}" if plural else ""
+        said = f"No rank has moved for {seconds:.0f} s{meanwhile}, at step {step}; none is behind."
+        return Stall((), (), step, seconds, what, said)
+    verb = single if len(behind) == 1 else plural
+    meanwhile = f" while {verb}" if verb else ""
+    said = f"{_ranks(behind)} not moved for {seconds:.0f} s{meanwhile}{_process(behind)}"
+    said += f"; the others wait at step {step}." if others else f", at step {step}."
+    ranks = tuple(one.rank for one in behind)
+    return Stall(ranks, _nodes(behind), step, seconds, what, said)
+
+
+def _process(behind: Sequence[Seen]) -> str:
+    states = {one.state for one in behind}
+    if states <= {"T", "t"}:
+        return ", its process is stopped" if len(behind) == 1 else ", their processes are stopped"
+    if states == {"D"}:
+        return ", waiting for a disk or a driver"
+    return ""
+
+
+def _ranks(behind: Sequence[Seen]) -> str:
+    """Return `Rank 9 on nid5002 has`, or the like of several ranks and nodes."""
+    nodes = _nodes(behind)
+    where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes, {nodes[0]} first,"
+    if len(behind) == 1:
+        return f"Rank {behind[0].rank} on {where} has"
+    numbers = sorted(one.rank for one in behind)
+    if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"Ranks {numbers[0]} to {numbers[-1]} on {where} have"
+    listed = ", ".join(map(str, numbers[:6])) + (", …" if len(numbers) > 6 else "")
+    return f"Ranks {listed} on {where} have"
+
+
+def _nodes(behind: Sequence[Seen]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.node for one in behind))

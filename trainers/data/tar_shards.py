@@ -18,10 +18,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.formats import photos
-from data.formats.image_folder import held_out
-from data.formats.open_files import OpenFiles
-from data.samples import BadData, DataSet, Samples, Shape
+from data import photos
+from data.photos import held_out
+from data.samples import BadData, DataSet, OpenFiles, Samples, Shape
 
 ENDING = ".tar"
 INDEX = ".index.json"
@@ -35,7 +34,7 @@ class TarImages:
 
     in_threads = False
 
-    def __init__(self, tars: list[Path], shape: Shape | None) -> None:
+    def __init__(self, tars: list[Path], shape: Shape) -> None:
         """Find the samples.
 
         Raises:
@@ -118,12 +117,7 @@ def _scan(path: Path) -> array[int]:
     return array("q", (each for key in images for each in (*images[key], classes[key])))
 
 
-def is_one(folder: Path) -> bool:
-    """Whether a folder has tars."""
-    return any(folder.glob(f"*{ENDING}"))
-
-
-def open_tars(where: Path, shape: Shape | None) -> DataSet:
+def open_set(where: Path, shape: Shape) -> DataSet:
     """Open a tar, or a folder with tars.
 
     Raises:

@@ -19,9 +19,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.formats import photos
-from data.formats.open_files import OpenFiles
-from data.samples import BadData, DataSet, Samples, Shape
+from data import photos
+from data.samples import BadData, DataSet, OpenFiles, Samples, Shape
 
 MANIFEST = "pack.json"
 JOURNAL = "pack.journal"
@@ -160,8 +159,14 @@ class PackedImages:
         return photos.batch(whole, self.shape), self._labels[places]
 
 
-def open_shards(folder: Path, shape: Shape | None) -> DataSet:
-    """Open a folder that pack.py made."""
+def open_set(folder: Path, shape: Shape) -> DataSet:
+    """Open a folder that pack.py made.
+
+    Raises:
+        BadData: it is not packed to its end, or a shard is damaged.
+    """
+    if not (folder / MANIFEST).exists():
+        raise BadData(f"{folder} is not packed to its end. Run pack.py again: it goes on.")
     manifest = read_manifest(folder)
     train: Samples = PackedImages(folder, manifest, "train")
     return photos.photo_set(train, PackedImages(folder, manifest, "test"), shape)

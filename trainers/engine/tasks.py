@@ -14,12 +14,11 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
 
-from data.loading import Batches
+from data.loading import Batches, TestingShares
 from data.samples import DataSet, Shape
-from data.shares import TestingShares
 from engine.ranks import Ranks, average
-from engine.stop_request import STOP
-from strategies.strategy import Strategy
+from monitor.stop_request import STOP
+from strategies import Strategy
 
 VALUES = 2**19
 """Inputs or logits of a batch, if that is more samples than a micro batch: a test keeps nothing

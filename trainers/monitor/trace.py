@@ -7,7 +7,6 @@ epoch; tracing slows these steps down.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,24 +16,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 
-def span(text: str) -> tuple[int, int]:
-    """Read `10:15` from the command line: the first and the last step.
-
-    Raises:
-        argparse.ArgumentTypeError: it is no such span.
-    """
-    first, _, last = text.partition(":")
-    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no first and last step, like 10:15")
-    return int(first), int(last)
-
-
 class Trace:
-    """Traces the steps of a span on rank 0; leaving it writes what was traced."""
+    """Traces the steps of a span; leaving it writes what was traced."""
 
-    def __init__(self, steps: tuple[int, int] | None, run_dir: Path, rank: int) -> None:
-        """Trace `steps`; None, or another rank: nothing."""
-        self._steps = steps if rank == 0 else None
+    def __init__(self, steps: tuple[int, int], run_dir: Path) -> None:
+        """Trace `steps`, the first and the last."""
+        self._steps: tuple[int, int] | None = steps
         self._folder = run_dir / "profile"
         self._running: profile | None = None
         self._traced = (0, 0)

@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from data.formats.open_files import OpenFiles
-from data.samples import BadData, DataSet, Shape
+from data.samples import BadData, DataSet, OpenFiles, Shape
 
 TRAIN = "train.bin"
 TESTS = ("val.bin", "test.bin")
@@ -102,13 +101,13 @@ def read_sidecar(path: Path) -> Sidecar:
     return found
 
 
-def open_tokens(folder: Path, shape: Shape | None) -> DataSet:
+def open_set(folder: Path, shape: Shape) -> DataSet:
     """Open a folder with token files.
 
     Raises:
         BadData: there is none to test on, or one is damaged.
     """
-    length = shape.input[0] if shape and shape.kind == "tokens" else LENGTH
+    length = shape.input[0] if shape.kind == "tokens" else LENGTH
     tests = [folder / name for name in TESTS if (folder / name).is_file()]
     if not tests:
         raise BadData(f"{folder} has a {TRAIN}, but no {' or '.join(TESTS)} to test on. Add one.")

@@ -1,24 +1,139 @@
-"""A folder of images: a subfolder for each class, perhaps below `train` and `val`.
+"""Photos: how a file becomes pixels, the same in a training and when it is packed; and folders.
 
-Every image is a file of its own that has to be found, opened and decoded in each epoch. That suits
-a few thousand; pack.py makes shards of more.
+Pillow is imported when the first photo is read: without photos, a training needs no Pillow. A
+folder has a subfolder for each class, perhaps below `train` and `val`. Every image is a file of its
+own that has to be found, opened and decoded in each epoch. That suits a few thousand; pack.py makes
+shards of more.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import sys
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from data.formats import photos
 from data.samples import BadData, DataSet, Range, Samples, Shape
+from engine.exits import UsageError
+
+ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".ppm", ".gif", ".tif", ".tiff")
+"""How names of images end, in small letters."""
+SIDE = 224
+"""Pixels of a side, unless the model was made for others."""
+MODES = {1: "L", 3: "RGB"}
+"""Pillow's names for grey and colour, by the number of channels."""
+
+MEAN = {1: (0.449,), 3: (0.485, 0.456, 0.406)}
+DEVIATION = {1: (0.226,), 3: (0.229, 0.224, 0.225)}
+"""Of ImageNet's training images, as published with PyTorch's examples; grey is their average."""
+
+
+def pixels(content: bytes, name: str, channels: int, side: int) -> bytes:
+    """Decode a photo: its largest square in the middle, at side x side pixels.
+
+    Args:
+        content: the file.
+        name: what an error calls it.
+        channels: 1 or 3.
+        side: of the result.
+
+    Returns:
+        Rows of pixels with their channels together: height x width x channels bytes.
+
+    Raises:
+        BadData: it can't be decoded.
+    """
+    image_module = pillow()
+    try:
+        with image_module.open(io.BytesIO(content)) as image:
+            # A JPEG can be decoded at a half, quarter or eighth of its size. Twice what is needed
+            # leaves the smoothing to the resize below.
+            image.draft(MODES[channels], (2 * side, 2 * side))
+            picture = image.convert(MODES[channels])
+        width, height = picture.size
+        square = min(width, height)
+        left, top = (width - square) // 2, (height - square) // 2
+        box = (left, top, left + square, top + square)
+        if (width, height) != (side, side):
+            bilinear = image_module.Resampling.BILINEAR
+            picture = picture.resize((side, side), bilinear, box=box)
+        found: bytes = picture.tobytes()
+    except Exception as error:  # Pillow's decoders raise OSError, SyntaxError, ValueError and more
+        raise BadData(
+            f"{name} can't be read as an image ({error}). Copy it again, or take it out."
+        ) from error
+    return found
+
+
+def pillow() -> Any:
+    """Pillow's module Image.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    return library("PIL.Image", "Images are read with Pillow", "pillow", " elsewhere")
+
+
+def batch(pictures: bytearray, shape: Shape) -> Tensor:
+    """Make (count, channels, height, width) of what `pixels` returned, one after the other."""
+    channels, height, width = shape.input
+    if not pictures:
+        return torch.empty((0, *shape.input), dtype=torch.uint8)
+    found = torch.frombuffer(pictures, dtype=torch.uint8).view(-1, height, width, channels)
+    return found.permute(0, 3, 1, 2)
+
+
+def wanted(shape: Shape) -> tuple[int, int]:
+    """Channels and side of the photos that a model was made for."""
+    if shape.kind != "images" or shape.input[0] not in MODES:
+        return 3, SIDE
+    return shape.input[0], shape.input[1]
+
+
+def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
+    """Photos that are cropped to what a model was made for, if it has as many channels."""
+    channels, side = wanted(shape)
+    stored = train.shape.input
+    crops = channels == stored[0] and stored[1] == stored[2]
+    mean, deviation = MEAN.get(stored[0]), DEVIATION.get(stored[0])
+    return DataSet(
+        train,
+        test,
+        mean or (0.5,) * stored[0],
+        deviation or (0.25,) * stored[0],
+        side if crops else None,
+    )
+
+
+def library(module: str, reads: str, name: str, where: str = "") -> Any:
+    """A module, or what to do without it.
+
+    Args:
+        module: to import.
+        reads: what it reads, in an error.
+        name: under which it is installed.
+        where: the images are to be packed when it can't be.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"{reads}, which is not installed here. Install {name}, or pack the images"
+            f"{where} with pack.py: packed ones need nothing."
+        ) from error
+
 
 TESTS = ("val", "valid", "validation", "test")
 """Names of a folder with images to test on, beside `train`."""
@@ -51,11 +166,6 @@ class Listing:
         """Where an image is."""
         start = self.ends[number - 1] if number else 0
         return self.folder / os.fsdecode(self.names[start : self.ends[number]])
-
-
-def is_one(folder: Path) -> bool:
-    """Whether it has subfolders, or `train` has."""
-    return any(_subfolders(folder))
 
 
 def parts(folder: Path) -> tuple[Path, Path | None]:
@@ -91,7 +201,7 @@ def listing(folder: Path, classes: tuple[str, ...] | None = None) -> Listing:
     if not found:
         raise BadData(
             f"{folder} has no images in its subfolders. It needs one subfolder for each class, "
-            f"with files that end in {', '.join(photos.ENDINGS[:3])} or the like."
+            f"with files that end in {', '.join(ENDINGS[:3])} or the like."
         )
     missing = sorted(set(range(len(names))) - {target for _, target in found})
     if missing and classes is None and (os.environ.get("RANK") or "0") == "0":
@@ -122,7 +232,7 @@ def _images(folder: Path, before: str) -> Iterator[str]:
         for each in entries:
             if each.name.startswith("."):
                 continue
-            if each.name.lower().endswith(photos.ENDINGS):
+            if each.name.lower().endswith(ENDINGS):
                 yield before + each.name
             elif each.is_dir():
                 yield from _images(Path(each.path), f"{before}{each.name}/")
@@ -146,7 +256,7 @@ class FolderImages:
         for place in places.tolist():
             pictures += self.pixels(place)
         targets = [self.files.targets[place] for place in places.tolist()]
-        return photos.batch(pictures, self.shape), torch.tensor(targets, dtype=torch.int64)
+        return batch(pictures, self.shape), torch.tensor(targets, dtype=torch.int64)
 
     def pixels(self, number: int) -> bytes:
         """Read and decode one image.
@@ -161,19 +271,19 @@ class FolderImages:
             raise BadData(
                 f"{path} can't be read ({error.strerror}). Copy it again, or take it out."
             ) from error
-        return photos.pixels(content, str(path), channels, side)
+        return pixels(content, str(path), channels, side)
 
 
-def open_folder(folder: Path, shape: Shape | None) -> DataSet:
+def open_set(folder: Path, shape: Shape) -> DataSet:
     """Open a folder of images; they are scaled to what the model was made for."""
     learn, tests = parts(folder)
     files = listing(learn)
-    channels, side = photos.wanted(shape)
+    channels, side = wanted(shape)
     like = Shape("images", (channels, side, side), len(files.classes))
     whole = FolderImages(files, like)
     if tests is None:
-        return photos.photo_set(*held_out(whole, folder), shape)
-    return photos.photo_set(whole, FolderImages(listing(tests, files.classes), like), shape)
+        return photo_set(*held_out(whole, folder), shape)
+    return photo_set(whole, FolderImages(listing(tests, files.classes), like), shape)
 
 
 def held_out(whole: Samples, where: Path) -> tuple[Samples, Samples]:

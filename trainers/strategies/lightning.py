@@ -1,0 +1,225 @@
+"""PyTorch Lightning's Trainer around the same model, data and optimizer: the hooks it calls.
+
+Written with Lightning 2.6.6. Its Trainer begins anew in each start, with what is left of the
+epochs; weights and optimizer are read from the checkpoint it has made.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from data.loading import Batch, Batches
+from engine import loop, ranks
+from engine.exits import UsageError
+from engine.speed import DATA
+from engine.training import Training
+from monitor.heartbeat import HEART
+from monitor.metrics import Reporter
+from monitor.stop_request import STOP
+from saving import files as on_disk
+from saving.saver import Write
+from strategies import poisoned
+from strategies.pytorch import TorchStrategy
+
+try:
+    from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+    from lightning.pytorch import LightningModule, Trainer
+    from lightning.pytorch.plugins import TorchCheckpointIO
+    from lightning.pytorch.strategies import DDPStrategy
+except ImportError as error:
+    raise UsageError(
+        f"PyTorch Lightning can't be imported ({error}). Install `lightning` into the job's "
+        "environment, or take ddp.py, which trains the same without it."
+    ) from error
+
+CHECKPOINT = "lightning.ckpt"
+NET = "net."
+"""What Lightning puts before the names of the weights: the network is an attribute of a module."""
+
+
+class HeldCheckpoint(TorchCheckpointIO):
+    """Keeps what Lightning would write. A full disk met here would leave the others waiting."""
+
+    content: dict[str, Any]
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, *_: Any, **__: Any) -> None:
+        """Keep it for saving/saver.py, which writes it with checksums."""
+        self.content = checkpoint
+
+
+class Lightning(TorchStrategy):
+    """The model and its optimizer, which Lightning's Trainer moves along."""
+
+    name = "lightning"
+    trainer: Trainer
+
+    def scaled(self, loss: Tensor) -> Tensor:
+        """What Lightning is to differentiate."""
+        return poisoned(loss) * self._scale.scale
+
+    def stage(self, folder: Path, copy: bool) -> Write:
+        """Take Lightning's checkpoint, which rank 0 writes."""
+        self.trainer.save_checkpoint(folder / CHECKPOINT)
+        held = self.trainer.strategy.checkpoint_io
+        if self._me.rank or not isinstance(held, HeldCheckpoint):
+            return list
+        content = held.content | self._loss_scale()
+        tree = self._staging.copied(content) if copy else content
+
+        def write() -> list[str]:
+            torch.save(tree, folder / CHECKPOINT)
+            return [CHECKPOINT]
+
+        return write
+
+    def load(self, folder: Path, saved_by: int) -> None:
+        """Take weights and optimizer from Lightning's checkpoint, with any number of ranks."""
+        path = on_disk.of_this_trainer(folder, CHECKPOINT)
+        tree = torch.load(path, map_location=self._device, weights_only=True)
+        weights = {name.removeprefix(NET): one for name, one in tree["state_dict"].items()}
+        self.take({"model": weights, "optimizer": tree["optimizer_states"][0]})
+        self._take_loss_scale(tree)
+
+    def configured(self) -> torch.optim.Optimizer:
+        """The optimizer, for Lightning to save."""
+        return self._optimizer
+
+
+class EpochBatches:
+    """What is left of the epoch that the training is in, each time Lightning asks for it."""
+
+    def __init__(self, of: Training) -> None:
+        """Read the data of this training."""
+        self._of = of
+        self._open: Batches | None = None
+
+    def __len__(self) -> int:
+        """Micro batches of a whole epoch; the first may have fewer, and just ends."""
+        steps = self._of.at.train_samples // self._of.global_batch
+        return steps * self._of.strategy.accumulate
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Begin at the training's next sample."""
+        self.close()
+        self._open = self._of.batches()
+        batches = iter(self._open)
+        while True:
+            with self._of.clock.part(DATA):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def close(self) -> None:
+        """End the worker processes."""
+        if self._open:
+            self._open.close()
+
+
+class Module(LightningModule):
+    """What Lightning asks of a model; after each step it reports, saves, tests and stops."""
+
+    def __init__(self, of: Training, strategy: Lightning, report: Reporter) -> None:
+        """Train this; the network becomes a part of it, so that DDP finds the weights."""
+        super().__init__()
+        self.net = strategy.module
+        self._of, self._with, self._report = of, strategy, report
+        self._loss, self._norm = torch.zeros((), device=of.device), torch.zeros(())
+        self._rate = strategy.lr
+        self._figure: float | None = None
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """The one that ddp.py takes."""
+        return self._with.configured()
+
+    def on_train_start(self) -> None:
+        """Hear signals again: Lightning's handler of SIGTERM waits for the other ranks in it."""
+        STOP.listen()
+
+    def on_train_batch_start(self, batch: Batch, number: int) -> None:
+        """Begin a step with its first micro batch."""
+        HEART.move()
+        if number % self._with.accumulate == 0:
+            HEART.step(self._of.at.step + 1)
+            self._rate = self._of.begin_step()
+            self._loss = torch.zeros((), device=self._of.device)
+
+    def training_step(self, batch: Batch, number: int) -> Tensor:
+        """The loss of a micro batch."""
+        inputs, targets = batch
+        loss = self._of.task.loss(self._with.forward(inputs, last=True), inputs, targets)
+        self._loss = self._loss + loss.detach()
+        return self._with.scaled(loss)
+
+    def optimizer_step(
+        self,
+        epoch: int,
+        number: int,
+        optimizer: object,
+        optimizer_closure: Callable[[], Any] | None = None,
+    ) -> None:
+        """Run the last forward and backward pass, then change the weights if all is finite."""
+        if optimizer_closure:
+            optimizer_closure()
+        self._norm = self._with.step(self._rate)
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, number: int) -> None:
+        """End a step with its last micro batch."""
+        if (number + 1) % self._with.accumulate == 0:
+            self._of.end_step(self._rate, self._loss / self._with.accumulate, self._norm)
+            loop.after_step(self._of, self._report)
+
+    def on_train_epoch_end(self) -> None:
+        """Go to the next epoch, and test, unless --steps ended this one."""
+        if not self._of.epoch_has_more():
+            self._figure = loop.end_epoch(self._of, self._report)
+
+    def on_train_end(self) -> None:
+        """Save and test at the end."""
+        loop.finish(self._of, self._report, self._figure)
+
+
+def fit(of: Training, report: Reporter) -> None:
+    """Let Lightning's Trainer train to the last epoch or to --steps."""
+    args, strategy = of.args, of.strategy
+    assert isinstance(strategy, Lightning)
+    if args.profile:
+        raise UsageError("--profile is for ddp.py. Leave it out, or profile there.")
+    if not of.epoch_has_more():
+        loop.end_epoch(of, report)  # it was stopped right after its last step
+    if of.at.epoch >= args.epochs or of.at.step >= args.steps:
+        loop.finish(of, report, None)
+        return
+    hosts = ranks.gather(os.uname().nodename)
+    nodes = list(dict.fromkeys(hosts))
+    ranks.name_alone()  # which TorchElasticEnvironment reads, as any launcher has set them
+    os.environ["GROUP_RANK"] = str(nodes.index(os.uname().nodename))
+    batches = EpochBatches(of)
+    strategy.trainer = Trainer(
+        accelerator="gpu" if of.device.type == "cuda" else "cpu",
+        # The device of this rank at each place: some launchers show a rank its own GPU only.
+        strategy=DDPStrategy(parallel_devices=[of.device] * (len(hosts) // len(nodes))),
+        num_nodes=len(nodes),
+        plugins=[TorchElasticEnvironment(), HeldCheckpoint()],
+        max_epochs=args.epochs - of.at.epoch,
+        max_steps=-1 if args.steps == sys.maxsize else args.steps - of.at.step,
+        accumulate_grad_batches=strategy.accumulate,
+        default_root_dir=of.me.run_dir,
+        use_distributed_sampler=False,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_autolog_hparams=False,
+    )
+    try:
+        strategy.trainer.fit(Module(of, strategy, report), batches)
+    finally:
+        batches.close()
