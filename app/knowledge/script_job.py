@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Literal
 
@@ -176,6 +177,16 @@ class JobStep:
     trains: bool = True
     """Whether this is the job's main program, and not `rocm-smi`, `hostname`, `tar` …"""
 
+    def named_arguments(self) -> Iterator[tuple[str, CommandWord]]:
+        """Yield the options among the program's arguments, each with its value and own place."""
+        for word, following in zip_longest(self.arguments, self.arguments[1:]):
+            name, equals, value = word.known.partition("=")
+            if name.startswith("-") and equals:
+                text = word.text.partition("=")[2]
+                yield name, CommandWord(text, word.at, value=value)
+            elif name.startswith("-") and following is not None:
+                yield name, CommandWord(following.text, word.at, value=following.known)
+
 
 @dataclass(frozen=True)
 class Command:
@@ -278,6 +289,11 @@ class ScriptJob:
     def nodes(self) -> int:
         """The nodes it asks for; Slurm's own 1 where it names none."""
         return self.resources.nodes or 1
+
+    @property
+    def tasks_per_node(self) -> int:
+        """The tasks of each node; Slurm's own 1 where it names none."""
+        return self.resources.tasks_per_node or -(-(self.resources.tasks or 1) // self.nodes)
 
     @cached_property
     def images(self) -> tuple[str, ...]:

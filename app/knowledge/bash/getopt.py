@@ -64,92 +64,85 @@ class Parsed:
 
 
 def parse(words: Sequence[ExpandedWord], table: OptionSyntax, start: int = 0) -> Parsed:
-    """Read options from `words[start]` on, up to the first word that is none."""
-    found: list[Option] = []
-    parsed = Parsed()
-    index = start
-    while index < len(words):
-        text = words[index].text
-        if text == "--":
-            index += 1
-            break
-        if not text.startswith("-") or text == "-":
-            break
-        if text.startswith("--") or (table.one_dash and text[1:].split("=")[0] in table.long):
-            index = _long(words, index, table, found, parsed)
+    """Read options from `words[start]` up to the first word that is not an option."""
+    return _OptionReader(words, table, start).read()
+
+
+@dataclass
+class _OptionReader:
+    words: Sequence[ExpandedWord]
+    table: OptionSyntax
+    index: int
+    options: list[Option] = field(default_factory=list)
+    strange: list[Strange] = field(default_factory=list)
+
+    def read(self) -> Parsed:
+        while self.index < len(self.words):
+            text = self.words[self.index].text
+            if text == "--":
+                self.index += 1
+                break
+            if not text.startswith("-") or text == "-":
+                break
+            one_dash = self.table.one_dash and text[1:].split("=")[0] in self.table.long
+            if text.startswith("--") or one_dash:
+                self._long()
+            else:
+                self._short()
+        rest = min(self.index, len(self.words))
+        return Parsed(CommandOptions(tuple(self.options)), rest, self.strange)
+
+    def _long(self) -> None:
+        word, left = self.words[self.index], len(self.words) - self.index - 1
+        name, equals, text = word.text.lstrip("-").partition("=")
+        value, names = text if equals else None, self.table.full(name)
+        if len(names) != 1:
+            self.strange.append(Strange(word.text, word.at, names))
+            has_value = self.table.unknown_values and not equals and left
+            has_value = has_value and not self.words[self.index + 1].text.startswith("-")
+            self._keep(name.replace("_", "-"), value, 1 if has_value else 0)
+            return
+        takes = self.table.long[names[0]]
+        if takes == "pair" and left > 1:
+            self._keep(names[0], None, 2)
+        elif equals or takes != "value":
+            self._keep(names[0], value)
         else:
-            index = _short(words, index, table, found, parsed)
-    parsed.options, parsed.rest = CommandOptions(tuple(found)), min(index, len(words))
-    return parsed
+            self._keep_with_next(names[0])
 
+    def _short(self) -> None:
+        word = self.words[self.index]
+        letters = word.text[1:]
+        for place, letter in enumerate(letters):
+            name, rest = self.table.short.get(letter), letters[place + 1 :]
+            if name is None:
+                self.strange.append(Strange(word.text, word.at))
+                self._keep(letters[place:], None)
+                return
+            takes = self.table.long.get(name, "nothing")
+            if takes == "value" and not rest:
+                self._keep_with_next(name)
+                return
+            if takes != "nothing" or not rest:
+                self._keep(name, rest or None)
+                return
+            self.options.append(_option(name, None, word))
 
-def _long(
-    words: Sequence[ExpandedWord],
-    index: int,
-    table: OptionSyntax,
-    found: list[Option],
-    parsed: Parsed,
-) -> int:
-    word = words[index]
-    name, equals, value = word.text.lstrip("-").partition("=")
-    names = table.full(name)
-    if len(names) != 1:
-        parsed.strange.append(Strange(word.text, word.at, names))
-        following = index + 1 < len(words) and not words[index + 1].text.startswith("-")
-        if table.unknown_values and not equals and following:
-            found.append(
-                _option(name.replace("_", "-"), words[index + 1].text, word, words[index + 1])
-            )
-            return index + 2
-        found.append(_option(name.replace("_", "-"), value if equals else None, word))
-        return index + 1
-    takes = table.long[names[0]]
-    if takes == "pair" and index + 2 < len(words):
-        pair = f"{words[index + 1].text} {words[index + 2].text}"
-        found.append(_option(names[0], pair, word, words[index + 2]))
-        return index + 3
-    if equals or takes != "value":
-        found.append(_option(names[0], value if equals else None, word))
-        return index + 1
-    return _with_next(words, index, names[0], found, parsed)
+    def _keep_with_next(self, name: str) -> None:
+        word = self.words[self.index]
+        if self.index + 1 < len(self.words):
+            self._keep(name, None, 1)
+        else:
+            self.strange.append(Strange(word.text, word.at, missing_value=True))
+            self._keep(name, None)
 
-
-def _with_next(
-    words: Sequence[ExpandedWord], index: int, name: str, found: list[Option], parsed: Parsed
-) -> int:
-    word = words[index]
-    if index + 1 >= len(words):
-        parsed.strange.append(Strange(word.text, word.at, missing_value=True))
-        found.append(_option(name, None, word))
-        return index + 1
-    found.append(_option(name, words[index + 1].text, word, words[index + 1]))
-    return index + 2
-
-
-def _short(
-    words: Sequence[ExpandedWord],
-    index: int,
-    table: OptionSyntax,
-    found: list[Option],
-    parsed: Parsed,
-) -> int:
-    word = words[index]
-    letters = word.text[1:]
-    for place, letter in enumerate(letters):
-        name = table.short.get(letter)
-        if name is None:
-            parsed.strange.append(Strange(word.text, word.at))
-            found.append(_option(letters[place:], None, word))
-            return index + 1
-        rest = letters[place + 1 :]
-        takes = table.long.get(name, "nothing")
-        if takes == "value" and not rest:
-            return _with_next(words, index, name, found, parsed)
-        if takes != "nothing":
-            found.append(_option(name, rest or None, word))
-            return index + 1
-        found.append(_option(name, None, word))
-    return index + 1
+    def _keep(self, name: str, value: str | None, following: int = 0) -> None:
+        """Keep an option; as many of the `following` words are its value."""
+        behind = self.words[self.index + 1 : self.index + 1 + following]
+        value = " ".join(each.text for each in behind) if behind else value
+        last = behind[-1] if behind else None
+        self.options.append(_option(name, value, self.words[self.index], last))
+        self.index += 1 + following
 
 
 def _option(

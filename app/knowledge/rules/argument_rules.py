@@ -107,16 +107,11 @@ def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if per_node < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
         return
     for step in job.training:
-        words = step.arguments
-        for number, word in enumerate(words):
-            flag, equals, value = word.known.partition("=")
-            if not flag.startswith("-") or flag.lstrip("-").replace("-", "_") not in _DEVICE:
-                continue
-            following = words[number + 1].known if number + 1 < len(words) else ""
-            value = value if equals else following
-            if _ONE_GPU.fullmatch(value):
+        for flag, value in step.named_arguments():
+            named = flag.lstrip("-").replace("-", "_") in _DEVICE
+            if named and _ONE_GPU.fullmatch(value.known):
                 yield Hit(
-                    f"{flag} {value} puts all {per_node} ranks of a node on one GPU.",
+                    f"{flag} {value.known} puts all {per_node} ranks of a node on one GPU.",
                     "Leave it out, and let the program take the GPU of its LOCAL_RANK.",
-                    word.at,
+                    value.at,
                 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.arithmetic import evaluate
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.expansions import names_in, put_in, uses
 from lumitui.remote.site.profile import Site
 
@@ -123,29 +123,24 @@ def array_one_folder(job: ScriptJob, site: Site) -> Iterator[Hit]:
             re.search(rf"{_TASK}|SLURM_JOB_?ID", _ENTRY.sub("", put_in(job, text)))
             for text in texts
         )
-        if numbered or not _sweeps(job, texts):
+        if numbered or not _sweeps(job, step):
             continue
-        for number, word in enumerate(step.arguments):
-            name, equals, value = word.text.partition("=")
-            if not equals and number + 1 < len(texts):
-                value = texts[number + 1]
-            if _RESULTS.match(name) and value and _is_same(job, value):
+        for name, value in step.named_arguments():
+            if _RESULTS.match(name) and value.text and _is_same(job, value.text):
                 yield Hit(
-                    f"All {len(tasks)} tasks of the array write to {put_in(job, value)}.",
-                    f"Put the task into the name: {value}/${_TASK}.",
-                    word.at if word.at.line else step.at,
+                    f"All {len(tasks)} tasks of the array write to {put_in(job, value.text)}.",
+                    f"Put the task into the name: {value.text}/${_TASK}.",
+                    value.at if value.at.line else step.at,
                 )
                 break
 
 
-def _sweeps(job: ScriptJob, texts: list[str]) -> bool:
+def _sweeps(job: ScriptJob, step: JobStep) -> bool:
     """Whether the tasks run one training with different settings: `--lr $LR`."""
-    for before, text in zip(["", *texts], texts, strict=False):
-        name, equals, value = text.partition("=")
-        name, value = (name, value) if equals else (before, text)
-        if name.startswith("-") and _SETTING.search(name) and _differs(job, value):
-            return True
-    return False
+    return any(
+        _SETTING.search(name) and _differs(job, value.text)
+        for name, value in step.named_arguments()
+    )
 
 
 def _differs(job: ScriptJob, text: str, depth: int = 0) -> bool:

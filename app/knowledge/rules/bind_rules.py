@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import generation_of, has_unknown_sources
+from lumitui.app.knowledge.site_facts.allocation import (
+    generation_of,
+    generations_of,
+    has_unknown_sources,
+)
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -40,11 +44,7 @@ def _loaded(job: ScriptJob) -> set[str]:
 )
 def modules_of_other_generation(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find an old bindings module with a new image, or both modules at once."""
-    for image in job.images:
-        generation = generation_of(image, site)
-        if generation is None:
-            continue
-        name, container = generation
+    for _image, name, container in generations_of(job, site):
         own = _modules_of(container)
         for other, item in site.containers.items():
             foreign = sorted((_modules_of(item) - own) & _loaded(job))

@@ -31,12 +31,6 @@ def _threads(job: ScriptJob) -> bool:
     return hint == "multithread" or (threads or 1) > 1
 
 
-def _tasks(job: ScriptJob) -> int:
-    """Return the tasks of a node; Slurm's own 1 where the job names none."""
-    asked = job.resources
-    return asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
-
-
 @rule(
     "cores",
     "error",
@@ -51,7 +45,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if job.resources.partition and queue_of(job, site) is None and not job.options.has("qos"):
         return
-    tasks, given = _tasks(job), option("cpus-per-task")
+    tasks, given = job.tasks_per_node, option("cpus-per-task")
     reserved = site.node.cores - usable
     keeps = f" ({reserved} of {site.node.cores} are the system's)" if reserved else ""
     right = f"--cpus-per-task={max(1, usable // tasks)}"
@@ -78,7 +72,7 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if gpus > site.node.gpus:  # no node has so many, which another rule says
         return
-    right, tasks = site.cores_per_gpu * gpus, _tasks(job)
+    right, tasks = site.cores_per_gpu * gpus, job.tasks_per_node
     if is_exclusive(job) or asked == right or asked > len(site.node.usable_cores):
         return
     each = f"--cpus-per-task={right // tasks}"
@@ -115,7 +109,7 @@ def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if queue.partition.allocation == "node" and not srun:
         return
-    tasks = _tasks(job)
+    tasks = job.tasks_per_node
     right = f"--cpus-per-task={site.cores_per_gpu * gpus // tasks or 1}"
     option = job.options.get("cpus-per-task")
     yield Hit(
@@ -150,7 +144,10 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if asked >= min(usable, site.cores_per_gpu * gpus):
         return
-    right, option = f"--cpus-per-task={usable // _tasks(job)}", job.options.get("cpus-per-task")
+    right, option = (
+        f"--cpus-per-task={usable // job.tasks_per_node}",
+        job.options.get("cpus-per-task"),
+    )
     yield Hit(
         f"The job takes all {gpus} GPUs of each node and {asked} of its {usable} cores.",
         f"Write {right}.",
@@ -181,7 +178,7 @@ def _threads_of_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
 
 
-_WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?workers(?:=(\d+))?")
+_WORKERS = re.compile(r"--?(?:(?:dataloader|data|loader|train)[-_])?(?:num[-_])?workers")
 
 
 @rule(
@@ -197,16 +194,12 @@ def _workers(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if cores is None or _threads(job) or site.scheduler != "slurm":
         return
     for step in job.training:
-        for number, word in enumerate(step.arguments):
-            found = _WORKERS.fullmatch(word.known)
-            if not found:
-                continue
-            after = [each.known for each in step.arguments[number + 1 : number + 2]]
-            text = found[1] or "".join(after)
-            if text.isdecimal() and int(text) > cores:
+        for name, value in step.named_arguments():
+            text = value.known
+            if _WORKERS.fullmatch(name) and text.isdecimal() and int(text) > cores:
                 yield Hit(
                     f"Each rank starts {some(int(text), 'worker')} for its data, and has "
                     f"{some(cores, 'core')}.",
                     f"Ask for {some(max(1, cores - 1), 'worker')}, or for more cores.",
-                    word.at,
+                    value.at,
                 )

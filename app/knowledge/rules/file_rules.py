@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.script_job import Command, CommandWord, ScriptJob
+from lumitui.app.knowledge.script_job import Command, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import work_folder
 from lumitui.app.knowledge.site_facts.expansions import names_in, put_in
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import NOWHERE, Position
+from lumitui.remote.site.source_position import NOWHERE
 
 _NODE_FOLDER = re.compile(r"^(/tmp|/var/tmp|/dev/shm|\$\{?(TMPDIR|LOCAL_SCRATCH|NODE_TMP)\b)")
 _HOME = re.compile(
@@ -103,26 +103,15 @@ def results_on_node(job: ScriptJob, site: Site) -> Iterator[Hit]:
         for command in job.commands[launch + 1 :]
     )
     for step in job.training:
-        for name, value, at in _named_values(job, step.arguments):
-            if _RESULTS.match(name) and _NODE_FOLDER.match(value) and not back:
+        for name, value in step.named_arguments():
+            folder = _place(job, value.text)
+            if _RESULTS.match(name) and _NODE_FOLDER.match(folder) and not back:
                 yield Hit(
-                    f"{name} leads to {value}, which is emptied when the job ends.",
+                    f"{name} leads to {folder}, which is emptied when the job ends.",
                     "Write to scratch, or copy it back behind the program.",
-                    at if at.line else step.at,
+                    value.at if value.at.line else step.at,
                 )
                 return
-
-
-def _named_values(
-    job: ScriptJob, words: tuple[CommandWord, ...]
-) -> Iterator[tuple[str, str, Position]]:
-    """Yield the options among a program's arguments, with their values and places."""
-    for number, word in enumerate(words):
-        name, equals, value = word.text.partition("=")
-        if equals and name.startswith("-"):
-            yield name, _place(job, value), word.at
-        elif name.startswith("-") and number + 1 < len(words):
-            yield name, _place(job, words[number + 1].text), word.at
 
 
 def _place(job: ScriptJob, text: str) -> str:

@@ -56,12 +56,9 @@ def _told(job: ScriptJob, name: str) -> Iterator[tuple[int, Position]]:
     for step in job.training:
         if step.srun is None or step.launcher != "plain":
             continue
-        for number, word in enumerate(step.arguments):
-            key, equals, value = word.known.partition("=")
-            following = step.arguments[number + 1 : number + 2]
-            value = value if equals else following[0].known if following else ""
-            if key == f"--trainer.{name}" and value.isdecimal() and int(value) > 0:
-                yield int(value), word.at if word.at.line else step.at
+        for key, value in step.named_arguments():
+            if key == f"--trainer.{name}" and value.known.isdecimal() and int(value.known) > 0:
+                yield int(value.known), value.at if value.at.line else step.at
 
 
 @rule(

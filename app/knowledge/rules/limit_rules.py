@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.rules.array_rules import numbers_of
+from lumitui.app.knowledge.rules.log_rules import logs_of
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
@@ -270,29 +272,16 @@ def _array(job: ScriptJob, site: Site) -> Iterator[Hit]:
     queue, option = queue_of(job, site), job.options.get("array")
     if queue is None or option is None or queue.partition.max_jobs is None:
         return
-    count, most = _tasks_of_array(option.value or ""), queue.partition.max_jobs
-    if count is not None and count > most:
+    tasks, most = numbers_of(option.value or ""), queue.partition.max_jobs
+    if tasks is not None and len(tasks) > most:
         yield Hit(
-            f"The array has {some(count, 'job')}, and {queue.name} lets one person have {most}.",
+            f"The array has {some(len(tasks), 'job')}, and {queue.name} lets one person have "
+            f"{most}.",
             "Split the array, or use a partition with room for it"
             + (f", like {queue.partition.grows_to}." if queue.partition.grows_to else "."),
             option.at,
             severity=_severity(site, queue, "max_jobs"),
         )
-
-
-def _tasks_of_array(text: str) -> int | None:
-    """Return how many jobs `0-15:2,20%4` has; None: it cannot be read."""
-    count = 0
-    for part in text.partition("%")[0].split(","):
-        found = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part.strip())
-        if not found:
-            return None
-        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
-        if last < first or step < 1:
-            return None
-        count += (last - first) // step + 1
-    return count
 
 
 @rule(
@@ -305,10 +294,9 @@ def _tasks_of_array(text: str) -> int | None:
 def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if not job.options.has("array"):
         return
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        text = option.value if option else None
-        if option and text and text != "/dev/null" and not re.search(r"%\d*[ajJ]", text):
+    for option, text in logs_of(job):
+        name = option.name
+        if text != "/dev/null" and not re.search(r"%\d*[ajJ]", text):
             stem, ending = posixpath.splitext(text)
             right = f"{stem}-%A_%a{ending or '.out'}".replace("%A-", "")
             yield Hit(

@@ -4,10 +4,17 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.remote.site.profile import Site
 
 _OUTPUT = "sbatch(1) --output, filename pattern"
+
+
+def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
+    """Yield the options that name the job's logs, with their paths."""
+    for option in (job.options.get("output"), job.options.get("error")):
+        if option is not None and option.value:
+            yield option, option.value.strip("'\"")
 
 
 @rule(
@@ -24,14 +31,12 @@ def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     if job.options.has("array"):
         return  # `array-output` says more of it
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        value = (option.value or "").strip("'\"") if option else ""
-        varies = re.search(r"%\d*[jJAax]", value)
-        if option and value and not value.startswith("/dev/") and not varies:
+    for option, path in logs_of(job):
+        varies = re.search(r"%\d*[jJAax]", path)
+        if path and not path.startswith("/dev/") and not varies:
             yield Hit(
-                f"Every job writes its --{name} to {value}, and the one before is lost.",
-                f"Put the job's number in: --{name}={_with_number(value)}.",
+                f"Every job writes its --{option.name} to {path}, and the one before is lost.",
+                f"Put the job's number in: --{option.name}={_with_number(path)}.",
                 option.at,
             )
 
@@ -52,11 +57,9 @@ def _with_number(path: str) -> str:
 )
 def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--output=logs/%j.out` with `mkdir -p logs` in the script."""
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        folder = (option.value or "").strip("'\"").rpartition("/")[0] if option else ""
-        folder = folder.removeprefix("./")
-        if not option or not folder or "%" in folder:
+    for option, path in logs_of(job):
+        folder = path.rpartition("/")[0].removeprefix("./")
+        if not folder or "%" in folder:
             continue
         made = any(
             command.program == "mkdir"
@@ -83,14 +86,12 @@ def output_folder_late(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def output_of_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --output=log-%t.out`."""
-    for name in ("output", "error"):
-        option = job.options.get(name)
-        found = re.search(r"(?<!%)%\d*([tns])", option.value or "") if option else None
-        if option and found:
+    for option, path in logs_of(job):
+        if pattern := re.search(r"(?<!%)%\d*([tns])", path):
             yield Hit(
-                f"%{found[1]} in --{name} is 0 for the batch script: it counts tasks or nodes of a "
-                "step.",
-                f"Write %j here, and %{found[1]} in srun --output.",
+                f"%{pattern[1]} in --{option.name} is 0 for the batch script: it counts tasks or "
+                "nodes of a step.",
+                f"Write %j here, and %{pattern[1]} in srun --output.",
                 option.at,
             )
 

@@ -26,12 +26,12 @@ def _binds(job: ScriptJob, name: str = "cpu-bind") -> Iterator[tuple[JobStep, Op
 
 def _tasks(job: ScriptJob, step: JobStep) -> int:
     """Return the tasks of a node that a step starts."""
-    options, asked = step.srun, job.resources
+    options = step.srun
     total = options.number("ntasks") if options else None
     each = options.number("ntasks-per-node") if options else None
     if total is not None:
         return -(-total // job.nodes)
-    return each or asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
+    return each or job.tasks_per_node
 
 
 def _judged(job: ScriptJob, site: Site) -> Iterator[tuple[Option, MaskMistake]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import Command, ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import generation_of
+from lumitui.app.knowledge.site_facts.allocation import generations_of
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
@@ -148,7 +148,7 @@ def _has_place(job: ScriptJob, words: list[str]) -> bool:
 )
 def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `module load` without a purge, where the site's own jobs purge."""
-    used = [found[1] for image in job.images if (found := generation_of(image, site))]
+    used = [container for _image, _name, container in generations_of(job, site)]
     lines = [line for item in used for line in item.modules] if used else [*site.modules]
     purges = any(
         command.program in ("module", "ml") and _named(command)[0] in ("purge", "reset")

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.rules.phrases import setting
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import generation_of, site_says
-from lumitui.remote.site.finding import Cure, Fix
+from lumitui.app.knowledge.site_facts.allocation import generations_of, site_says
+from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
 _NCCL = "NCCL documentation, environment variables"
@@ -24,11 +25,7 @@ _TCP = ("tcp", "sockets", "udp", "tcp;ofi_rxm")
 )
 def container_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find a variable that the image's generation forbids."""
-    for image in job.images:
-        generation = generation_of(image, site)
-        if generation is None:
-            continue
-        name, container = generation
+    for image, name, container in generations_of(job, site):
         forbidden = container.forbidden_environment
         for variant in container.variants:
             if re.search(variant.matches, image):
@@ -69,9 +66,7 @@ def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"other by {known}.",
                 f"Write NCCL_SOCKET_IFNAME={known}.",
                 variable.at,
-                Fix(f"use {known}", variable.at, f"NCCL_SOCKET_IFNAME={known}")
-                if variable.at.line
-                else None,
+                setting(variable, known, f"use {known}"),
                 severity=None if job.nodes > 1 else "warning",
             )
 
@@ -178,9 +173,7 @@ def offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     f"{name} is {variable.value}, and the nodes of {site.name} reach no internet.",
                     f"Write {name}={right}.",
                     variable.at,
-                    Fix(f"set {name} to {right}", variable.at, f"{name}={right}")
-                    if variable.at.line
-                    else None,
+                    setting(variable, right),
                 )
 
 

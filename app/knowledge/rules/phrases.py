@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from lumitui.app.knowledge.script_job import Option, ScriptJob
+from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.source_position import Position
 
@@ -28,6 +28,12 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 def rewrite(option: Option, text: str) -> Fix | None:
     """Return the change of an option into `text`; None: it is in no script."""
     return Fix(f"write {text}", option.at, text) if option.at.line and not option.at.field else None
+
+
+def setting(variable: Variable, value: str, words: str = "") -> Fix | None:
+    """Return the change of a variable's setting to `value`; None: it is in no script."""
+    at, name = variable.at, variable.name
+    return Fix(words or f"set {name} to {value}", at, f"{name}={value}") if at.line else None
 
 
 def removal(job: ScriptJob, option: Option) -> Fix | None:

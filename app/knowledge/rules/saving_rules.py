@@ -60,8 +60,13 @@ def _all_ranks(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 )
 
 
-def _trains(run: StepProgram) -> bool:
-    return run.has("backward") and run.has("step")
+def _long_trainings(job: ScriptJob) -> Iterator[tuple[StepProgram, str]]:
+    """Yield the loops of a job's own that may run long, with how many hours they may."""
+    seconds = job.resources.seconds or 0
+    for run in runs(job) if seconds >= _LONG else ():
+        trains = run.has("backward") and run.has("step")
+        if run.closed and trains and not run.lightning and not run.trainer:
+            yield run, f"{seconds / 3600:g}"
 
 
 @rule(
@@ -72,16 +77,11 @@ def _trains(run: StepProgram) -> bool:
     source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )
 def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    seconds = job.resources.seconds or 0
-    if seconds < _LONG:
-        return
-    for run in runs(job):
-        if not run.closed or not _trains(run) or run.lightning or run.trainer:
-            continue
+    for run, hours in _long_trainings(job):
         if not run.has(*_SAVES):
             yield Hit(
                 f"{run.program.file} writes no checkpoint, and the job may run for "
-                f"{seconds / 3600:g} hours: if a node fails, all is lost.",
+                f"{hours} hours: if a node fails, all is lost.",
                 "Write one with torch.save at the end of each epoch, and load it at the start.",
                 run.step.at,
             )
@@ -95,18 +95,13 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )
 def _at_the_end(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    seconds = job.resources.seconds or 0
-    if seconds < _LONG:
-        return
-    for run in runs(job):
-        if not run.closed or not _trains(run) or run.lightning or run.trainer:
-            continue
+    for run, hours in _long_trainings(job):
         found = list(run.calls(*_SAVES))
         if found and not any(_again(program, call) for program, call in found):
             program, call = found[-1]
             yield Hit(
                 f"{program.file} writes its only checkpoint after the training, and the job may "
-                f"run for {seconds / 3600:g} hours: at the time limit nothing is kept.",
+                f"run for {hours} hours: at the time limit nothing is kept.",
                 "Also write one at the end of each epoch.",
                 call.at,
             )

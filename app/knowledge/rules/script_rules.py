@@ -1,13 +1,13 @@
 """Rules about the script as a text: what sbatch or bash would not take as it is meant."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from lumitui.app.knowledge.bash.option_tables import SBATCH, SRUN
-from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.rule import Hit, Rule
 from lumitui.app.knowledge.rules.phrases import nearest
 from lumitui.app.knowledge.script_job import ScriptJob, Trouble
-from lumitui.remote.site.finding import Fix
+from lumitui.remote.site.finding import Fix, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
@@ -15,8 +15,18 @@ _HARMLESS = ("--job-name", "-J", "--comment", "--export", "--mail-user", "--wcke
 """Options that take any text: the job runs, with a `$` in it."""
 
 
-def _troubles(job: ScriptJob, name: str) -> Iterator[Trouble]:
-    return (trouble for trouble in job.troubles if trouble.id == name)
+def _about(
+    name: str, severity: Severity, title: str, *, why: str, source: str
+) -> Callable[[Callable[[ScriptJob, Trouble], Hit]], Rule]:
+    """Return a decorator that makes a rule of what is said about each trouble of this name."""
+
+    def made(hit: Callable[[ScriptJob, Trouble], Hit]) -> Rule:
+        def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
+            return (hit(job, trouble) for trouble in job.troubles if trouble.id == name)
+
+        return Rule(name, severity, title, why, source, check)
+
+    return made
 
 
 def _written(job: ScriptJob, at: Position) -> str:
@@ -26,26 +36,25 @@ def _written(job: ScriptJob, at: Position) -> str:
     return line[0][at.column - 1 : at.end_column - 1] if line else ""
 
 
-@rule(
+@_about(
     "bad-shebang",
     "error",
     "a script whose first line names no interpreter",
     why="sbatch refuses a script that does not begin with `#!` and the path of an interpreter.",
     source="sbatch(1), DESCRIPTION: `This does not look like a batch script`",
 )
-def bad_shebang(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find a script without `#!/bin/bash`."""
-    for trouble in _troubles(job, "bad-shebang"):
-        if trouble.fact == "byte order mark":
-            edit = Fix("remove the byte order mark", trouble.at, "")
-            do = "Save it as UTF-8 without BOM, or run sed -i '1s/^\\xef\\xbb\\xbf//' SCRIPT."
-        else:
-            edit = Fix("add #!/bin/bash -l", Position(1, 1, 1, 1), "#!/bin/bash -l\n")
-            do = "Write #!/bin/bash -l as the first line."
-        yield Hit(trouble.message, do, trouble.at, None if job.text.startswith("#!") else edit)
+    if trouble.fact == "byte order mark":
+        edit = Fix("remove the byte order mark", trouble.at, "")
+        do = "Save it as UTF-8 without BOM, or run sed -i '1s/^\\xef\\xbb\\xbf//' SCRIPT."
+    else:
+        edit = Fix("add #!/bin/bash -l", Position(1, 1, 1, 1), "#!/bin/bash -l\n")
+        do = "Write #!/bin/bash -l as the first line."
+    return Hit(trouble.message, do, trouble.at, None if job.text.startswith("#!") else edit)
 
 
-@rule(
+@_about(
     "windows-line-ends",
     "error",
     "line ends of Windows",
@@ -53,29 +62,27 @@ def bad_shebang(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "them, with `Batch script contains DOS line breaks`.",
     source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
 )
-def windows_line_ends(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def windows_line_ends(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find CR LF."""
-    for trouble in _troubles(job, "windows-line-ends"):
-        lines = job.text.split("\n")
-        whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
-        edit = Fix("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
-        yield Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
+    lines = job.text.split("\n")
+    whole = Position(1, 1, len(lines), len(lines[-1]) + 1)
+    edit = Fix("write Unix line ends", whole, job.text.replace("\r\n", "\n"))
+    return Hit(trouble.message, "Convert it with dos2unix.", trouble.at, edit)
 
 
-@rule(
+@_about(
     "not-text",
     "error",
     "a NUL character in the script",
     why="sbatch refuses a script with a NUL character: it was saved as UTF-16, or is not a script.",
     source="sbatch: `The Slurm controller does not allow scripts that contain a NULL character`",
 )
-def not_text(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def not_text(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find NUL characters."""
-    for trouble in _troubles(job, "not-text"):
-        yield Hit(trouble.message, "Save it as UTF-8.", trouble.at)
+    return Hit(trouble.message, "Save it as UTF-8.", trouble.at)
 
 
-@rule(
+@_about(
     "unclosed-quote",
     "error",
     "a quote that nothing closes",
@@ -83,14 +90,13 @@ def not_text(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "looking for matching` without running them.",
     source="bash(1), QUOTING",
 )
-def unclosed_quote(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `"…` without its second quote."""
-    for trouble in _troubles(job, "unclosed-quote"):
-        do = "Close it. Also check the lines above: an earlier quote may be open."
-        yield Hit(trouble.message, do, trouble.at)
+    do = "Close it. Also check the lines above: an earlier quote may be open."
+    return Hit(trouble.message, do, trouble.at)
 
 
-@rule(
+@_about(
     "heredoc-open",
     "error",
     "a heredoc that has no end",
@@ -98,21 +104,19 @@ def unclosed_quote(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "rest of the script as its text, the launch included, with no more than a warning in the log.",
     source="bash(1), Here Documents",
 )
-def heredoc_open(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `cat >run.py <<EOF` whose `EOF` is indented, or missing."""
-    for trouble in _troubles(job, "heredoc-open"):
-        word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
-        if not trouble.fact:
-            yield Hit(trouble.message, f"Write {word} on a line of its own.", trouble.at)
-            continue
-        line = int(trouble.fact)
-        old = job.text.split("\n")[line - 1].removesuffix("\r")
-        at, right = Position(line, 1, line, len(old) + 1), old.strip()
-        edit = Fix(f"write {right} alone", at, right)
-        yield Hit(trouble.message, f"Write {right} alone on its line.", trouble.at, edit)
+    word = re.sub(r"^<<-?\s*|['\"\\]", "", _written(job, trouble.at)).split(" ")[0]
+    if not trouble.fact:
+        return Hit(trouble.message, f"Write {word} on a line of its own.", trouble.at)
+    line = int(trouble.fact)
+    old = job.text.split("\n")[line - 1].removesuffix("\r")
+    at, right = Position(line, 1, line, len(old) + 1), old.strip()
+    edit = Fix(f"write {right} alone", at, right)
+    return Hit(trouble.message, f"Write {right} alone on its line.", trouble.at, edit)
 
 
-@rule(
+@_about(
     "bracket-without-blank",
     "error",
     "a test whose bracket touches a word",
@@ -120,17 +124,16 @@ def heredoc_open(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "program of another name, says `command not found`, and takes the test as not passed.",
     source="bash(1), Compound Commands; test(1)",
 )
-def bracket_without_blank(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `if [$RANK -eq 0 ]`."""
-    for trouble in _troubles(job, "bracket-without-blank"):
-        sign = _written(job, trouble.at)
-        before = trouble.fact == "before"
-        where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
-        edit = Fix(f"write a blank {where} {sign}", trouble.at, right)
-        yield Hit(trouble.message, f"Write a blank {where} {sign}.", trouble.at, edit)
+    sign = _written(job, trouble.at)
+    before = trouble.fact == "before"
+    where, right = ("before", f" {sign}") if before else ("behind", f"{sign} ")
+    edit = Fix(f"write a blank {where} {sign}", trouble.at, right)
+    return Hit(trouble.message, f"Write a blank {where} {sign}.", trouble.at, edit)
 
 
-@rule(
+@_about(
     "syntax-error",
     "error",
     "a part of the script that nothing closes",
@@ -138,16 +141,15 @@ def bracket_without_blank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "`syntax error: unexpected end of file`, at the latest there, and runs nothing of that part.",
     source="bash(1), Compound Commands",
 )
-def syntax_error(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `if …; then` without `fi`."""
-    for trouble in _troubles(job, "syntax-error"):
-        do = f"Write the `{trouble.fact}` that is missing."
-        if trouble.fact == "elif":
-            do = "Write elif in place of else if."
-        yield Hit(trouble.message, do, trouble.at)
+    do = f"Write the `{trouble.fact}` that is missing."
+    if trouble.fact == "elif":
+        do = "Write elif in place of else if."
+    return Hit(trouble.message, do, trouble.at)
 
 
-@rule(
+@_about(
     "directive-after-command",
     "warning",
     "an #SBATCH line below the first command",
@@ -155,13 +157,12 @@ def syntax_error(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "runs with other limits than they say.",
     source="sbatch(1), DESCRIPTION: `sbatch will stop processing further #SBATCH directives`",
 )
-def directive_after_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def directive_after_command(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `module load X` above `#SBATCH --time=…`."""
-    for trouble in _troubles(job, "directive-after-command"):
-        yield Hit(trouble.message, "Move it above the first command.", trouble.at)
+    return Hit(trouble.message, "Move it above the first command.", trouble.at)
 
 
-@rule(
+@_about(
     "nearly-a-directive",
     "warning",
     "a comment that looks like an #SBATCH line",
@@ -169,16 +170,15 @@ def directive_after_command(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "before or within. Everything else is a comment.",
     source="sbatch(1), DESCRIPTION",
 )
-def nearly_a_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `# SBATCH --nodes=2`."""
-    for trouble in _troubles(job, "nearly-a-directive"):
-        text = _written(job, trouble.at)
-        right = re.sub(r"^\s*#+\s*\w+:?", "#SBATCH", text)
-        edit = Fix(f"write {right}", trouble.at, right)
-        yield Hit(trouble.message, f"Write {right.strip()}.", trouble.at, edit)
+    text = _written(job, trouble.at)
+    right = re.sub(r"^\s*#+\s*\w+:?", "#SBATCH", text)
+    edit = Fix(f"write {right}", trouble.at, right)
+    return Hit(trouble.message, f"Write {right.strip()}.", trouble.at, edit)
 
 
-@rule(
+@_about(
     "directive-with-variable",
     "error",
     "a variable in an #SBATCH line",
@@ -186,23 +186,22 @@ def nearly_a_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "sign: an output folder that does not exist, an invalid number.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
-def directive_with_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `#SBATCH --output=$HOME/x.out`."""
-    for trouble in _troubles(job, "directive-with-variable"):
-        text = _written(job, trouble.at)
-        option = next(
-            (each for each in job.options.all if each.at.line == trouble.at.line
-             and each.at.column <= trouble.at.column < each.at.end_column), None,
-        )  # fmt: skip
-        name = f"--{option.name}" if option else text
-        harmless = name.startswith(_HARMLESS)
-        do = "Write the value itself"
-        if name in ("--output", "--error", "--input"):
-            do += "; %j is the job's number, %x its name, %u the user"
-        yield Hit(trouble.message, f"{do}.", trouble.at, severity="warning" if harmless else None)
+    text = _written(job, trouble.at)
+    option = next(
+        (each for each in job.options.all if each.at.line == trouble.at.line
+         and each.at.column <= trouble.at.column < each.at.end_column), None,
+    )  # fmt: skip
+    name = f"--{option.name}" if option else text
+    harmless = name.startswith(_HARMLESS)
+    do = "Write the value itself"
+    if name in ("--output", "--error", "--input"):
+        do += "; %j is the job's number, %x its name, %u the user"
+    return Hit(trouble.message, f"{do}.", trouble.at, severity="warning" if harmless else None)
 
 
-@rule(
+@_about(
     "stray-word",
     "error",
     "a word in an #SBATCH line that belongs to no option",
@@ -210,27 +209,24 @@ def directive_with_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "around `=`, and refuses the job or leaves out all that follows.",
     source="sbatch: `Invalid directive found in batch script`",
 )
-def stray_word(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `#SBATCH --nodes = 2`."""
-    for trouble in _troubles(job, "stray-word"):
-        word = _written(job, trouble.at)
-        do = "Write no space around `=`." if word.startswith("=") else "Remove it, or quote it."
-        edit = None
-        if found := re.match(
-            r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word
-        ):  # as a text program types
-            name = word[found.end() :]
-            right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
-            do, edit = (
-                f"Write {right}, with plain minus signs.",
-                Fix(f"write {right}", trouble.at, right),
-            )
-        if re.match(r"<.*|.*>$", word):
-            do = "Replace the text in `<` and `>` with your own value."
-        yield Hit(trouble.message, do, trouble.at, edit)
+    word = _written(job, trouble.at)
+    do = "Write no space around `=`." if word.startswith("=") else "Remove it, or quote it."
+    edit = None
+    if found := re.match(r"[\u2012-\u2015\u2212]+(?=[A-Za-z])", word):  # as a text program types
+        name = word[found.end() :]
+        right = f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
+        do, edit = (
+            f"Write {right}, with plain minus signs.",
+            Fix(f"write {right}", trouble.at, right),
+        )
+    if re.match(r"<.*|.*>$", word):
+        do = "Replace the text in `<` and `>` with your own value."
+    return Hit(trouble.message, do, trouble.at, edit)
 
 
-@rule(
+@_about(
     "unknown-directive",
     "error",
     "an option that sbatch does not have",
@@ -238,23 +234,21 @@ def stray_word(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "name is the beginning of several.",
     source="sbatch(1), OPTIONS",
 )
-def unknown_directive(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `#SBATCH --gpu-per-node=8`."""
-    for trouble in _troubles(job, "unknown-directive"):
-        yield _unknown(job, trouble, SBATCH.long, only_on=("cpu-bind", "kill-on-bad-exit", "label"))
+    return _unknown(job, trouble, SBATCH.long, only_on=("cpu-bind", "kill-on-bad-exit", "label"))
 
 
-@rule(
+@_about(
     "unknown-srun-option",
     "error",
     "an option that srun does not have",
     why="srun ends with an error before the program starts.",
     source="srun(1), OPTIONS",
 )
-def unknown_srun_option(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def unknown_srun_option(job: ScriptJob, trouble: Trouble) -> Hit:
     """Find `srun --task=8`."""
-    for trouble in _troubles(job, "unknown-srun-option"):
-        yield _unknown(job, trouble, SRUN.long, only_on=("array", "wrap", "parsable"))
+    return _unknown(job, trouble, SRUN.long, only_on=("array", "wrap", "parsable"))
 
 
 def _unknown(
@@ -280,7 +274,7 @@ def _unknown(
     return Hit(trouble.message, f"Write {right}.", trouble.at, edit)
 
 
-@rule(
+@_about(
     "not-understood",
     "note",
     "a part of the script that is not read",
@@ -288,7 +282,6 @@ def _unknown(
     "components, or bash that the parser does not know.",
     source="lumitui's own reader of scripts",
 )
-def not_understood(job: ScriptJob, site: Site) -> Iterator[Hit]:
+def not_understood(job: ScriptJob, trouble: Trouble) -> Hit:
     """Say what was left out."""
-    for trouble in _troubles(job, "not-understood"):
-        yield Hit(trouble.message, "Check this part yourself.", trouble.at)
+    return Hit(trouble.message, "Check this part yourself.", trouble.at)

@@ -19,11 +19,6 @@ def _steps(job: ScriptJob) -> Iterator[CommandOptions]:
             yield step.srun
 
 
-def _tasks_per_node(job: ScriptJob) -> int:
-    asked = job.resources
-    return asked.tasks_per_node or math.ceil((asked.tasks or 1) / job.nodes)
-
-
 def _ranges(job: ScriptJob) -> bool:
     """Return whether the job's number of nodes is open, or not given with a number."""
     option = job.options.get("nodes")
@@ -41,7 +36,7 @@ def _ranges(job: ScriptJob) -> bool:
     source="srun(1) --ntasks",
 )
 def _tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    each, cores = _tasks_per_node(job), job.resources.cpus_per_task or 1
+    each, cores = job.tasks_per_node, job.resources.cpus_per_task or 1
     whole = whole_nodes(job, site) is True
     if _ranges(job) or (whole and not job.options.has("ntasks", "ntasks-per-node")):
         return

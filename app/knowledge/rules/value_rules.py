@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.rules.phrases import setting
 from lumitui.app.knowledge.script_job import CommandWord, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.expansions import is_named, names_in, source_at
-from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
 
 _WHOLE = "Write the whole path, as it is on the site."
@@ -37,9 +37,7 @@ def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 "dollar sign.",
                 "Write double quotes.",
                 variable.at,
-                Fix("write double quotes", variable.at, f'{variable.name}="{variable.value}"')
-                if variable.at.line
-                else None,
+                setting(variable, f'"{variable.value}"', "write double quotes"),
             )
     for word in _arguments(job):
         if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
@@ -115,17 +113,12 @@ def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
         if variable.name in names_in(source) or "/usr/bin" in variable.value:
             continue
         if variable.name == "PATH" or job.modules:
+            right = f"{variable.value}:${variable.name}"
             yield Hit(
                 f"{variable.name} becomes only {variable.value}, without what was in it.",
-                f"Write {variable.name}={variable.value}:${variable.name}.",
+                f"Write {variable.name}={right}.",
                 variable.at,
-                Fix(
-                    "keep the old value",
-                    variable.at,
-                    f"{variable.name}={variable.value}:${variable.name}",
-                )
-                if variable.at.line
-                else None,
+                setting(variable, right, "keep the old value"),
                 severity=None if variable.name == "PATH" else "warning",
             )
 

@@ -17,11 +17,6 @@ _OWN_GPU = ("gpus-per-task", "cpus-per-gpu", "ntasks-per-gpu", "tasks-per-gpu")
 _SHARES_AGAIN = "allow-task-sharing"
 
 
-def _tasks_of_node(job: ScriptJob) -> int:
-    asked = job.resources
-    return asked.tasks_per_node or -(-(asked.tasks or 1) // job.nodes)
-
-
 @rule(
     "gpu-cgroup",
     "warning",
@@ -36,7 +31,7 @@ def _cgroup(job: ScriptJob, site: Site) -> Iterator[Hit]:
         return
     for options in (job.options, *(step.srun for step in job.training if step.srun)):
         shared = f"{options.value('gres-flags')} {job.options.value('gres-flags')}"
-        tasks = options.number("ntasks-per-node") or _tasks_of_node(job)
+        tasks = options.number("ntasks-per-node") or job.tasks_per_node
         if _SHARES_AGAIN in shared or tasks == 1:
             continue
         bind = options.get("gpu-bind")
@@ -181,7 +176,7 @@ _CHOOSES = re.compile(
 def _select(job: ScriptJob, site: Site) -> Iterator[Hit]:
     chosen = [variable for variable in job.settings(*_VISIBLE) if shows_own_gpu(variable)]
     local = job.variable("LOCAL_RANK")
-    if not chosen or (local is not None and local.value == "0") or _tasks_of_node(job) == 1:
+    if not chosen or (local is not None and local.value == "0") or job.tasks_per_node == 1:
         return
     if all(has_one_rank(job, step) for step in job.training if step.python):
         return  # none is Python, or torchrun says LOCAL_RANK=0 to each

@@ -1,6 +1,7 @@
 """What a job gets at a site: partition, whole nodes, the image's generation, folders. Pure."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.script_job import Option, ScriptJob
@@ -61,15 +62,9 @@ def whole_nodes(job: ScriptJob, site: Site) -> bool | None:
     if not queue.partition.whole_when_full:
         # Of a node that only the same person's jobs share, a job may have all cores or not.
         return None if job.options.has("exclusive") else False
-    return fills_nodes(job, site)
-
-
-def fills_nodes(job: ScriptJob, site: Site) -> bool:
-    """Return whether the job asks for all GPUs and cores of its nodes: no other fits there."""
-    cores = cores_of_node(job)
-    if gpus_of_node(job) != site.node.gpus or cores is None:
-        return False
-    return cores >= len(site.node.usable_cores)
+    # No other job fits on nodes of which it asks for all GPUs and cores.
+    cores = cores_of_node(job) if gpus_of_node(job) == site.node.gpus else None
+    return cores is not None and cores >= len(site.node.usable_cores)
 
 
 def gpus_of_node(job: ScriptJob) -> int | None:
@@ -79,35 +74,25 @@ def gpus_of_node(job: ScriptJob) -> int | None:
 
 def cores_of_node(job: ScriptJob) -> int | None:
     """Return the cores of each node that the job asks for; None: not known."""
-    asked = job.resources
-    tasks = asked.tasks_per_node
-    if tasks is None and asked.tasks is not None:
-        tasks = -(-asked.tasks // job.nodes)
-    if tasks is None:
-        tasks = 1
-    cores = job.options.get("cpus-per-task")
-    if cores is not None and asked.cpus_per_task is None:
+    cores = job.resources.cpus_per_task
+    if cores is None and job.options.has("cpus-per-task"):
         return None
-    return tasks * (asked.cpus_per_task or 1)
+    return job.tasks_per_node * (cores or 1)
 
 
 def asks_for_gpus(job: ScriptJob) -> bool:
     """Return whether any option asks for GPUs, of whichever number."""
-    return job.options.has(*GPU_OPTIONS, "tres-per-task", "ntasks-per-gpu") or gres_gpu(job)
+    names = (*GPU_OPTIONS, "tres-per-task", "ntasks-per-gpu")
+    return job.options.has(*names) or any(map(_is_gpu_gres, job.options.all))
 
 
-def gres_gpu(job: ScriptJob) -> bool:
-    """Return whether `--gres` asks for GPUs."""
-    return any(item.name == "gres" and "gpu" in (item.value or "") for item in job.options.all)
+def _is_gpu_gres(option: Option) -> bool:
+    return option.name == "gres" and "gpu" in (option.value or "")
 
 
 def gpu_option(job: ScriptJob) -> Option | None:
     """Return the option that asks for the job's GPUs per node, or in all."""
-    found = [
-        item
-        for item in job.options.all
-        if item.name in GPU_OPTIONS or (item.name == "gres" and "gpu" in (item.value or ""))
-    ]
+    found = [one for one in job.options.all if one.name in GPU_OPTIONS or _is_gpu_gres(one)]
     return found[-1] if found else None
 
 
@@ -126,6 +111,13 @@ def generation_of(image: str, site: Site) -> tuple[str, Container] | None:
         if container.images and re.search(container.images, image):
             return name, container
     return None
+
+
+def generations_of(job: ScriptJob, site: Site) -> Iterator[tuple[str, str, Container]]:
+    """Yield the job's images, each with the name and the container of its generation."""
+    for image in job.images:
+        if generation := generation_of(image, site):
+            yield image, *generation
 
 
 def site_says(site: Site, name: str) -> bool:
