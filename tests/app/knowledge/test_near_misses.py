@@ -2,21 +2,18 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.report.edits import fixed
-from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.knowledge.rules.known_names import GROUPS, NAMES
 from lumitui.app.knowledge.site_facts.expansions import alike, distance
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import findings_in, rules_in
 
-LUMI = Sites([BUILT_IN]).load("lumi")
 HEAD = "#!/bin/bash\n#SBATCH -A project_465000123 -p small-g -N 1 -n 1 --gpus-per-node=1 -t 1:00\n"
 RUN = "srun python train.py\n"
 
 
 def said(text: str) -> set[str]:
     """Return the rules that say anything about a script."""
-    return {item.rule for item in findings(read_script(HEAD + text, site=LUMI), LUMI)}
+    return rules_in(HEAD + text)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +33,6 @@ def said(text: str) -> set[str]:
         ("bracket-without-blank", f"awk '\n[\"$1\"]\nif[ x ]\n' x\n{RUN}"),
         ("bracket-without-blank", f"if [[ $X =~ ^[0-9]+$ ]]; then echo; fi\n{RUN}"),
         ("bracket-without-blank", f"[ $((X%2)) -eq 0 ]&& echo\n[ -n \"$X\" ]||{{ echo; }}\n{RUN}"),
-        ("launch-after-exit", f"if [ $X ]; then\n  exit 0\nfi\n{RUN}"),
-        ("launch-after-exit", f"cd x || exit 1\n[ -d y ] && exit 0\n{RUN}"),
-        ("launch-after-exit", f"trap 'exit 1' TERM\nstop() {{ exit 1; }}\n{RUN}"),
-        ("launch-after-exit", f"exec > >(tee -a log) 2>&1\nexec 3<>lock\n{RUN}"),
-        ("launch-after-exit", f"(exit 3)\n{RUN}"),
-        ("launch-after-exit", f"{RUN}exit $?\nsrun python old.py\n"),
-        ("launch-after-exit", "exec srun python train.py\nsrun python never.py\n"),
-        ("launch-after-exit", f"./all.sh\nexit 0\n{RUN}"),
         ("misspelt-variable", f"export WANDB__SERVICE_WAIT=300 HF_HOME=/x\n{RUN}"),
         ("misspelt-variable", "echo $SLURMD_NODENAME ${SLURM_NTASKS_PER_NODE:-1} $SLURM_JOBID\n"),
         ("misspelt-variable", "export MASTER_ADR=n1\nsrun python train.py --addr $MASTER_ADR\n"),
@@ -54,14 +43,6 @@ def said(text: str) -> set[str]:
         ("misspelt-variable", f"FIELDS=3\nawk '{{print $FIELD_}}' x\n{RUN}"),
         ("misspelt-variable", f"export _OMP_NUM_THREADS=7\n{RUN}"),
         ("misspelt-variable", f"# sbatch --export=DATA_DRI=/x\nDATA_DIR=$DATA_DRI\n{RUN}"),
-        ("unset-variable", f"set -u\nsource env.sh\necho $RESULT_DIR\n{RUN}"),
-        ("unset-variable", f"set -u\nmodule load x\necho $X_HOME\n{RUN}"),
-        ("unset-variable", f"set -u\necho ${{OUT:?}} ${{IN-}} $USER $1 $SLURM_JOB_ID\n{RUN}"),
-        ("unset-variable", "set -eu\nfor x in a; do b $x; done\nwhile read -r y; do c $y; done\n"),
-        ("unset-variable", f"set -u\n[ -n \"${{NAME:-}}\" ] && echo $NAME\n{RUN}"),
-        ("unset-variable", f"set -u\necho $MODEL $DATASET $SEED_OF_RUN\n{RUN}"),
-        ("unset-variable", f"set -u\nset +u\necho $MODEL\n{RUN}"),
-        ("unset-variable", f"echo $MODEL\n{RUN}"),
     ],
 )  # fmt: skip
 def test_a_rule_is_silent_about_a_habit(rule: str, text: str) -> None:
@@ -78,7 +59,7 @@ def test_a_rule_is_silent_about_a_habit(rule: str, text: str) -> None:
     ],
 )
 def test_the_change_of_a_slip_is_what_was_meant(bad: str, good: str) -> None:
-    found = findings(read_script(HEAD + bad, site=LUMI), LUMI)
+    found = findings_in(HEAD + bad)
     own = [item for item in found if item.rule in ("heredoc-open", "bracket-without-blank")]
     assert fixed(HEAD + bad, own) == (HEAD + good, 1)
 
@@ -113,11 +94,11 @@ def test_an_editor_of_windows_brings_one_finding_for_each_thing_it_does(
     text = f"{HEAD}set -u\nif [ $X ]; then\n  cat <<EOF >x\n$Y\nEOF\nfi\n{RUN}"
     spoilt = text.replace("\n", "\r\n") if "\r" in before else text
     spoilt = spoilt if before == "\r\n" else f"\ufeff{spoilt}"
-    found = findings(read_script(spoilt, site=LUMI), LUMI)
-    plain = findings(read_script(text, site=LUMI), LUMI)
+    found = findings_in(spoilt)
+    plain = findings_in(text)
     assert [item for item in found if item.rule not in rules] == plain
     own = [item for item in found if item.rule in rules]
     assert {item.rule for item in own} == rules and len(own) == len(rules)
     once, _ = fixed(spoilt, own)
-    again = findings(read_script(once, site=LUMI), LUMI)
+    again = findings_in(once)
     assert fixed(once, [item for item in again if item.rule in rules])[0] == text

@@ -2,21 +2,18 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule_table import findings
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import job_of, rules_in
 
-_SITE = Sites([BUILT_IN]).load("karolina")
 _HEAD = "#!/bin/bash\n#SBATCH -p qgpu -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 1:00:00\n"
 
 
 def job(body: str) -> ScriptJob:
-    return read_script(_HEAD + body, site=_SITE)
+    return job_of(_HEAD + body, "karolina")
 
 
 def said(body: str) -> set[str]:
-    return {each.rule for each in findings(job(body), _SITE)}
+    return rules_in(_HEAD + body, "karolina")
 
 
 @pytest.mark.parametrize(

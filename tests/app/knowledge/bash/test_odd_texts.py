@@ -6,68 +6,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.rule import RULE_FAILED
-from lumitui.app.knowledge.rule_table import findings
-from lumitui.remote.site.sites import BUILT_IN, Sites
-
-LUMI = Sites([BUILT_IN]).load("lumi")
+from tests.support.rules.script_findings import job_of, rules_in
 
 _SIGNS = list("\n\n\n \t;|&<>(){}[]$\"'`\\=#*!~")
-_WORDS = [
-    "$((",
-    "))",
-    "$(",
-    "${",
-    "<<EOF",
-    "EOF",
-    "if",
-    "then",
-    "fi",
-    "for",
-    "in",
-    "do",
-    "done",
-    "case",
-    "esac",
-    "srun",
-    "singularity",
-    "exec",
-    "bash",
-    "-c",
-    "python",
-    "torchrun",
-    "--nproc_per_node",
-    "export",
-    "A=1",
-    "A=(",
-    "$A",
-    "${A:-",
-    "${A[@]}",
-    "f()",
-    "f",
-    "eval",
-    "source",
-    "é",
-]
-WORDS = st.sampled_from([*_SIGNS, *_WORDS, "#SBATCH -N 2", "#SBATCH --", "\0", "\r\n", "\udcff"])
+_WORDS = (
+    "$(( )) $( ${ <<EOF EOF if then fi for in do done case esac srun singularity exec bash -c "
+    "python torchrun --nproc_per_node export A=1 A=( $A ${A:- ${A[@]} f() f eval source é"
+)
+WORDS = st.sampled_from(
+    [*_SIGNS, *_WORDS.split(), "#SBATCH -N 2", "#SBATCH --", "\0", "\r\n", "\udcff"]
+)
 
 
 @given(st.lists(WORDS, max_size=40).map(" ".join))
 def test_no_order_of_bashs_words_raises(text: str) -> None:
-    job = read_script(text, site=LUMI)
+    job = job_of(text)
     assert {command.step for command in job.commands} <= {None, *range(len(job.steps))}
-    assert RULE_FAILED not in {one.rule for one in findings(job, LUMI)}
+    assert RULE_FAILED not in rules_in(text)
 
 
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
-    found = findings(read_script(text, site=LUMI), LUMI)
-    assert RULE_FAILED not in {one.rule for one in found}
+    assert RULE_FAILED not in rules_in(text)
 
 
 def test_a_letter_of_any_script_is_a_letter() -> None:
-    job = read_script("#!/bin/bash\n{\U000f7dc0w\x12\nΩ=1 srun 訓練.py é{x\n", site=LUMI)
+    job = job_of("#!/bin/bash\n{\U000f7dc0w\x12\nΩ=1 srun 訓練.py é{x\n")
     assert [step.program.text for step in job.steps if step.program] == ["訓練.py"]
 
 
@@ -82,7 +47,7 @@ def test_a_letter_of_any_script_is_a_letter() -> None:
     ids=lambda text: f"{text[:8]!r}*{len(text)}",
 )  # fmt: skip
 def test_no_size_raises_or_takes_long(text: str) -> None:
-    read_script(text, site=LUMI)
+    job_of(text)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +62,5 @@ def test_no_size_raises_or_takes_long(text: str) -> None:
 )
 def test_the_rules_take_no_time_that_grows_with_the_square(text: str) -> None:
     start = time.process_time()
-    found = findings(read_script(f"#!/bin/bash\n#SBATCH --mem=1G\n{text}", site=LUMI), LUMI)
-    assert RULE_FAILED not in {one.rule for one in found}
+    assert RULE_FAILED not in rules_in(f"#!/bin/bash\n#SBATCH --mem=1G\n{text}")
     assert time.process_time() - start < 20

@@ -1,14 +1,11 @@
 """What public scripts write and a first reading took for something else."""
 
-from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
-from lumitui.remote.site.sites import BUILT_IN, Sites
-
-LUMI = Sites([BUILT_IN]).load("lumi")
+from tests.support.rules.script_findings import job_of
 
 
 def read(text: str) -> ScriptJob:
-    return read_script(f"#!/bin/bash\n{text}", site=LUMI)
+    return job_of(f"#!/bin/bash\n{text}")
 
 
 def only_step(text: str) -> JobStep:

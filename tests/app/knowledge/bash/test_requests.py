@@ -2,18 +2,15 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.rule import run
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.remote.site.sites import BUILT_IN, Sites
-
-LUMI = Sites([BUILT_IN]).load("lumi")
+from tests.support.rules.script_findings import job_of, site_of
 
 
 def job(*lines: str, body: str = "srun python t.py") -> ScriptJob:
     head = "".join(f"#SBATCH {line}\n" for line in lines)
-    return read_script(f"#!/bin/bash\n{head}{body}\n", site=LUMI)
+    return job_of(f"#!/bin/bash\n{head}{body}\n")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +141,7 @@ def test_what_slurm_does_with_the_job_is_read_in_every_spelling() -> None:
     ],
 )
 def test_options_of_slurm_24_11_to_26_05_are_options(line: str) -> None:
-    read = read_script(f"#!/bin/bash\n{line}\n", site=LUMI)
+    read = job_of(f"#!/bin/bash\n{line}\n")
     assert not read.troubles
     if line.startswith("srun"):
         assert [step.program.text for step in read.steps if step.program] == ["train.py"]
@@ -162,7 +159,7 @@ def test_what_slurm_refuses_from_a_release_on_is_an_error_there_and_a_note_befor
     both = job("--gres=gpu:4", "--gpus-per-node=4")
     inherited = job("--gpus-per-node=4", body="srun --gres=gpu:4 python t.py")
     for version, severity in (("26.05.5", "error"), ("24.05.8", "note"), ("", "note")):
-        site = LUMI.model_copy(update={"slurm_version": version})
+        site = site_of("lumi").model_copy(update={"slurm_version": version})
         for read in (both, inherited):
             said = {one.rule: one.severity for one in run(SCRIPT_RULES, read, site)}
             assert said["gpu-requests-both"] == severity

@@ -1,14 +1,11 @@
 """What a whole script becomes: its request, its variables, its steps, its ranks."""
 
-from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.remote.site.sites import BUILT_IN, Sites
-
-LUMI = Sites([BUILT_IN]).load("lumi")
+from tests.support.rules.script_findings import job_of
 
 
 def read(text: str, **files: str) -> ScriptJob:
-    return read_script(f"#!/bin/bash\n{text}", site=LUMI, files=files)
+    return job_of(f"#!/bin/bash\n{text}", files=files)
 
 
 LUMI_SCRIPT = r"""#!/bin/bash -l
@@ -40,7 +37,7 @@ wait
 
 
 def test_lumis_kind_of_script_is_read_to_its_program() -> None:
-    job = read_script(LUMI_SCRIPT, site=LUMI)
+    job = job_of(LUMI_SCRIPT)
     assert job.troubles == ()
     asked = job.resources
     assert (asked.nodes, asked.tasks_per_node, asked.cpus_per_task, asked.gpus_per_node) == (
@@ -62,7 +59,7 @@ def test_lumis_kind_of_script_is_read_to_its_program() -> None:
 
 
 def test_each_variable_knows_its_shell_and_its_place() -> None:
-    job = read_script(LUMI_SCRIPT, site=LUMI)
+    job = job_of(LUMI_SCRIPT)
     rank, visible = job.variable("RANK"), job.variable("ROCR_VISIBLE_DEVICES")
     assert rank is not None and visible is not None
     assert (rank.shell, rank.step) == ("container", 1)

@@ -2,19 +2,15 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule_table import findings
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import rules_in
 
-LUMI = Sites([BUILT_IN]).load("lumi")
 RANKS = "#!/bin/bash\n#SBATCH -p standard-g -N 1 --ntasks-per-node=8 --gpus-per-node=8\n"
 SIGNAL = f"{RANKS}#SBATCH --signal=B:USR1@300\ntrap 'touch stop' USR1\n"
 
 
 def said(program: str, script: str = f"{RANKS}srun --cpu-bind=cores python train.py\n") -> set[str]:
     """Return the rules that say anything about a script and its program."""
-    job = read_script(script, site=LUMI, files={"train.py": program})
-    return {one.rule for one in findings(job, LUMI)}
+    return rules_in(script, files={"train.py": program})
 
 
 @pytest.mark.parametrize(

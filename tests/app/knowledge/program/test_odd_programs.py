@@ -7,12 +7,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule import run
-from lumitui.app.knowledge.rule_table import SCRIPT_RULES
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from lumitui.app.knowledge.rule import RULE_FAILED
+from tests.support.rules.script_findings import rules_in
 
-SITE = Sites([BUILT_IN]).load("lumi")
 CASES = Path(__file__).parents[1] / "cases"
 SCRIPT = """\
 #!/bin/bash
@@ -39,18 +36,9 @@ VALUES = some.one_of(
     some.lists(some.integers(), max_size=2),
 )
 KEYS = some.sampled_from(
-    [
-        "train_batch_size",
-        "train_micro_batch_size_per_gpu",
-        "gradient_accumulation_steps",
-        "stage",
-        "enabled",
-        "loss_scale",
-        "device",
-        "nvme_path",
-        "type",
-    ]
-)
+    ["train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "stage",
+     "enabled", "loss_scale", "device", "nvme_path", "type"]
+)  # fmt: skip
 PARTS = some.sampled_from(
     ["zero_optimization", "fp16", "bf16", "optimizer", "offload_optimizer", "offload_param"]
 )
@@ -62,10 +50,8 @@ CONFIGS = some.recursive(
 
 
 def check(text: str, config: str) -> None:
-    job = read_script(SCRIPT, site=SITE, files={"train.py": text, "ds.json": config})
-    for finding in run(SCRIPT_RULES, job, SITE):
-        assert finding.message
-        assert finding.do
+    rules = rules_in(SCRIPT, files={"train.py": text, "ds.json": config})
+    assert RULE_FAILED not in rules
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,11 +2,8 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash.script_reader import read_script
-from lumitui.app.knowledge.rule_table import findings
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import findings_in
 
-LUMI = Sites([BUILT_IN]).load("lumi")
 BASE = """import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float)
@@ -19,8 +16,7 @@ args = parser.parse_args()
 def unknown(program: str, arguments: str, **others: str) -> list[str]:
     files = {"train.py": program} | {f"{name}.py": text for name, text in others.items()}
     text = f"#!/bin/bash\nsrun python train.py {arguments}\n"
-    job = read_script(text, site=LUMI, files=files)
-    return [one.do for one in findings(job, LUMI) if one.rule == "unknown-argument"]
+    return [one.do for one in findings_in(text, files=files) if one.rule == "unknown-argument"]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,8 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule_table import findings
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import rules_in
 
-LUMI = Sites([BUILT_IN]).load("lumi")
 SCRIPT = """#!/bin/bash
 #SBATCH -p standard-g -N 1 --ntasks-per-node=8 --gpus-per-node=8
 srun python train.py
@@ -25,8 +22,7 @@ DDP = FSDP.replace("= FSDP(", "= DDP(")
 
 
 def hangs(program: str) -> bool:
-    job = read_script(SCRIPT, site=LUMI, files={"train.py": program})
-    return "collective-on-one-rank" in {one.rule for one in findings(job, LUMI)}
+    return "collective-on-one-rank" in rules_in(SCRIPT, files={"train.py": program})
 
 
 @pytest.mark.parametrize(

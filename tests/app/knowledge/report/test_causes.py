@@ -2,19 +2,15 @@
 
 import pytest
 
-from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.rule_table import findings
 from lumitui.remote.site.finding import Finding
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import findings_in
 
-_SITE = Sites([BUILT_IN]).load("mahti")
 _HEAD = "#!/bin/bash\n#SBATCH -A project_2001234 -p gpumedium -N 2 --ntasks-per-node=1 -c 128\n"
 _GPUS = "#SBATCH --gres=gpu:a100:4 -t 1:00:00\n"
 
 
 def found(body: str) -> list[Finding]:
-    return [each for each in findings(read_script(_HEAD + body, site=_SITE), _SITE)
-            if each.severity != "note"]  # fmt: skip
+    return [each for each in findings_in(_HEAD + body, "mahti") if each.severity != "note"]
 
 
 def test_a_finding_about_a_written_file_stands_in_the_script() -> None:

@@ -4,9 +4,8 @@ import pytest
 
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.rule_table import findings
-from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.rules.script_findings import findings_in, rules_in, site_of
 
-SITES = Sites([BUILT_IN])
 HEAD = {
     "lumi": "#!/bin/bash\n#SBATCH -A project_465000123 -p standard-g -N 1 --ntasks-per-node=8 "
     "--gpus-per-node=8 -c 7 --mem=480G -t 5:00:00\n",
@@ -35,9 +34,7 @@ def beside(*lists: str) -> str:
 
 
 def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
-    at = SITES.load(site)
-    job = read_script(HEAD[site] + text, site=at, files={"train.py": DDP, **(files or {})})
-    return {item.rule for item in findings(job, at)}
+    return rules_in(HEAD[site] + text, site, {"train.py": DDP, **(files or {})})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +96,7 @@ def test_a_rule_tells_what_is_careful_from_a_slip(
 
 def test_a_limit_that_nobody_has_checked_is_no_error() -> None:
     text = HEAD["karolina"].replace("-t 12", "-t 72") + "srun hostname\n"
-    site = SITES.load("karolina")
+    site = site_of("karolina")
     held = {"partitions.qgpu.max_time"}
     assert held <= set(site.unverified)
     checked = site.model_copy(
@@ -118,9 +115,89 @@ def test_a_limit_that_nobody_has_checked_is_no_error() -> None:
     ],
 )  # fmt: skip
 def test_the_advice_fits_what_is_written(rule: str, text: str, words: str) -> None:
-    at = SITES.load("karolina")
     name = text.split()[-1]
     program = f"import os\nimport torch\n\nrank = int(os.environ['OMPI_COMM_WORLD_{name}'])\n"
-    job = read_script(HEAD["karolina"] + text, site=at, files={"ranks.py": program})
-    (found,) = (item for item in findings(job, at) if item.rule == rule)
+    every = findings_in(HEAD["karolina"] + text, "karolina", {"ranks.py": program})
+    (found,) = (item for item in every if item.rule == rule)
     assert words in found.do
+
+
+CONFIG = '{"train_batch_size": %s, "fp16": {"enabled": %s}, "bf16": {"enabled": true}}'
+FULL = "#SBATCH -p dev-g -N 2 --ntasks-per-node=8 --cpus-per-task=7 --gpus-per-node=8\n"
+
+
+def warned(site: str, text: str, **files: str) -> set[str]:
+    """Return the errors and warnings about a script."""
+    found = findings_in(f"#!/bin/bash\n{text}", site, files)
+    return {item.rule for item in found if item.severity != "note"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "site", "right", "wrong"),
+    [
+        ("account", "karolina", "#SBATCH -A OPEN-30-35", "#SBATCH -A OPEN_30_35"),
+        ("unknown-directive", "roihu", "#SBATCH --argos=no", "#SBATCH --gpu-per-node=4"),
+        ("partition-missing", "alps", "#SBATCH -A a06", None),
+    ],
+)  # fmt: skip
+def test_a_rule_is_silent_about_what_works(
+    rule: str, site: str, right: str, wrong: str | None
+) -> None:
+    assert rule not in warned(site, right)
+    assert wrong is None or rule in warned(site, wrong)
+
+
+def test_a_configuration_is_read_without_the_program_that_reads_it() -> None:
+    line = FULL + "srun python train.py --deepspeed_config c.json"
+    assert "fp16-and-bf16" in warned("lumi", line, **{"c.json": CONFIG % (32, "true")})
+    assert "fp16-and-bf16" not in warned("lumi", line, **{"c.json": CONFIG % (32, "false")})
+    assert "deepspeed-batch" in warned("lumi", line, **{"c.json": CONFIG % (24, "false")})
+
+
+@pytest.mark.parametrize(
+    ("option", "speaks"),
+    [("--weight_decay=$X", True), ("--lr $X", True), ("--input $X", False), ("--lr 0.1", False)],
+)
+def test_a_sweep_overwrites_and_many_inputs_do_not(option: str, speaks: bool) -> None:
+    text = (
+        "#!/bin/bash\n#SBATCH -N 1 -t 1:00:00 -a 1-9 -o %A_%a.out\n"
+        f"X=$(sed -n ${{SLURM_ARRAY_TASK_ID}}p list)\nsrun python t.py {option} --out /data/o\n"
+    )
+    assert ("array-one-folder" in rules_in(text, "")) == speaks
+
+
+def speaks(body: str) -> bool:
+    return "endless-requeue" in rules_in(f"#!/bin/bash\n#SBATCH -N 1 -t 1:00:00\n{body}\n", "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if ! srun python t.py; then scontrol requeue $SLURM_JOB_ID; fi",
+        "srun python t.py || sbatch $0",
+        "srun python t.py --epochs 9 \\\n  || scontrol requeue $SLURM_JOB_ID",
+        "srun python t.py\nrc=$?\n[ $rc -ne 0 ] && scontrol requeue $SLURM_JOB_ID",
+        "srun python t.py\nif [[ $? != 0 ]]; then\n  scontrol requeue $SLURM_JOB_ID\nfi",
+        'if srun python t.py; then\n  echo done\nelse\n  sbatch "$0"\nfi',
+        "srun python t.py\nret=$?\nif (( ret )); then scontrol requeue $SLURM_JOB_ID; fi",
+    ],
+)
+def test_a_requeue_after_any_failure_is_found(body: str) -> None:
+    assert speaks(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "srun python t.py\n[ -e done ] || sbatch $0",
+        "srun python t.py\nif ! grep -q finished log; then scontrol requeue $SLURM_JOB_ID; fi",
+        'srun python t.py\nif [ -e done ]; then\n  echo done\nelse\n  sbatch "$0"\nfi',
+        "srun python t.py\nif [ $? -eq 85 ]; then scontrol requeue $SLURM_JOB_ID; fi",
+        "srun python t.py || { [ $? -eq 85 ] && scontrol requeue $SLURM_JOB_ID; }",
+        "if ! srun python t.py; then\n  (( n < 3 )) && scontrol requeue $SLURM_JOB_ID\nfi",
+        "trap 'scontrol requeue $SLURM_JOB_ID' USR1\nsrun python t.py &\nwait",
+        "srun python t.py && sbatch next.sh",
+    ],
+)
+def test_a_requeue_with_an_end_is_not(body: str) -> None:
+    assert not speaks(body)
