@@ -19,7 +19,7 @@ from lumitui.app.history.rows.kept_texts import (
     put_text,
     rewrite_texts,
 )
-from lumitui.app.history.rows.run_row import PARTS, TEXTS, to_row, written
+from lumitui.app.history.rows.run_row import PARTS, TEXTS, numbers_of, to_row, written
 from lumitui.app.history.run import UNFINISHED, Changes, Run, one_line, unknown_run
 from lumitui.remote.site.errors import HistoryError, InputError
 from lumitui.remote.site.states import State
@@ -341,7 +341,7 @@ class History:
 
 
 def _insert(db: sqlite3.Connection, run: Run) -> None:
-    values = to_row(run)
+    values = to_row(run) | numbers_of(run)
     for kind in TEXTS:
         values[kind] = put_text(db, kind, values[kind])
     names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)

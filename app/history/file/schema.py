@@ -4,15 +4,15 @@ import sqlite3
 from pathlib import Path
 
 from lumitui.app.history.file.sqlite_errors import ELSEWHERE, RECOVER
-from lumitui.app.history.rows.run_row import COLUMNS
+from lumitui.app.history.rows.run_row import COLUMNS, NUMBERS
 from lumitui.app.job.settings import version
 from lumitui.remote.site.errors import HistoryError
 
 SCHEMA = 1
 """The number of these tables. A released one is never edited: tests/golden/schemas/ has each."""
-_APPLICATION = 0x6C756D69
+_APPLICATION = 0x6C756D74
 """Marks the file as a history (sqlite.org/pragma.html#pragma_application_id); those that were
-written before the first release have no mark, and schemas from 1 to 8."""
+written before the first release have no mark or another one, and schemas from 1 to 8."""
 _EVERY = 1_000_000
 
 _TABLES = (
@@ -23,6 +23,7 @@ _TABLES = (
     " digest BLOB NOT NULL, packed BLOB NOT NULL, UNIQUE (kind, digest))",
     # `words` is what a search looks through. It is kept in the index alone.
     f"CREATE TABLE runs ({', '.join(column.declared for column in COLUMNS)},"
+    f" {', '.join(f'{name} REAL NOT NULL' for name in NUMBERS)},"
     " broken_metrics INTEGER NOT NULL DEFAULT 0, words TEXT GENERATED ALWAYS AS"
     " (id || ' ' || name || ' ' || coalesce(job_id, '') || ' ' || note) VIRTUAL,"
     " PRIMARY KEY (id))",

@@ -1,6 +1,6 @@
 """Filters as conditions of SQL. They read the index of the list wherever it has what they ask."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 
 from lumitui.app.history.listing.filter_syntax import (
     FilterTerm,
@@ -16,39 +16,40 @@ from lumitui.app.history.listing.filter_syntax import (
 from lumitui.app.history.listing.sql_like import Condition, Value, containing, like
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG, states_like
 
-LayoutsOf = Callable[[SizeTerm | ShapeTerm], Collection[int]]
-"""Returns the numbers of the kept layouts that have a size."""
 CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
 most of a history, the index says enough."""
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
 
-def condition_of(term: FilterTerm, layouts: LayoutsOf, now: float) -> Condition:
+def condition_of(term: FilterTerm, now: float) -> Condition:
     """Return the condition of a term; `now` is what its ages count from."""
-    condition, values = _test(term, layouts, now)
+    condition, values = _test(term, now)
     return (f"NOT ({condition})" if term.negated else f"({condition})"), values
 
 
-def _test(term: FilterTerm, layouts: LayoutsOf, now: float) -> Condition:
+def _test(term: FilterTerm, now: float) -> Condition:
     match term.test:
         case WordTerm(text):
             return _word(text)
         case In(part, texts):
             # The words first: the index has them, and most runs end there.
-            each = f"{like('r.words')} AND {like(_PARTS[part])}"
+            both = f"{like('r.words')} AND {like(_PARTS[part])}"
             values = [pattern for text in texts for pattern in [containing(text)] * 2]
-            return " OR ".join(f"({each})" for _ in texts), values
+            return " OR ".join(f"({both})" for _ in texts), values
         case States(states):
             return _one_of("r.state", sorted(state.value for state in states))
         case SiteTerm(names):
             return _one_of("r.site COLLATE NOCASE", names)
-        case SizeTerm() as size:
-            return _one_of("coalesce(r.layout, -1)", sorted(layouts(size)))
-        case ShapeTerm(text) as shape:
+        case SizeTerm(of, ranges):
+            size = "r.nodes" if of == "nodes" else "r.nodes * r.gpus"
+            bounds = [bound for each in ranges for bound in each]
+            return " OR ".join(f"{size} BETWEEN ? AND ?" for _ in ranges), bounds
+        case ShapeTerm(text, nodes, share, ranks):
             named, patterns = _word(text)
-            shaped, numbers = _one_of("coalesce(r.layout, -1)", sorted(layouts(shape)))
-            return f"{named} OR {shaped}", [*patterns, *numbers]
+            shape = [nodes, 0, share] if ranks else [nodes, share]
+            columns = "(r.nodes, r.gpus, r.ranks)" if ranks else "(r.nodes, r.gpus)"
+            return f"{named} OR {columns} = ({', '.join('?' for _ in shape)})", [*patterns, *shape]
         case Made(since, _, _) as made:
             return f"r.created {'>=' if since else '<'} ?", [made.at(now)]
         case Tag(names):

@@ -62,10 +62,6 @@ class SizeTerm:
     """`nodes` or `gpus`."""
     ranges: tuple[tuple[float, float], ...]
 
-    def holds(self, number: int) -> bool:
-        """Return whether `number` is in a range."""
-        return any(low <= number <= high for low, high in self.ranges)
-
 
 @dataclass(frozen=True)
 class ShapeTerm:
@@ -76,12 +72,6 @@ class ShapeTerm:
     each: int
     ranks: bool
     """Whether `each` counts the ranks of a node without GPUs."""
-
-    def holds(self, nodes: float, gpus: float, ranks: float) -> bool:
-        """Return whether a layout looks like that."""
-        if self.ranks:
-            return (nodes, gpus, ranks) == (self.nodes, 0, self.each)
-        return (nodes, gpus) == (self.nodes, self.each)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.file.sqlite_file import Database
-from lumitui.app.history.listing.kept_numbers import KeptNumbers
-from lumitui.app.history.listing.order import NEWEST_FIRST, Order, is_descending, keys_of, tables_of
+from lumitui.app.history.listing.order import NEWEST_FIRST, Order, is_descending, keys_of
 from lumitui.app.history.listing.sql_like import Condition, containing, like
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import LostText, unpack
@@ -36,8 +35,8 @@ class Filter:
     terms: "tuple[FilterTerm, ...]" = ()
     """Of the language of filters; all of them count."""
 
-    def conditions(self, kept: KeptNumbers, now: float) -> list[Condition]:
-        """Return this in SQL; `kept` knows the sizes, `now` is what ages count from."""
+    def conditions(self, now: float) -> list[Condition]:
+        """Return this in SQL; `now` is what ages count from."""
         found: list[Condition] = []
         if self.site is not None:
             found.append(("r.site = ?", [self.site]))
@@ -49,7 +48,7 @@ class Filter:
             return found
         from lumitui.app.history.listing.filter_sql import condition_of
 
-        return found + [condition_of(term, kept.layouts, now) for term in self.terms]
+        return found + [condition_of(term, now) for term in self.terms]
 
 
 EVERYTHING = Filter()
@@ -86,7 +85,6 @@ class RunFinder:
         """Read from `file`; `warnings` receives which runs cannot be read, and why."""
         self._file = file
         self._warnings = warnings
-        self._kept = KeptNumbers(file)
 
     def version(self) -> tuple[int, ...]:
         """Return something that is another one as soon as anything in the file has changed."""
@@ -165,7 +163,6 @@ class RunFinder:
         """
         order = listing.order
         keys = keys_of(order, listing.now)
-        tables = tables_of(order)
         where, values = self._where(listing.wanted, listing.now)
         if after is not None:
             beyond = "<" if is_descending(order) else ">"
@@ -175,15 +172,14 @@ class RunFinder:
         columns = [*selected.columns, *(f"{key} AS key_{at}" for at, key in enumerate(keys))]
         direction = "DESC" if is_descending(order) else "ASC"
         return self._file.rows(
-            f"{'WITH ' if tables else ''}{', '.join(map(self._kept.table, tables))}"
-            f" SELECT {', '.join(columns)} FROM runs r INDEXED BY runs_listed"
-            f" {selected.joins} {' '.join(map(self._kept.join, tables))} {where}"
+            f"SELECT {', '.join(columns)} FROM runs r INDEXED BY runs_listed"
+            f" {selected.joins} {where}"
             f" ORDER BY {', '.join(f'{key} {direction}' for key in keys)} LIMIT ?",
             (*values, limit),
         )
 
     def _where(self, wanted: Filter, now: float) -> tuple[str, list[str | float]]:
-        found = wanted.conditions(self._kept, now)
+        found = wanted.conditions(now)
         where = " AND ".join(condition for condition, _ in found)
         return f"WHERE {where}" if where else "", [value for _, each in found for value in each]
 

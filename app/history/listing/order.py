@@ -63,7 +63,7 @@ _NEVER = 1e12
 # As Run.billed and Run.elapsed have it.
 _OVER = ", ".join(f"'{state}'" for state in State if state.is_final or state is State.UNKNOWN)
 _COST = (
-    "-min(coalesce(prices.most, 0.0), coalesce(prices.rate, 0.0) / 3600 * CASE"
+    "-min(r.most, r.rate / 3600 * CASE"
     " WHEN r.started IS NULL THEN 0.0"
     f" WHEN r.state IN ({_OVER}) THEN max(0.0, coalesce(r.ended, r.updated) - r.started)"
     f" WHEN r.updated > 0 AND {{now}} - r.updated > {NEWS_SECONDS}"
@@ -73,7 +73,7 @@ _COST = (
 _FIRST_KEY = {
     OrderBy.STATE: _STATE,
     OrderBy.NAME: "r.name COLLATE NOCASE",
-    OrderBy.NODES: "-coalesce(sizes.nodes, 0.0)",
+    OrderBy.NODES: "-r.nodes",
     OrderBy.COST: _COST,
     OrderBy.END: f"-coalesce(r.ended, {_NEVER})",
 }
@@ -89,8 +89,3 @@ def keys_of(order: Order, now: float) -> tuple[str, ...]:
 def is_descending(order: Order) -> bool:
     """Return the direction of all keys: with one, SQLite compares them as one row."""
     return (order.by is OrderBy.NEWEST) != order.reverse
-
-
-def tables_of(order: Order) -> tuple[str, ...]:
-    """Return the tables of numbers that the keys read: `sizes`, `prices`."""
-    return {OrderBy.NODES: ("sizes",), OrderBy.COST: ("prices",)}.get(order.by, ())

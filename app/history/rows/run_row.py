@@ -4,6 +4,7 @@ A field that is added there is a column here: its type says how it is declared, 
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, fields
 from operator import attrgetter
@@ -86,6 +87,8 @@ TEXTS = {column.name: column.text for column in COLUMNS if column.text}
 """The columns that hold the number of a text."""
 PARTS = tuple(name for name, text in TEXTS.items() if text.listed)
 """The texts without which there is no run."""
+NUMBERS = ("nodes", "gpus", "ranks", "rate", "most")
+"""The columns that hold numbers of the layout and the price: SQL cannot read them in a text."""
 EMPTY = {column.name: column.empty for column in COLUMNS if column.text}
 """What a text is that was not read."""
 
@@ -112,6 +115,17 @@ def to_row(run: Run) -> dict[str, Column]:
     # An older lumitui names the one that wrote it, see `KeptSpec`.
     spec = {"lumitui": installed()} | run.spec.model_dump(mode="json", exclude_defaults=True)
     return row | {"spec": json.dumps(spec)}
+
+
+def numbers_of(run: Run) -> dict[str, Column]:
+    """Return the columns NUMBERS of `run`, by which lists are filtered and sorted."""
+    layout, price = run.layout, run.price
+    sizes = (layout.nodes, layout.gpus_per_node, layout.ranks_per_node)
+    numbers = (*sizes, price.per_hour, price.amount)
+    return {
+        name: float(number) if math.isfinite(number) else 0.0
+        for name, number in zip(NUMBERS, numbers, strict=True)
+    }
 
 
 def part_of(kind: str, text: str) -> Part:

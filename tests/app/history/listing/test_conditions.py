@@ -4,7 +4,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -179,22 +179,3 @@ def test_failed_finds_what_is_shown_as_failed(filled: History) -> None:
             RunListing(Filter(terms=parse_filter(f'"{run.state}"')), now=NOW), 999, None
         )
         assert run.id in {entry.id for entry in found}
-
-
-def test_another_file_at_the_path_has_other_sizes(tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
-    history = History(path)
-    wide = a_run("wide", layout=replace(RUNS[0].layout, nodes=512))
-    history.adopt([a_run("small"), wide])
-    wanted = Filter(terms=parse_filter("nodes:512"))
-    assert sum(history.finder.count_states(wanted).values()) == 1
-    before = history.finder.version()
-    assert history.finder.version() == before
-    history.update("wide", note="x")
-    assert history.finder.version() != before
-    for file in tmp_path.glob("history.db*"):
-        file.unlink()
-    history.adopt([wide, a_run("small")])
-    assert sum(history.finder.count_states(wanted).values()) == 1
-    assert history.finder.count_states() == {State.SENDING: 2}
-    history.close()
