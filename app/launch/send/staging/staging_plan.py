@@ -7,9 +7,8 @@ afterwards. A link that is lost is taken up again a few times, as long as bytes 
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from lumitui.app.explain.phrases.transfer_words import progress_line
@@ -28,6 +27,7 @@ from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import Meter
 from lumitui.remote.transfer.staging.staged_contents import StagedFiles, find, read
+from lumitui.remote.transport.transport import Transport
 
 _PAUSES = (1.0, 3.0, 10.0)
 """Seconds before each further try after the link was lost."""
@@ -36,19 +36,11 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class StagedSource:
-    """One thing to stage."""
-
-    name: str
-    path: Path
-    """On the laptop."""
-
-
-@dataclass(frozen=True)
 class Staging:
     """What a send stages, before a byte of it is read."""
 
-    sources: tuple[StagedSource, ...]
+    sources: Mapping[str, Path]
+    """What each name stands for on the laptop."""
     allowed: tuple[str, ...]
     """Files that may be sent although they look like secrets."""
     follow: tuple[str, ...]
@@ -65,9 +57,7 @@ def staging_of(
     spec: JobSpec, project: Path, site: Site, connection: Connection, kept: Path
 ) -> Staging:
     """Return what a send of `spec` stages at `site`; `kept` keeps what it learns of the files."""
-    sources = tuple(
-        StagedSource(name, place_of(one.path, project)) for name, one in spec.stage.items()
-    )
+    sources = {name: place_of(one.path, project) for name, one in spec.stage.items()}
     folder = f"{connection.work_root(site, spec.account)}/{STAGE}"
     group = site.file_group and site.file_group.format(account=spec.account, user=connection.user())
     return Staging(sources, spec.ship_secrets, spec.follow_links, site, folder, group, kept)
@@ -224,7 +214,7 @@ def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dic
     """
     if staging is None or isinstance(staging, str):
         return {}
-    items = [_read(source, staging, say) for source in staging.sources]
+    items = [_read(name, path, staging, say) for name, path in staging.sources.items()]
     with sender_lock(staging.kept, f"stage-{staging.site.name}") as free:
         if free:
             return _send(items, staging, connection, say)
@@ -237,30 +227,15 @@ def _send(items: list[Item], staging: Staging, connection: Connection, say: Say)
     places: dict[str, str] = {}
     with connection.files() as transport:
         for item in items:
-            once = partial(
-                stage,
-                transport,
-                staging.folder,
-                item,
-                site=staging.site.name,
-                group=staging.group,
-            )
-            done = _patiently(
-                partial(once, report=lambda progress: say(progress_line(progress))),
-                partial(_about, item.name, say),
-            )
+            done = _patiently(item, transport, staging, say)
             places[item.name] = done.path
             sent = size(done.bytes_sent) if done.requests > 1 else "the site had it"
             say(f"staged {item.name}: {count(len(item.manifest.entries), 'file')}, {sent}")
     return places
 
 
-def _about(name: str, say: Say, words: str) -> None:
-    say(f"staging {name}: {words}")
-
-
-def _patiently(send: Callable[[], Shipped], say: Say) -> Shipped:
-    """Return what `send` returns; when its link is lost, call it again, a few times.
+def _patiently(item: Item, transport: Transport, staging: Staging, say: Say) -> Shipped:
+    """Stage an item; when the link is lost, try again, a few times.
 
     A host that cannot be reached at all is not a lost link. One that held for a minute counts as
     new.
@@ -269,7 +244,14 @@ def _patiently(send: Callable[[], Shipped], say: Say) -> Shipped:
     while True:
         began = time.monotonic()
         try:
-            return send()
+            return stage(
+                transport,
+                staging.folder,
+                item,
+                site=staging.site.name,
+                group=staging.group,
+                report=lambda progress: say(progress_line(progress)),
+            )
         except (AnswerNeeded, AnswerUnusable):
             raise
         except LinkError as error:
@@ -278,16 +260,15 @@ def _patiently(send: Callable[[], Shipped], say: Say) -> Shipped:
                 pauses = list(_PAUSES)
             if not lost or not pauses:
                 raise
-            say(f"{error.message} Trying again.")
+            say(f"staging {item.name}: {error.message} Trying again.")
             time.sleep(pauses.pop(0))
 
 
-def _read(source: StagedSource, staging: Staging, say: Say) -> Item:
-    path = source.path
+def _read(name: str, path: Path, staging: Staging, say: Say) -> Item:
     if path.suffix == DEFINITION:
         path = built(path, staging.site, staging.kept.parent / "images", say)
-    found = find(source.name, path, staging.allowed, staging.follow)
-    name = hashlib.sha256(b"stage:" + os.fsencode(found.root)).hexdigest()[:24]
-    meter = Meter(source.name, lambda progress: say(progress_line(progress)))
+    found = find(name, path, staging.allowed, staging.follow)
+    key = hashlib.sha256(b"stage:" + os.fsencode(found.root)).hexdigest()[:24]
+    meter = Meter(name, lambda progress: say(progress_line(progress)))
     meter.begin("reading", found.size)
-    return read(found, Hashes(staging.kept / f"{name}.json", found.root), meter.add)
+    return read(found, Hashes(staging.kept / f"{key}.json", found.root), meter.add)
