@@ -89,6 +89,9 @@ def test_a_login_that_runs_no_commands_is_said_with_its_last_words(tmp_path: Pat
 def test_one_session_only_is_shared(tmp_path: Path) -> None:
     with running_sshd(tmp_path, "MaxSessions 1") as server:
         connection = server.connect()
+        for number in range(8):
+            assert connection.run(f"echo {number}").text == f"{number}\n"
+        assert server.logged("no more sessions") <= 3, "one ahead is tried once"
         with ThreadPoolExecutor(3) as threads:
             answers = list(threads.map(lambda n: connection.run(f"echo {n}").text, range(6)))
         assert answers == [f"{n}\n" for n in range(6)]

@@ -1,15 +1,4 @@
-"""Certificates against a real sshd: a person's (valid, expired ...), in files and in the agent.
-
-| what                                   | test                                          |
-|----------------------------------------|-----------------------------------------------|
-| valid; RSA; ECDSA                      | a_valid_certificate                           |
-| expired, not yet valid, another's name | a_certificate_that_will_not_do_says_why       |
-| expired, and the site says how to renew| a_site_that_says_how_to_renew_is_quoted       |
-| in the agent, valid and expired        | a_certificate_in_the_agent                    |
-| CertificateFile                        | a_certificate_with_a_name_of_its_own          |
-| of or by a hardware key (sk-)          | ..._of_a_hardware_key, ..._on_a_hardware_key  |
-| a host's certificate (@cert-authority) | a_host_known_by_its_authority_...             |
-"""
+"""Certificates against a real sshd: a person's (valid, expired ...), in files and in the agent."""
 
 import base64
 import hashlib

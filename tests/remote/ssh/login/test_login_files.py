@@ -1,15 +1,4 @@
-"""Login files and login shells as people have them, through a real sshd and the real shells.
-
-| what                                            | test                                        |
-|-------------------------------------------------|---------------------------------------------|
-| noise on stdout, stderr; 100 KB; stty; traps    | noise_of_a_login_file_...                   |
-| a 100 KB banner of sshd                         | a_long_banner_is_passed_over                |
-| noise without end, before and after             | a_login_file_that_prints_without_end_...    |
-| `exit 3`, a hang                                | a_login_file_that_ends_the_shell_...        |
-| another shell in ours' place, one that reads    | a_login_file_that_takes_the_script_...      |
-| csh and tcsh as login shell, with ~/.ssh/rc     | csh_is_a_login_shell_like_any_other         |
-| a job through csh                               | a_job_is_sent_and_watched_through_csh       |
-"""
+"""Login files and login shells as people have them, through a real sshd and the real shells."""
 
 import contextlib
 import os

@@ -1,17 +1,5 @@
 """Logins that need a person, against a real sshd with PAM (tests/cluster/pam_words.c).
 
-| what                                     | test                                                 |
-|------------------------------------------|------------------------------------------------------|
-| keyboard-interactive, one-time code      | a_code_is_asked_for_with_the_server_s_words          |
-| echo on, echo off, PAM's own text        | the same, by parameter                               |
-| key, then code; code, then key           | a_key_and_a_code_in_either_order                     |
-| password, then code                      | a_password_and_a_code                                |
-| wrong code, once, twice, three times     | a_wrong_code_...                                     |
-| declined; answered too late              | declining_...; an_answer_that_comes_too_late         |
-| one code a day: lost link, stalled link  | a_lost_link_...; a_stalled_link_...; ten_threads_... |
-| a password that is used again            | a_password_is_typed_once_a_day                       |
-| a code that calls itself a password      | a_kept_password_that_is_refused_...                  |
-
 Two questions in one round are paramiko's own server's part (test_dialog.py): sshd passes PAM's
 questions on one by one.
 """

@@ -1,14 +1,4 @@
-"""A login node with limits, and many callers: one TCP connection, waiting, a clear message.
-
-| what                                       | test                                          |
-|--------------------------------------------|-----------------------------------------------|
-| MaxSessions=1, one after another           | one_session_only_...; test_ssh.py             |
-| MaxSessions=2 with a log open              | two_sessions_...                              |
-| MaxStartups: refused for long, for short   | a_site_that_turns_logins_away_...             |
-| closed before the banner                   | a_server_that_hangs_up_...                    |
-| one connection: threads, a log, a refresh  | ten_threads_a_log_and_a_lost_link_...         |
-| leaving while it connects                  | leaving_while_it_connects_leaves_nothing_open |
-"""
+"""A login node with limits, and many callers: one TCP connection, waiting, a clear message."""
 
 import contextlib
 import socket
@@ -56,17 +46,6 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-
-
-def test_one_session_only_costs_one_refusal(tmp_path: Path) -> None:
-    """The channel that is opened ahead is refused once, and then not asked for any more."""
-    with running_sshd(tmp_path, "MaxSessions 1") as server:
-        connection = server.connect()
-        for number in range(8):
-            assert connection.run(f"echo {number}").text == f"{number}\n"
-        assert server.logged("no more sessions") <= 3
-        assert connection.connections == 1
-        connection.close()
 
 
 def test_two_sessions_with_a_log_open_serve_five_threads(tmp_path: Path) -> None:

@@ -1,14 +1,4 @@
-"""What a laptop's life does to a link: silence, sleep, another network. Real sshd, a bad network.
-
-| what                                  | test                                                   |
-|---------------------------------------|--------------------------------------------------------|
-| keep-alive: a dead link is noticed    | a_silent_log_notices_a_dead_link_by_its_keep_alive     |
-| keep-alive: a quiet link is left be   | a_silent_log_over_a_good_link_is_left_alone            |
-| a stall that ends, one that is cut    | a_stall_...                                            |
-| laptop sleep (the process stands)     | a_laptop_that_slept_...                                |
-| network change, another route         | another_network_is_taken_with_the_next_request         |
-| the site's machine restarts           | test_ssh.py; a_site_that_refuses_for_a_while_...       |
-"""
+"""What a laptop's life does to a link: silence, sleep, another network."""
 
 import json
 import os

@@ -1,18 +1,4 @@
-"""The route to a site as the person's ssh configuration gives it, against real servers.
-
-| what                                  | test                                                   |
-|---------------------------------------|--------------------------------------------------------|
-| ProxyJump over a second sshd          | a_jump_host_with_a_user_and_a_key_of_its_own           |
-|   its key unknown, changed, revoked   | the_jump_host_s_key_is_checked_as_strictly             |
-|   the site's key behind it            | the_site_s_key_is_checked_behind_a_jump_host_as_well   |
-|   its login refused, its reach        | a_jump_host_that_...                                   |
-|   two of them; one that dies          | two_jump_hosts; a_jump_host_that_dies_...              |
-| ProxyCommand that works, hangs        | test_login.py; a_proxy_command_that_says_nothing_...   |
-| Include                               | an_included_file_is_followed                           |
-| UserKnownHostsFile: spaces, several   | known_hosts_files_...                                  |
-| HostKeyAlias, unknown, changed ...    | test_login.py                                          |
-| IdentitiesOnly                        | identities_only_keeps_the_agent_s_other_keys_at_home   |
-"""
+"""The route to a site as the person's ssh configuration gives it, against real servers."""
 
 import subprocess
 import time
