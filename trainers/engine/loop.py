@@ -20,7 +20,7 @@ from engine import ranks
 from engine.exits import TrainingError
 from engine.speed import memory
 from monitor.heartbeat import HEART
-from monitor.metrics import Reporter, Step
+from monitor.metrics import Reporter, Step, claim
 from monitor.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
 
@@ -170,10 +170,11 @@ def begin(training: Training) -> None:
     """Take over the run folder from earlier attempts, and continue where they were."""
     me = training.me
     ranks.choose_threads()
-    if me.rank == 0:
-        STOP.watch(me.run_dir)
+    STOP.watch(me.run_dir, me.rank, training.checkpoints.is_followed)
     if trouble := HEART.start(me.rank, me.run_dir, ranks.gather):
         print(f"A rank that hangs will not be named ({trouble}).", file=sys.stderr, flush=True)
+    resumes = bool(training.args.resume)
+    checkpoint.by_first(me, lambda: claim(me.run_dir, resumes=resumes), me.run_dir)
     checkpoint.by_first(me, training.checkpoints.take_over, me.run_dir)
     if training.args.resume:
         training.resume()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+
+from engine.exits import UsageError
 
 if TYPE_CHECKING:
     from saving.saver import Ended
@@ -211,6 +214,34 @@ class Reporter:
             self._lost += 1
         for take in self._takers:
             take(told)
+
+
+_claimed: list[int] = []
+"""metrics.jsonl as long as this process lives: closed, it would lose the lock."""
+
+
+def claim(run_dir: Path, *, resumes: bool) -> None:
+    """Let no other training begin in the run folder while this one runs.
+
+    A training that `resumes` may follow one that seems to run, on a node that hangs: the earlier
+    one ends when it sees that (saving/checkpoint.py).
+
+    Raises:
+        UsageError: another one runs there, which would write the same steps.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    file = os.open(run_dir / METRICS, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    _claimed.append(file)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        if not resumes:
+            raise UsageError(
+                f"Another training is running in {run_dir}. Set RUN_DIR to another folder, or stop "
+                f"it first: touch {run_dir / 'stop'}."
+            ) from error
+    except OSError:
+        pass  # some parallel file systems have no locks
 
 
 def _open_for_lines(path: Path) -> int:

@@ -1,13 +1,26 @@
 """The wish to stop: a signal, or the file `stop` in the run folder.
 
-Import this before PyTorch, whose import takes seconds in which a signal would kill the process.
-Nothing but the standard library is imported here for that reason.
+Import this first. Until it listens, a signal kills the process: so it begins with `_signal`, which
+is a part of the interpreter. To import `signal` and the rest took 30 to 100 ms more. A launcher can
+close what is left: `env --block-signal=USR1,TERM python3 ddp.py` keeps a signal that comes before
+Python runs, and it arrives when this listens.
 """
+# ruff: noqa: E402
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+
+_early: list[int] = []
+"""Signals that came before the class below was there."""
+for _number in (_signal.SIGUSR1, _signal.SIGTERM):
+    _signal.signal(_number, lambda number, frame: _early.append(number))
+_signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGUSR1, _signal.SIGTERM))
+
+# isort: split
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -15,7 +28,8 @@ from types import FrameType
 STOPPED_EARLY = 85
 """Exit code of a trainer that was asked to stop and has saved its checkpoint: the training is
 unfinished, so it isn't 0, and nothing is lost, so it isn't 1."""
-
+FAILED = 1
+"""Exit code of a rank that Slurm ended because another one failed."""
 FILE = "stop"
 """Anybody who can write in the run folder stops a training by touching this file, whatever started
 its ranks. A batch script that gets its signal itself (sbatch's `--signal=B:USR1@60`) touches it
@@ -33,9 +47,14 @@ class StopRequest:
         """Listen from now on; only the main thread may."""
         self.received: str = ""
         """Name of the first signal, or of the file; empty while nobody asked."""
+        self._rank = 0
         self._folder: Path | None = None
+        self._followed: Callable[[], bool] = bool
         self._looks_again = 0.0
+        self._old_errors: dict[str, int] = {}
         self.listen()
+        for number in _early:
+            self._note(number, None)
 
     def listen(self) -> None:
         """Listen again, after a library has taken the signals for itself."""
@@ -45,22 +64,48 @@ class StopRequest:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = self.received or signal.Signals(number).name
 
-    def watch(self, folder: Path) -> None:
-        """Look for the file too, on this rank: one rank is enough, it tells the others."""
-        self._folder = folder
+    def watch(self, folder: Path, rank: int, followed: Callable[[], bool] = bool) -> None:
+        """Look into the run folder too; rank 0 alone looks for the file, and tells the others.
+
+        `followed` says whether a later start of the training has taken over.
+        """
+        self._folder, self._rank, self._followed = folder, rank, followed
+        self._old_errors = self._errors()
 
     def wanted(self) -> bool:
-        """Whether this rank was asked; looks for the file once a second at most."""
+        """Whether this rank was asked; looks into the run folder once a second at most."""
         now = time.monotonic()
-        if not self.received and self._folder and now >= self._looks_again:
+        if not self.received and self._folder and not self._rank and now >= self._looks_again:
             self._looks_again = now + 1
             if (self._folder / FILE).exists():
                 self.received = "the file stop"
-        return bool(self.received)
+            elif self._followed():
+                self.received = "a later start"
+        return bool(self.received) and self.failed_rank() is None
+
+    def failed_rank(self) -> int | None:
+        """The rank whose failure SIGTERM is for; None where it is a wish to stop.
+
+        Slurm 26.05 sends SIGTERM to the other ranks when one has failed, and SIGKILL only after
+        KillWait. Before it ends, a rank writes what has failed into `errors/` of the run folder.
+        """
+        if self.received != "SIGTERM":
+            return None
+        new = (name for name, at in self._errors().items() if self._old_errors.get(name) != at)
+        ranks = (int(name.removeprefix("rank-").removesuffix(".json")) for name in new)
+        return min((rank for rank in ranks if rank != self._rank), default=None)
+
+    def _errors(self) -> dict[str, int]:
+        """Names of the ranks' error files, each with its time."""
+        found = {}
+        with suppress(OSError):
+            for path in (self._folder or Path()).glob("errors/rank-*.json"):
+                found[path.name] = path.stat().st_mtime_ns
+        return found
 
     def done(self) -> None:
         """Take the file away, so that the next attempt does not stop at its first step."""
-        if self._folder:
+        if self._folder and not self._rank:
             with suppress(OSError):
                 (self._folder / FILE).unlink(missing_ok=True)
 

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from monitor.heartbeat import Record, Records
+from monitor.stop_request import FAILED, STOP
 
 HUNG = 88
 """Exit code of a training that was ended because a rank hung for TRAINER_HANG_SECONDS."""
@@ -110,6 +111,9 @@ class Watch:
         self._woke = now
         self._pulse += 1
         self._records.pulse(self._place.local, self._pulse)
+        if (failed := STOP.failed_rank()) is not None:
+            say(f"Rank {failed} has failed, so this one ends too.")
+            os._exit(FAILED)
         seen = [self._of(local, now) for local in range(len(self._here))]
         if self._stall or all(one.silent for one in seen[: self._place.local]):
             self._speak(seen, now)
