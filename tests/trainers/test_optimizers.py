@@ -29,7 +29,7 @@ def trained(load: Load, make: Any, bad: tuple[int, ...]) -> tuple[Any, Any]:
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
 def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str) -> None:
     torch, optimizers = load("torch"), load("strategies.optimizers")
-    args = Namespace(optimizer=name, lr=0.1, weight_decay=0.01)
+    args = Namespace(optimizer=name, lr=0.1, weight_decay=0.01, decay="all", betas=(0.9, 0.999))
 
     def ours(weights: Any) -> Any:
         return optimizers.make(args, weights)
@@ -85,3 +85,26 @@ def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:
     assert all(map(torch.equal, *gradients))
     with pytest.raises(load("engine.exits").UsageError, match="cnn has no blocks"):
         blocks.recompute(torch.nn.Linear(1, 1), Namespace(model="cnn"))
+
+
+def test_only_matrices_decay_where_that_is_asked_for(load: Load) -> None:
+    torch, optimizers = load("torch"), load("strategies.optimizers")
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3))
+    args = Namespace(optimizer="adamw", lr=0.1, weight_decay=0.3, decay="matrices",
+                     betas=(0.8, 0.95))  # fmt: skip
+    matrices, others = optimizers.make(args, net.parameters()).param_groups
+    assert [len(weight.shape) for weight in matrices["params"]] == [2]
+    assert [len(weight.shape) for weight in others["params"]] == [1, 1, 1]
+    assert (matrices["weight_decay"], others["weight_decay"]) == (0.3, 0.0)
+    assert matrices["betas"] == others["betas"] == (0.8, 0.95)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_the_rate_rises_over_the_steps_that_the_arguments_say(load: Load, schedule: str) -> None:
+    rate = load("strategies.optimizers").rate
+    args = Namespace(schedule=schedule, lr=0.1, warmup_steps=4)
+    rates = [rate(args, 0.0, step) for step in range(6)]
+    assert rates == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
+    assert rate(Namespace(schedule=schedule, lr=0.1, warmup_steps=None), 0.5, 50) == pytest.approx(
+        0.05 if schedule == "cosine" else 0.1
+    )

@@ -14,7 +14,7 @@ FOLDERS = {
     "*-ubyte.gz": "mnist",
     "pack.json": "shards",
     "pack.journal": "shards",
-    "train.bin": "tokens",
+    "*train*.bin": "tokens",
     "*.tar": "tar_shards",
 }
 """What a folder holds, and the module here that reads it; the first that is found counts. A folder

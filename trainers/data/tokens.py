@@ -1,14 +1,20 @@
 """Token files: the numbers of a text's tokens, one after the other, as uint16 or uint32.
 
-A folder with train.bin and val.bin (or test.bin), and beside each a train.json and val.json that
-say how to read it: {"dtype": "uint16", "vocabulary": 50257}. A sample is a window of as many tokens
-as the model reads, its target the same window one token further. Windows do not overlap.
+A folder with train.bin and val.bin (or test.bin), or with several whose names contain these words,
+like fineweb_train_000001.bin. Each says how to read it in one of three ways: a JSON beside it, like
+train.json: {"dtype": "uint16", "vocabulary": 50257}; the header of llm.c's files; or nothing, then
+it has uint16 tokens of the model's vocabulary, as nanoGPT writes them. A sample is a window of as
+many tokens as the model reads, its target the same window one token further. Windows do not
+overlap, and none reaches from one file into the next.
 """
 
 from __future__ import annotations
 
 import json
+import struct
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import torch
@@ -23,42 +29,64 @@ LENGTH = 1024
 DTYPES = {"uint16": (torch.int16, 2, 0xFFFF), "uint32": (torch.int32, 4, 0xFFFFFFFF)}
 """How the bytes are read, bytes of a token, and what makes them unsigned (PyTorch 2.2 has no
 unsigned numbers of 16 and 32 bits). The lowest byte comes first."""
+HEADERS = {20240520: "uint16", 20240801: "uint32"}
+"""First number of a file with a header, of 256 int32.
+
+Source: github.com/karpathy/llm.c, dev/data/data_common.py."""
+HEADER = 1024
 
 
 @dataclass(frozen=True)
-class Sidecar:
-    """What the JSON beside a token file says."""
+class TokenFormat:
+    """How a token file is to be read."""
 
     dtype: str
     vocabulary: int
+    header: int = 0
+    """Bytes before the first token."""
 
 
 class TokenWindows:
-    """The windows of one token file."""
+    """The windows of some token files, in the order of their names."""
 
     in_threads = True
 
-    def __init__(self, path: Path, length: int) -> None:
-        """Check the file and what is said of it.
+    def __init__(self, paths: list[Path], shape: Shape) -> None:
+        """Check the files and what is said of them.
 
         Raises:
-            BadData: it is shorter than a window, or its JSON is missing or wrong.
+            BadData: one is shorter than a window, or its JSON is missing or wrong.
         """
-        self._files = OpenFiles([path])
-        says = read_sidecar(path)
-        self._dtype, self._bytes, self._mask = DTYPES[says.dtype]
-        found = self._files.size(0)
-        self._count = max(0, found // self._bytes - 1) // length
-        if found % self._bytes or not self._count:
+        self._files = OpenFiles(paths)
+        length = shape.input[0] if shape.kind == "tokens" else LENGTH
+        formats = [format_of(path, shape) for path in paths]
+        unlike = [number for number, one in enumerate(formats) if one != formats[0]]
+        if unlike:
             raise BadData(
-                f"{path} has {found} bytes, which is no whole number of {says.dtype} tokens or "
-                f"less than a window of {length}. Copy it again, or take a longer text."
+                f"{paths[0]} and {paths[unlike[0]]} have tokens of different kinds. Make both with "
+                "the same tokenizer."
             )
-        self.shape = Shape("tokens", (length,), says.vocabulary)
+        self._format = formats[0]
+        self._dtype, self._bytes, self._mask = DTYPES[self._format.dtype]
+        self._ends = list(accumulate(self._windows(number, length) for number in range(len(paths))))
+        self.shape = Shape("tokens", (length,), self._format.vocabulary)
+
+    def _windows(self, number: int, length: int) -> int:
+        """Count a file's windows; the rest of it is not used."""
+        found = self._files.size(number)
+        tokens, odd = divmod(found - self._format.header, self._bytes)
+        windows = max(0, tokens - 1) // length
+        if odd or not windows:
+            raise BadData(
+                f"{self._files.paths[number]} has {found} bytes, which is not a whole number of "
+                f"{self._format.dtype} tokens or less than a window of {length}. Copy it again, or "
+                "take a longer text."
+            )
+        return windows
 
     def __len__(self) -> int:
-        """How many windows there are; the rest of the file is not used."""
-        return self._count
+        """How many windows there are."""
+        return self._ends[-1]
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Read the windows at these places."""
@@ -67,8 +95,10 @@ class TokenWindows:
         whole = bytearray(size * len(places))
         into = memoryview(whole)
         for at, place in enumerate(places.tolist()):
-            offset = place * length * self._bytes
-            self._files.read_into(0, offset, into[at * size : (at + 1) * size])
+            number = bisect_right(self._ends, place)
+            first = self._ends[number - 1] if number else 0
+            offset = self._format.header + (place - first) * length * self._bytes
+            self._files.read_into(number, offset, into[at * size : (at + 1) * size])
         if not whole:
             empty = torch.empty((0, length), dtype=torch.int64)
             return empty, empty
@@ -81,17 +111,23 @@ class TokenWindows:
         return text[:, :-1], text[:, 1:]
 
 
-def read_sidecar(path: Path) -> Sidecar:
-    """Read the JSON beside a token file.
+def format_of(path: Path, shape: Shape) -> TokenFormat:
+    """What the JSON beside a token file says, or its header; else what the model of `shape` reads.
 
     Raises:
-        BadData: it is missing or wrong.
+        BadData: the JSON is wrong; or it is missing, and the model reads no tokens.
     """
     beside = path.with_suffix(".json")
     hint = 'It has to say what the tokens are, like {"dtype": "uint16", "vocabulary": 50257}.'
+    if shape.kind == "tokens" and not beside.exists():
+        with path.open("rb") as file:
+            begins = file.read(4)
+        magic = struct.unpack("<i", begins)[0] if len(begins) == 4 else 0
+        header = HEADER if magic in HEADERS else 0
+        return TokenFormat(HEADERS.get(magic, "uint16"), shape.classes, header)
     try:
         tree = json.loads(beside.read_bytes())
-        found = Sidecar(tree["dtype"], tree["vocabulary"])
+        found = TokenFormat(tree["dtype"], tree["vocabulary"])
     except OSError as error:
         raise BadData(f"{beside} can't be read ({error.strerror}). {hint}") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -107,14 +143,15 @@ def open_set(folder: Path, shape: Shape) -> DataSet:
     Raises:
         BadData: there is none to test on, or one is damaged.
     """
-    length = shape.input[0] if shape.kind == "tokens" else LENGTH
-    tests = [folder / name for name in TESTS if (folder / name).is_file()]
-    if not tests:
+    tests = [sorted(folder.glob(f"*{name.replace('.', '*.')}")) for name in TESTS]
+    test_files = next((found for found in tests if found), [])
+    if not test_files:
         raise BadData(f"{folder} has a {TRAIN}, but no {' or '.join(TESTS)} to test on. Add one.")
-    train, test = TokenWindows(folder / TRAIN, length), TokenWindows(tests[0], length)
+    train = TokenWindows(sorted(folder.glob("*train*.bin")), shape)
+    test = TokenWindows(test_files, shape)
     if train.shape != test.shape:
         raise BadData(
-            f"{folder / TRAIN} and {tests[0]} have vocabularies of {train.shape.classes} and "
+            f"{folder / TRAIN} and {test_files[0]} have vocabularies of {train.shape.classes} and "
             f"{test.shape.classes} tokens. Make both with the same one."
         )
     return DataSet(train, test)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from data.mnist import SAMPLE
 from models.table import MODELS
-from strategies.optimizers import OPTIMIZERS, PRECISIONS, SCHEDULES
+from strategies.optimizers import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
 
 
 def count(text: str) -> int:
@@ -33,6 +33,14 @@ def amount(text: str) -> float:
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
     return value
+
+
+def betas(text: str) -> tuple[float, float]:
+    """Read `0.9,0.95` from the command line."""
+    found = tuple(amount(each) for each in text.split(","))
+    if len(found) != 2 or max(found) >= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers below 1, like 0.9,0.95")
+    return found[0], found[1]
 
 
 WATCHERS = ("tensorboard", "mlflow", "wandb")
@@ -78,7 +86,9 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--steps", type=count, default=sys.maxsize, help="end after this step of the plan")
     # What is kept and reported.
     add("--resume", action="store_true", help="continue from the newest checkpoint if there is one")
-    add("--save-every", type=count, default=100, help="steps between checkpoints")
+    add("--save-every", type=count, metavar="STEPS",
+        help="between checkpoints (default: 100, or any with --save-minutes)")  # fmt: skip
+    add("--save-minutes", type=amount, metavar="MINUTES", help="between checkpoints")
     add("--save-in-background", action="store_true",
         help="train on while a checkpoint is written; it takes memory for a copy")  # fmt: skip
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")
@@ -90,6 +100,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help=f"show it in these too, separated by commas: {', '.join(WATCHERS)}",
     )
+    add("--tf32", action="store_true",
+        help="round what float32 matrix products read to 10 bits, on Nvidia's GPUs")  # fmt: skip
     add("--profile", type=span, metavar="FIRST:LAST", help="trace these steps, like 10:15")
 
 
@@ -105,12 +117,19 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     add("--optimizer", choices=OPTIMIZERS, default="sgd", help="sgd has momentum 0.9")
     add("--lr", type=amount, default=0.02, help="highest learning rate (default: 0.02)")
     add("--schedule", choices=SCHEDULES, default="cosine", help="of the rate (default: cosine)")
+    add("--warmup-steps", type=whole, metavar="N",
+        help="in which the rate rises (default: 5 %% of the samples with cosine)")  # fmt: skip
+    add("--betas", type=betas, default=(0.9, 0.999), help="of adam (default: 0.9,0.999)")
     add("--weight-decay", type=amount, default=0.0, help="(default: 0)")
+    add("--decay", choices=DECAYS, default="all",
+        help="which weights decay; matrices: no biases and no norms (default: all)")  # fmt: skip
     add("--clip", type=amount, default=0.0, metavar="LENGTH",
         help="longest gradient of a step (default: any)")  # fmt: skip
     # How fast, and in how much memory. None of it changes what is learnt, but for rounding.
     add("--compile", action="store_true", help="compile the model: minutes before the first step")
     add("--recompute", action="store_true", help="keep less of each block for the backward pass")
+    add("--loss-parts", type=count, default=1, metavar="N",
+        help="compute a text's logits in N parts, and again in the backward pass")  # fmt: skip
     add("--channels-last", choices=("auto", "yes", "no"), default="auto",
         help="order of an image's values in memory (auto: yes on GPUs)")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="fp32", help="of the arithmetic (default: fp32)")

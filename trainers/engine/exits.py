@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
@@ -87,6 +88,8 @@ def _recorded(main: Callable[[], None]) -> None:
             main()
         except BaseException as error:
             raised.append(error)
+            if isinstance(error, torch.cuda.OutOfMemoryError):
+                _keep_memory(mine.parents[1] / "memory" / f"rank-{rank}.pickle")
             raise
 
     try:
@@ -98,3 +101,14 @@ def _recorded(main: Callable[[], None]) -> None:
                 shutil.copyfile(file, mine)
     if raised:  # and not what `record` raises when the disk is too full for the error's file
         raise raised[0]
+
+
+def _keep_memory(path: Path) -> None:
+    """Write what the GPU's memory holds, for pytorch.org/memory_viz."""
+    with suppress(OSError, RuntimeError):
+        path.parent.mkdir(exist_ok=True)
+        torch.cuda.memory._dump_snapshot(str(path))  # type: ignore[no-untyped-call]
+        print(
+            f"What the GPU's memory held is in {path}: open it at pytorch.org/memory_viz.",
+            file=sys.stderr,
+        )

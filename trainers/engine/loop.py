@@ -96,6 +96,8 @@ class LossGuard:
         )
 
 
+SAVE_EVERY = 100
+"""Steps between checkpoints, unless the arguments say otherwise."""
 WITHIN = 2.0
 """Seconds: a wish to stop waits for no longer than that, or for one step."""
 
@@ -139,8 +141,8 @@ class StepWindow:
         at_line = bool(self._steps) and self._steps[-1][0] % self._log_every == 0
         return at_line or len(self._steps) >= self._most
 
-    def read(self, wanted: bool) -> tuple[list[Step], bool]:
-        """Wait for the device; return the steps, and whether any rank is asked to stop.
+    def read(self, wanted: bool, save: bool = False) -> tuple[list[Step], bool, bool]:
+        """Wait for the device; return the steps, and whether any rank wants to stop, or to save.
 
         One collective, and none when there is nothing to read. In float64 the sum of the ranks'
         float32 losses is exact: in float32 it depended on the number's place in the message, and
@@ -148,9 +150,9 @@ class StepWindow:
         """
         count = len(self._steps)
         if not count:
-            return [], False
+            return [], False, False
         spent = time.monotonic() - self._began
-        own = torch.tensor([float(wanted), spent], dtype=torch.float64, device=self._device)
+        own = torch.tensor([wanted, save, spent], dtype=torch.float64, device=self._device)
         total = torch.cat([torch.stack([*self._losses, *self._norms]).double(), own])
         dist.all_reduce(total)
         values = (total / dist.get_world_size()).tolist()
@@ -163,7 +165,7 @@ class StepWindow:
         # The same number on every rank, since it comes from the collective.
         a_step = max(values[-1] / count, 1e-9)
         self._most = max(1, min(self._log_every, math.floor(WITHIN / a_step)))
-        return steps, bool(values[-2])
+        return steps, bool(values[-3]), bool(values[-2])
 
 
 def begin(training: Training) -> None:
@@ -241,9 +243,10 @@ def train_epoch(training: Training, report: Reporter, traced: Trace | None) -> N
 
 def after_step(training: Training, report: Reporter) -> None:
     """Read what steps have come to, and save, when it's time."""
-    saves = training.at.step % training.args.save_every == 0
+    every = training.args.save_every or (0 if training.args.save_minutes else SAVE_EVERY)
+    saves = bool(every) and training.at.step % every == 0
     if saves or training.window.full or not _goes_on(training):
-        read(training, report)
+        saves |= read(training, report)
     if saves and not training.guard.in_a_row:
         save(training, report)
 
@@ -253,10 +256,16 @@ def _goes_on(training: Training) -> bool:
     return training.epoch_has_more() and training.at.step < training.args.steps
 
 
-def read(training: Training, report: Reporter) -> None:
-    """Wait for the device and report its steps; stop when asked to, or after too many bad ones."""
-    guard = training.guard
-    steps, stopping = training.window.read(STOP.wanted())
+def read(training: Training, report: Reporter) -> bool:
+    """Wait for the device and report its steps; stop when asked to, or after too many bad ones.
+
+    Returns:
+        Whether --save-minutes are over, by rank 0's clock.
+    """
+    guard, minutes = training.guard, training.args.save_minutes
+    over = minutes and time.monotonic() - training.saver.began >= 60 * minutes
+    saves = bool(over) and training.me.rank == 0
+    steps, stopping, saves = training.window.read(STOP.wanted(), saves)
     spent = training.clock.read()
     split = {name: seconds / len(steps) for name, seconds in spent.items()}
     split |= training.strategy.communication() | memory(training.device)
@@ -272,6 +281,7 @@ def read(training: Training, report: Reporter) -> None:
     tell_of_saves(training, report)
     if stopping:
         stop(training, report)
+    return saves
 
 
 def save(training: Training, report: Reporter) -> None:

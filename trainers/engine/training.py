@@ -83,13 +83,18 @@ class Training:
                 inputs, targets = next(batches)
             HEART.move()
             with clock.part(PASSES):
-                loss = self.task.loss(strategy.forward(inputs, last=not left), inputs, targets)
+                loss = self.loss(inputs, targets, last=not left)
                 HEART.move()
                 strategy.backward(loss, last=not left)
                 total += loss.detach()
         with clock.part(OPTIMIZER):
             norm = strategy.step(lr)
         self.end_step(lr, total / strategy.accumulate, norm)
+
+    def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
+        """The loss of a micro batch, by the task or by the model itself."""
+        outputs = self.strategy.forward(inputs, targets, last)
+        return self.task.loss(outputs, inputs, targets) if outputs.dim() else outputs
 
     def begin_step(self) -> float:
         """Begin a step; return its learning rate."""
@@ -100,7 +105,7 @@ class Training:
         number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
         torch.manual_seed(seed_of(number))
         done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
-        return self.strategy.rate(done)
+        return self.strategy.rate(done, at.step)
 
     def end_step(self, lr: float, loss: Tensor, norm: Tensor) -> None:
         """Count a step that was given to the device: its loss on this rank, its gradient."""
@@ -152,7 +157,13 @@ class Training:
             return
         at = saved.read()
         self.at.check_continues(at)
-        self.changed = changes(saved.settings(), self.checkpoints.settings)
+        before, now = saved.settings(), self.checkpoints.settings
+        if before.get("decay", "all") != now.get("decay", "all"):
+            raise exits.UsageError(
+                f"The checkpoint was made with --decay {before.get('decay', 'all')}, which orders "
+                "the optimizer's state. Resume with the same."
+            )
+        self.changed = changes(before, now)
         self.strategy.load(saved.folder, at.world_size)
         self.at, self.saver.last = replace(at, world_size=self.me.world_size), saved
 
@@ -213,9 +224,12 @@ def settings(of: Training) -> Settings:
     """What a resume may change, with other losses than those of an undisturbed training."""
     found: dict[str, object] = {"global batch": of.global_batch}
     found |= {"lr": of.strategy.lr, "precision": of.strategy.precision}
-    names = ("epochs", "schedule", "weight_decay", "clip")  # DeepSpeed's are in its configuration
+    # DeepSpeed's are in its configuration.
+    names = ("epochs", "schedule", "warmup_steps", "betas", "weight_decay", "decay", "clip")
     given = vars(of.args)
-    return found | {name.replace("_", " "): given[name] for name in names if name in given}
+    found |= {name.replace("_", " "): given[name] for name in names if name in given}
+    # As a manifest has them: JSON knows no tuples.
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}
 
 
 def run(
@@ -228,6 +242,8 @@ def run(
     `train` goes through the epochs, and ends with loop.finish.
     """
     me = ranks.read_ranks()
+    if args.tf32:
+        torch.set_float32_matmul_precision("high")
     if args.watch:
         from monitor import watchers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 
 class SelfAttention(nn.Module):
@@ -57,3 +58,18 @@ class TiedEmbedding(nn.Embedding):
         if x.is_floating_point():
             return functional.linear(x, self.weight)
         return super().forward(x)
+
+
+def loss_in_parts(head: nn.Module, x: Tensor, targets: Tensor, parts: int) -> Tensor:
+    """The mean loss of the next words, of a part of the places at a time.
+
+    A part's logits are computed again in the backward pass, so that they are never kept: those of
+    16 x 1024 places and 50,257 words take 3.3 GB in float32, and their gradient as much.
+    """
+
+    def summed(vectors: Tensor, words: Tensor) -> Tensor:
+        return functional.cross_entropy(head(vectors).float(), words, reduction="sum")
+
+    places = zip(x.flatten(0, 1).chunk(parts), targets.flatten().chunk(parts), strict=True)
+    losses = [checkpoint(summed, *part, use_reentrant=False) for part in places]
+    return torch.stack(losses).sum() / targets.numel()

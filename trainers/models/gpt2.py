@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from models.attention import SelfAttention, TiedEmbedding, fill_normal
+from models.attention import SelfAttention, TiedEmbedding, fill_normal, loss_in_parts
 
 
 class Gpt2(nn.Module):
@@ -24,19 +24,23 @@ class Gpt2(nn.Module):
     def __init__(self, length: int, vocabulary: int, *, dim: int, depth: int, heads: int) -> None:
         """Build it for texts of at most `length` words."""
         super().__init__()
+        self.loss_parts = 1
         self.wte = TiedEmbedding(vocabulary, dim)
         self.wpe = nn.Embedding(length, dim)
         self.blocks = nn.ModuleList(DecoderBlock(dim, heads) for _ in range(depth))
         self.ln_f = nn.LayerNorm(dim)
         self.init_weights()
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Logits (batch, length, vocabulary)."""
+    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Logits (batch, length, vocabulary); with targets their mean loss, in `loss_parts`."""
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.wte(tokens) + self.wpe(places)
         for block in self.blocks:
             x = block(x)
-        logits: Tensor = self.wte(self.ln_f(x))
+        x = self.ln_f(x)
+        if targets is not None:
+            return loss_in_parts(self.wte, x, targets, self.loss_parts)
+        logits: Tensor = self.wte(x)
         return logits
 
     def init_weights(self) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention as attend
 
-from models.attention import TiedEmbedding, fill_normal, merge_heads
+from models.attention import TiedEmbedding, fill_normal, loss_in_parts, merge_heads
 
 
 class Llama(nn.Module):
@@ -40,6 +40,7 @@ class Llama(nn.Module):
             tied: whether one matrix serves the words at both ends.
         """
         super().__init__()
+        self.loss_parts = 1
         self.length, self.head_width = length, dim // heads
         self.widths: dict[str, object] = {
             "hidden_size": dim,
@@ -57,14 +58,16 @@ class Llama(nn.Module):
         self.lm_head = None if tied else nn.Linear(dim, vocabulary, bias=False)
         self.init_weights()
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Logits (batch, length, vocabulary)."""
+    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Logits (batch, length, vocabulary); with targets their mean loss, in `loss_parts`."""
         turn = self.rotary.turn(tokens.shape[1], self.head_width, tokens.device)
         x = self.embed_tokens(tokens)
         for layer in self.layers:
             x = layer(x, turn)
-        x = self.norm(x)
-        logits: Tensor = self.lm_head(x) if self.lm_head else self.embed_tokens(x)
+        x, head = self.norm(x), self.lm_head or self.embed_tokens
+        if targets is not None:
+            return loss_in_parts(head, x, targets, self.loss_parts)
+        logits: Tensor = head(x)
         return logits
 
     def suit(self, config: Mapping[str, object]) -> None:

@@ -68,6 +68,8 @@ class Saver:
         self.background = background
         """Whether the training goes on while a checkpoint is written."""
         self._group = dist.new_group(backend="gloo", timeout=LONGEST)
+        self.began = time.monotonic()
+        """When the last save began, or the training."""
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._ended: list[Ended] = []
@@ -83,7 +85,7 @@ class Saver:
             TrainingError: something else than the save failed; every rank raises.
         """
         self.wait()
-        began = time.monotonic()
+        self.began = began = time.monotonic()
         try:
             place, write = self._stage(at, stage)
         except SaveFailed as error:

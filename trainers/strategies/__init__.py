@@ -40,11 +40,14 @@ class Strategy(Protocol):
     trials: int
     """Steps that it may skip in a row until its loss scale is found."""
 
-    def rate(self, done: float) -> float:
-        """The learning rate when this share (0 to 1) of the planned samples is done."""
+    def rate(self, done: float, step: int) -> float:
+        """The learning rate after `step` steps, when this share (0 to 1) of the samples is done."""
 
-    def forward(self, inputs: Tensor, last: bool) -> Tensor:
-        """The model's answer to a micro batch, in float32; `last` as in `backward`."""
+    def forward(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
+        """The model's answer to a micro batch, in float32; `last` as in `backward`.
+
+        A number is the loss itself, which the model has computed from the targets in parts.
+        """
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test. Every rank calls it equally often, perhaps with no sample at all."""

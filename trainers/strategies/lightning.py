@@ -154,7 +154,7 @@ class Module(LightningModule):
     def training_step(self, batch: Batch, number: int) -> Tensor:
         """The loss of a micro batch."""
         inputs, targets = batch
-        loss = self._of.task.loss(self._with.forward(inputs, last=True), inputs, targets)
+        loss = self._of.loss(inputs, targets, last=True)
         self._loss = self._loss + loss.detach()
         return self._with.scaled(loss)
 

@@ -24,6 +24,8 @@ from torch.optim.sgd import sgd
 from saving.files import local
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
+DECAYS = ("all", "matrices")
+"""Which weights decay; "matrices" leaves out what has one axis: biases and norms."""
 
 
 class Sgd(torch.optim.SGD):
@@ -77,13 +79,19 @@ def make(args: argparse.Namespace, weights: Iterable[nn.Parameter]) -> torch.opt
 def _make(
     args: argparse.Namespace, weights: list[nn.Parameter], fused: bool | None
 ) -> torch.optim.Optimizer:
-    decay = float(args.weight_decay)
-    options: dict[str, Any] = {"fused": True} if fused else {}
-    if args.optimizer == "adam":
-        return torch.optim.Adam(weights, args.lr, weight_decay=decay, **options)
-    if args.optimizer == "adamw":
-        return torch.optim.AdamW(weights, args.lr, weight_decay=decay, **options)
-    return Sgd(weights, args.lr, momentum=0.9, weight_decay=decay, **options)
+    options: dict[str, Any] = {"weight_decay": float(args.weight_decay)}
+    options |= {"fused": True} if fused else {}
+    groups: list[dict[str, Any]] = [{"params": weights}]
+    if args.decay == "matrices":
+        groups = [
+            {"params": [weight for weight in weights if weight.dim() > 1]},
+            {"params": [weight for weight in weights if weight.dim() < 2], "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+    if args.optimizer == "sgd":
+        return Sgd(groups, args.lr, momentum=0.9, **options)
+    kind = torch.optim.Adam if args.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, args.lr, betas=args.betas, **options)
 
 
 def step(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
@@ -101,20 +109,31 @@ def load(optimizer: torch.optim.Optimizer, saved: dict[str, object]) -> None:
     optimizer.load_state_dict({"state": saved["state"], "param_groups": here})
 
 
-def cosine(highest: float, done: float) -> float:
+def cosine(highest: float, done: float, warm: float | None = None) -> float:
     """The rate when this share (0 to 1) of the planned samples is done.
 
-    It rises from a tenth to the highest over the first 5 %, then falls to 0 along a cosine. It
-    follows from the samples, not from the steps, so that another global batch stays on the curve.
+    It rises from a tenth to the highest over the first 5 %, or is `warm` of it, then falls to 0
+    along a cosine. It follows from the samples, not from the steps, so that another global batch
+    stays on the curve.
     """
-    return highest * min(1.0, 0.1 + 18 * done) * 0.5 * (1 + math.cos(math.pi * done))
+    warm = min(1.0, 0.1 + 18 * done) if warm is None else warm
+    return highest * warm * 0.5 * (1 + math.cos(math.pi * done))
 
 
-SCHEDULES: dict[str, Callable[[float, float], float]] = {
+SCHEDULES: dict[str, Callable[[float, float, float | None], float]] = {
     "cosine": cosine,
-    "constant": lambda highest, done: highest,
+    "constant": lambda highest, done, warm: highest * (1.0 if warm is None else warm),
 }
-"""By name: from the highest rate and the share of the training that is done to the rate."""
+"""By name: the rate from the highest one, the share of the training that is done, and how warm it
+is (0 to 1) where the arguments say in how many steps."""
+
+
+def rate(args: argparse.Namespace, done: float, step: int) -> float:
+    """The rate of a step, counted from 0, when this share of the planned samples is done."""
+    warm = None
+    if args.warmup_steps is not None:
+        warm = min(1.0, (step + 1) / max(1, args.warmup_steps))
+    return SCHEDULES[args.schedule](float(args.lr), done, warm)
 
 
 PRECISIONS: dict[str, torch.dtype | None] = {

@@ -71,6 +71,13 @@ class TorchStrategy:
         net = self.built(setup.build)
         if args.recompute:
             recompute(net, args)
+        if args.loss_parts > 1:
+            if MODELS[args.model].task != "next-token":
+                raise UsageError(
+                    f"The model {args.model} says no next words, so that its loss has no parts. "
+                    "Leave --loss-parts out."
+                )
+            net.loss_parts = args.loss_parts
         self.module: nn.Module = self.placed(net)
         self._optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
@@ -89,9 +96,9 @@ class TorchStrategy:
             there.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return there
 
-    def model(self, inputs: Tensor) -> Tensor:
+    def model(self, *inputs: Tensor) -> Tensor:
         """One forward pass."""
-        outputs: Tensor = self.module(inputs)
+        outputs: Tensor = self.module(*inputs)
         return outputs
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
@@ -117,14 +124,15 @@ class TorchStrategy:
 
     # --------------------------------------------------------------------- what the loop asks
 
-    def rate(self, done: float) -> float:
+    def rate(self, done: float, step: int) -> float:
         """Warm up, then fall to 0 along a cosine, or stay, as the arguments say."""
-        return optimizers.SCHEDULES[self._args.schedule](self.lr, done)
+        return optimizers.rate(self._args, done, step)
 
-    def forward(self, inputs: Tensor, last: bool) -> Tensor:
-        """The model's answer to a micro batch."""
+    def forward(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
+        """The model's answer to a micro batch, or its loss where that is computed in parts."""
+        more = (targets,) if self._args.loss_parts > 1 else ()
         with self.exchange(last), optimizers.autocast(self._args.precision, self._device):
-            return self.model(self.input(inputs)).float()
+            return self.model(self.input(inputs), *more).float()
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test: only fsdp's ranks need each other there."""
@@ -234,9 +242,9 @@ class Ddp(TorchStrategy):
             (self._wrapped or module).compile()
         return module
 
-    def model(self, inputs: Tensor) -> Tensor:
+    def model(self, *inputs: Tensor) -> Tensor:
         """One forward pass."""
-        outputs: Tensor = (self._wrapped or self.module)(inputs)
+        outputs: Tensor = (self._wrapped or self.module)(*inputs)
         return outputs
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:

@@ -285,11 +285,11 @@ class Zero:
         self._device = setup.device
         self._staging = Staging()
 
-    def rate(self, done: float) -> float:
+    def rate(self, done: float, step: int) -> float:
         """The rate that DeepSpeed is at: the configuration's, or that of its scheduler."""
         return float(self._engine.get_lr()[0])
 
-    def forward(self, inputs: Tensor, last: bool) -> Tensor:
+    def forward(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
         """The model's answer to a micro batch."""
         outputs: Tensor = self._engine(self._input(inputs)).float()
         return outputs

@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 import tarfile
 from array import array
 from pathlib import Path
@@ -165,6 +166,28 @@ def test_tokens_are_windows_and_what_follows_them(load: Load, tmp_path: Path, ki
     assert targets.tolist() == [everything[91:100], everything[1:10]]
 
 
+HEADER = struct.pack("<256i", 20240520, 1, 100, *[0] * 253)
+
+
+@pytest.mark.parametrize("header", [b"", HEADER], ids=["nanoGPT's", "llm.c's"])
+def test_token_files_in_several_parts_say_nothing_of_themselves(
+    load: Load, tmp_path: Path, header: bytes
+) -> None:
+    torch = load("torch")
+    tokens = array("H", (each * 997 % 50_257 for each in range(200)))
+    for number in range(2):
+        part = tokens[100 * number : 100 * number + 100].tobytes()
+        (tmp_path / f"fineweb_train_{number:06}.bin").write_bytes(header + part)
+    (tmp_path / "fineweb_val_000000.bin").write_bytes(header + tokens[:50].tobytes())
+    shape = load("models.table").Shape("tokens", (9,), 50_257)
+    data = open_data(load, tmp_path, shape)
+    assert data.shape == shape
+    assert (len(data.train), len(data.test)) == (22, 5)  # 11 of each part: none spans two
+    inputs, targets = data.train.read(torch.tensor([21, 0, 11]))
+    assert inputs.tolist() == [list(tokens[at : at + 9]) for at in (190, 0, 100)]
+    assert targets.tolist() == [list(tokens[at : at + 9]) for at in (191, 1, 101)]
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -185,7 +208,7 @@ def cut(path: Path) -> None:
         ("no sidecar", r"train\.json can't be read \(No such file.*\"vocabulary\": 50257"),
         ("wrong sidecar", r"train\.json says 'int8' and 5\. "),
         ("high token", r"train\.bin has a token 59820, but its vocabulary is 100\. "),
-        ("half token", r"train\.bin has 199 bytes, which is no whole number of uint16 tokens"),
+        ("half token", r"train\.bin has 199 bytes, which is not a whole number of uint16 tokens"),
         ("cut hdf5", r"data can't be opened as HDF5"),
         ("other hdf5", r"data lacks the datasets images and labels in '/'\. "),
         ("unlike hdf5", r"data has images of float64 in the shape \(2, 4, 4\) and 2 labels\. "),

@@ -51,13 +51,13 @@ def test_each_step_has_its_own_loss_and_a_wish_is_told(
     monkeypatch.setattr(module.dist, "all_reduce", lambda total: total.mul_(2))  # two equal ranks
     monkeypatch.setattr(module.dist, "get_world_size", lambda: 2)
     window = module.StepWindow(10, torch.device("cpu"))
-    assert window.read(wanted=True) == ([], False)  # nothing was done, so nobody is asked
+    assert window.read(wanted=True) == ([], False, False)  # nothing was done, so nobody is asked
     window.begin()
     for step in (1, 2):
         now[0] += 4.0
         loss, norm = torch.tensor(0.5 * step), torch.tensor(float(step))
         window.add(step, 1, 0.1, loss, norm)
-    steps, stopping = window.read(wanted=True)
-    assert stopping
+    steps, stopping, saving = window.read(wanted=True)
+    assert stopping and not saving
     assert [(one.step, one.loss, one.grad_norm) for one in steps] == [(1, 0.5, 1.0), (2, 1.0, 2.0)]
     assert [(one.seconds, one.ended) for one in steps] == [(4.0, 104.0), (4.0, 108.0)]
