@@ -5,8 +5,9 @@ import pytest
 from lumitui.app.explain.actions import HelpfulResubmission, action_of, letter
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.site.states import State
+from tests.support.jobs.failed_logs import why
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_job
 
@@ -15,10 +16,6 @@ ECC = """\
 srun: error: nid005002: tasks 2,4-5: Killed
 srun: error: nid005001: tasks 0-1,3: Aborted
 """
-
-
-def why(log: str, state: State = State.FAILED) -> list[Diagnosis]:
-    return diagnose(RunEnd(state, rc=1, log=log))
 
 
 def failed(**changes: object) -> Run:
@@ -68,7 +65,7 @@ def test_a_gpu_that_ran_out_of_memory_is_answered_by_half_the_batch() -> None:
 def test_what_was_not_the_programs_fault_is_sent_again(
     log: str, state: State, options: tuple[str, ...]
 ) -> None:
-    action = action_of(why(log, state), failed(time="00:10:00"))
+    action = action_of(diagnose(RunEnd(state, rc=1, log=log)), failed(time="00:10:00"))
     assert action is not None
     assert action.options == options
 

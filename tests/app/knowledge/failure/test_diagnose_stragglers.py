@@ -116,24 +116,6 @@ def test_the_rank_with_the_least_work_is_the_straggler() -> None:
     assert "Rank 5" in found[0].sentence
 
 
-def test_the_only_rank_whose_watchdog_is_silent_is_the_straggler() -> None:
-    log = "\n".join([f"{rank}: hello" for rank in range(4)] + [
-        f"{rank}: " + caught(rank, rank, 12).rstrip() for rank in (0, 1, 3)
-    ])  # fmt: skip
-    assert why(log, rank=None)[0].rank == 2
-
-
-def test_pytorchs_desync_report_names_the_straggler() -> None:
-    log = "\n".join(
-        [
-            caught(0, 0, 12),
-            "To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
-            "  - [6] joined but didn't finish collective #11 (count from 1)",
-        ]
-    )
-    assert why(log, rank=None)[0].rank == 6
-
-
 def test_without_evidence_no_rank_is_blamed() -> None:
     log = "\n".join(caught(rank, rank, 12).rstrip() for rank in range(4))
     assert "that did not join." in why(log, rank=None)[0].sentence

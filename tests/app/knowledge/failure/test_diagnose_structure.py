@@ -5,16 +5,13 @@ import pytest
 from lumitui.app.knowledge.causes.cause_table import EVERY
 from lumitui.app.knowledge.causes.literals import literals
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.knowledge.failure.matching import Evidence
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.remote.site.states import State
 from tests.exam.corpus import benign, excerpts, wordings
+from tests.support.jobs.failed_logs import why
 from tests.support.jobs.small_jobs import hello_job
-
-
-def why(log: str, state: State = State.FAILED) -> list[Diagnosis]:
-    return diagnose(RunEnd(state, rc=1, log=log))
 
 
 def test_a_step_that_waited_until_the_time_limit_is_the_cause_of_it() -> None:
@@ -37,9 +34,7 @@ def test_under_a_launcher_an_exception_without_a_label_is_of_the_rank_it_names(
     traceback: str,
 ) -> None:
     spec = hello_job(launcher="torchrun")
-    found = diagnose(
-        RunEnd(State.FAILED, rc=1, failed_rank=3, log=f"{traceback}OddError: 3\n", spec=spec)
-    )
+    found = why(f"{traceback}OddError: 3\n", rank=3, spec=spec)
     assert (found[0].id, found[0].rank) == ("exception", 3)
     assert found[0].sentence == "Rank 3 raised an exception."
 
@@ -74,7 +69,8 @@ OSError: [Errno 24] Too many open files
 def test_a_step_that_still_waits_at_the_end_of_the_log_is_the_cause() -> None:
     waits = "srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)\n"
     assert why(waits)[0].id == "unknown"
-    assert why(waits, State.TIMEOUT)[0].id == "step-waited"
+    timed_out = diagnose(RunEnd(State.TIMEOUT, rc=1, log=waits))
+    assert timed_out[0].id == "step-waited"
     assert why(waits + waits.replace("temporarily", "still"))[0].id == "step-waited"
     refused = "srun: error: Unable to create step for job 7: Memory required by task is not here\n"
     assert why(waits * 2 + refused)[0].id == "step-refused"

@@ -1,8 +1,5 @@
 """Which of several causes in a log comes first, and which rank it is of."""
 
-from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import RunEnd
-from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.failed_logs import why
 
 # As torch 2.13's torchrun wrote it: rank 1 raised, rank 0 lost its peer; one launcher a node, so
@@ -83,12 +80,12 @@ def test_of_several_tracebacks_the_one_of_the_rank_srun_named_counts() -> None:
 def test_a_step_that_srun_cancels_after_a_failed_task_was_cancelled_by_nobody() -> None:
     end = "slurmstepd: error: *** STEP 4711.0 ON nid005001 CANCELLED AT 2026-11-23T02:50:07 ***\n"
     task = "srun: error: nid005001: task 3: Exited with exit code 7\n"
-    assert diagnose(RunEnd(State.FAILED, log=end))[0].id == "cancelled"
-    assert [one.id for one in diagnose(RunEnd(State.FAILED, log=task + end))] == ["unknown"]
-    assert [one.id for one in diagnose(RunEnd(State.FAILED, log=end + task))] == ["unknown"]
+    assert why(end, rc=None)[0].id == "cancelled"
+    assert [one.id for one in why(task + end, rc=None)] == ["unknown"]
+    assert [one.id for one in why(end + task, rc=None)] == ["unknown"]
     others = "srun: error: nid005001: tasks 0-2: Terminated\n"
-    assert diagnose(RunEnd(State.FAILED, log=others))[0].id == "terminated"
-    assert [one.id for one in diagnose(RunEnd(State.FAILED, log=task + others))] == ["unknown"]
+    assert why(others, rc=None)[0].id == "terminated"
+    assert [one.id for one in why(task + others, rc=None)] == ["unknown"]
 
 
 def test_a_cause_comes_before_its_consequences_in_any_order_of_the_log() -> None:

@@ -8,8 +8,9 @@ from lumitui.app.explain import run_overview
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
+from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.failed_logs import why
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_job
 
@@ -23,6 +24,9 @@ TIMEOUT = (
 )
 
 
+BUNDLED: JobSpec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
+
+
 def test_a_running_job_says_everywhere_which_rank_hangs() -> None:
     rows = dict(run_overview.rows(HUNG, NOW, None, None, None))
     assert rows["reason"] == row_words.news(HUNG, NOW) == HUNG.hang == SENTENCE
@@ -33,28 +37,23 @@ def test_a_running_job_says_everywhere_which_rank_hangs() -> None:
     assert diagnose(RunEnd(State.RUNNING, "RUNNING", "None")) == []
 
 
-def why(log: str, rc: int = 1, rank: int | None = None) -> list[Diagnosis]:
-    spec: JobSpec = hello_job().model_copy(update={"script": None, "trainer": "ddp"})
-    return diagnose(RunEnd(State.FAILED, "FAILED", "NonZeroExitCode", rc, rank, log, spec=spec))
-
-
 @pytest.mark.parametrize("rc", [1, 88])  # torchrun makes 1 of every code
 def test_a_training_that_ended_itself_names_the_rank_that_hung(rc: int) -> None:
     log = f"0: {SENTENCE} The training ends, as `hang` says.\n"
     log += "srun: error: nid005001: task 0: Exited with exit code 88\n"
-    found = why(log, rc, 0)[0]
+    found = why(log, rc=rc, rank=0, spec=BUNDLED)[0]
     assert (found.id, found.rank) == ("hung", 9)
     assert found.sentence.endswith(f"the training ended itself. {SENTENCE}")
 
 
 def test_a_collective_that_timed_out_names_the_rank_that_hung() -> None:
     log = f"0: {SENTENCE}\n" + "".join(f"{rank}: {TIMEOUT.format(rank)}\n" for rank in (0, 1))
-    found = why(log)[0]
+    found = why(log, spec=BUNDLED)[0]
     assert found.id == "collective-timeout" and found.sentence.endswith(SENTENCE)
     moved = log.replace("0: [rank0]", "0: Rank 9 on nid005002 moves again.\n0: [rank0]")
-    assert SENTENCE not in why(moved)[0].sentence
+    assert SENTENCE not in why(moved, spec=BUNDLED)[0].sentence
 
 
 def test_a_rank_that_moved_again_is_no_reason_for_a_later_failure() -> None:
     log = f"0: {SENTENCE}\n0: Rank 9 on nid005002 moves again.\n3: ValueError: no\n"
-    assert all(found.id != "hung" for found in why(log, 1, 3))
+    assert all(found.id != "hung" for found in why(log, rank=3, spec=BUNDLED))

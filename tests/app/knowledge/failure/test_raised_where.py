@@ -2,9 +2,7 @@
 
 import pytest
 
-from lumitui.app.knowledge.failure.diagnose import diagnose
-from lumitui.app.knowledge.failure.diagnosis import RunEnd
-from lumitui.remote.site.states import State
+from tests.support.jobs.failed_logs import why
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -16,42 +14,21 @@ Traceback (most recent call last):
 """
 
 
-def cause_of(file: str, function: str, raised: str) -> str:
-    log = TRACEBACK.format(file=file, function=function, raised=raised)
-    return diagnose(RunEnd(State.FAILED, rc=1, log=log))[0].id
+PATH = "FileNotFoundError: [Errno 2] No such file or directory: 'plot-it'"
+NAME = "socket.gaierror: [Errno -2] Name or service not known"
 
 
 @pytest.mark.parametrize(
     ("file", "function", "raised", "cause"),
     [
-        (
-            "/usr/lib/python3.11/subprocess.py",
-            "_execute_child",
-            "FileNotFoundError: [Errno 2] No such file or directory: 'plot-it'",
-            "no-command",
-        ),
-        (
-            "/usr/lib/python3.11/pathlib.py",
-            "open",
-            "FileNotFoundError: [Errno 2] No such file or directory: 'plot-it'",
-            "no-file",
-        ),
-        (
-            "/env/torch/distributed/rendezvous.py",
-            "_tcp_rendezvous_handler",
-            "socket.gaierror: [Errno -2] Name or service not known",
-            "rendezvous",
-        ),
-        (
-            "/env/urllib3/connection.py",
-            "_new_conn",
-            "socket.gaierror: [Errno -2] Name or service not known",
-            "no-internet",
-        ),
+        ("/usr/lib/python3.11/subprocess.py", "_execute_child", PATH, "no-command"),
+        ("/usr/lib/python3.11/pathlib.py", "open", PATH, "no-file"),
+        ("/env/torch/distributed/rendezvous.py", "_tcp_rendezvous_handler", NAME, "rendezvous"),
+        ("/env/urllib3/connection.py", "_new_conn", NAME, "no-internet"),
         ("/env/tool/io.py", "run", "ToolError: open /x/y: permission denied", "permission"),
         ("/env/tool/io.py", "run", "ToolError: mmap: Cannot allocate memory", "host-memory"),
         ("/env/tool/io.py", "run", "ToolError: it is not allowed", "exception"),
     ],
 )
 def test_the_cause_of_an_exception(file: str, function: str, raised: str, cause: str) -> None:
-    assert cause_of(file, function, raised) == cause
+    assert why(TRACEBACK.format(file=file, function=function, raised=raised))[0].id == cause
