@@ -23,19 +23,12 @@ from lumitui.app.knowledge.script_job import (
     Variable,
 )
 from lumitui.app.launch.compose import plain_script
+from lumitui.app.launch.option_keys import KEY_OF_OPTION
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.script.program_call import BUNDLED
 from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from lumitui.remote.site.source_position import Position
 
-_FIELDS = {
-    "account": "account", "partition": "partition", "qos": "partition", "nodes": "nodes",
-    "gpus": "gpus_per_node", "gpus-per-node": "gpus_per_node", "gres": "gpus_per_node",
-    "ntasks-per-node": "gpus_per_node", "cpus-per-task": "cpus_per_task", "mem": "memory",
-    "mem-per-cpu": "memory", "mem-per-gpu": "memory", "exclusive": "exclusive", "time": "time",
-    "signal": "signal", "requeue": "chain", "job-name": "name",
-}  # fmt: skip
-"""The key of the job file that each option of sbatch comes from."""
 _NAME = "job"
 """The name that the script is read with: a user's own may have any character."""
 
@@ -96,7 +89,7 @@ def _option(option: Option, spec: JobSpec) -> Option:
     if option.name == "job-name":
         return replace(option, value=spec.name, at=_at(option.at, "name"))
     own = any(_same(option, text) for text in spec.sbatch)
-    field = "sbatch" if own else _FIELDS.get(option.name, "")
+    field = "sbatch" if own else KEY_OF_OPTION.get(option.name, "")
     return replace(option, at=_at(option.at, field))
 
 

@@ -10,18 +10,18 @@ from lumitui.app.job.spec import MOST_LIMITS, JobSpec
 from lumitui.app.knowledge import rule_table
 from lumitui.app.launch.adviser import nested_launcher
 from lumitui.app.launch.adviser.job_model import job_of
+from lumitui.app.launch.option_keys import KEY_OF_OPTION
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site import walltime
 from lumitui.remote.site.finding import Cure, Finding, Fix
 from lumitui.remote.site.source_position import at_key
 
-_KEYS = {
-    "account": "account", "partition": "partition", "nodes": "nodes", "time": "time",
-    "cpus-per-task": "cpus_per_task", "mem": "memory", "mem-per-gpu": "memory",
-    "gpus-per-node": "gpus_per_node", "job-name": "name", "local-disk": "local_disk",
-}  # fmt: skip
-"""The key of the job file for what sbatch is asked."""
-_OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_KEYS)})=([^\s,]*[^\s,.])")
+_OPTIONS = (
+    "account", "partition", "nodes", "time", "cpus-per-task", "mem", "mem-per-gpu",
+    "gpus-per-node", "job-name", "local-disk",
+)  # fmt: skip
+"""Options whose value is that of their key, so that what to do can name the key."""
+_OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_OPTIONS)})=([^\s,]*[^\s,.])")
 _SHARES = ("cpus_per_task", "memory")
 """Keys that a job file leaves out to get the share of its GPUs."""
 _FIELDS = {
@@ -76,7 +76,7 @@ def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
                    tuple(text for text in spec.sbatch if not name.match(text)) or None)  # fmt: skip
     if field == f"env.{cure.option}":
         return Fix(f"remove {cure.option}", at_key(field), cure.value)
-    key = _KEYS.get(cure.option, "")
+    key = KEY_OF_OPTION[cure.option] if cure.option in _OPTIONS else ""
     if key in _SHARES:
         return Fix("leave it to the site", at_key(key), None)
     return Fix(f"use {cure.value}", at_key(key), cure.value) if key else None
@@ -84,7 +84,7 @@ def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
 
 def _named(do: str, field: str) -> str:
     """Return what to do with its key: the words of a script name options and the line they show."""
-    do = _OPTION.sub(lambda found: f"`{_KEYS[found[1]]}: {found[2]}`", do)
+    do = _OPTION.sub(lambda found: f"`{KEY_OF_OPTION[found[1]]}: {found[2]}`", do)
     do = do.replace("--exclusive", "`exclusive: true`")
     key, _, name = field.partition(".")
     rest = re.sub(rf"^Remove (?:it|{re.escape(name or 'it')})\b", "", do)

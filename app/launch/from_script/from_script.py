@@ -2,9 +2,6 @@
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash.other_statements import around
@@ -25,26 +22,14 @@ from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 
 
-@dataclass(frozen=True)
-class Adoption:
-    """A job file made from a script."""
+def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, object]:
+    """Return the keys of a script's job file, in the order in which they are written.
 
-    keys: Mapping[str, object]
-    """The job file's keys, in the order in which they are written."""
-    spec: JobSpec
-    kept: tuple[ImportNote, ...]
-    derived: tuple[ImportNote, ...]
-    changed: tuple[ImportNote, ...]
-    lost: tuple[ImportNote, ...]
-
-
-def adopt(job: ScriptJob, site: Site, name: str) -> Adoption:
-    """Return the job file of a script; `name` is its job's where the script gives none.
+    `name` is the job's where the script gives none. What became of each part goes to `notes`.
 
     Raises:
         InputError: the script starts no training, or what it asks for cannot be a job file.
     """
-    notes = Notes()
     step = main_step(job)
     parts = tuple(around(job.text, step.at))
     settings = settings_of(job, step, parts)
@@ -53,8 +38,8 @@ def adopt(job: ScriptJob, site: Site, name: str) -> Adoption:
     data |= request_of(job, site, notes)
     data |= program_of(job, step, parts, site, Values(known, {}), notes)
     data = _fitting(data, notes, site)
-    data |= _share(job, placement_of(_spec(data), site), notes)
-    place = placement_of(_spec(data), site)
+    data |= _share(job, placement_of(spec_of(data), site), notes)
+    place = placement_of(spec_of(data), site)
     values = Values(known, numbers_of(layout_of(place), place.spec.account))
     if arguments := arguments_of(job, step, values, notes):
         data["args"] = arguments
@@ -63,10 +48,7 @@ def adopt(job: ScriptJob, site: Site, name: str) -> Adoption:
     line_of(job, step, place.container.activate if place.container else "", notes)
     modules_of(job, place.runtime.modules, notes)
     shell_of(job, step, parts, notes)
-    kept, derived, changed, lost = (
-        safe(items) for items in (notes.kept, notes.derived, notes.changed, notes.lost)
-    )
-    return Adoption(MappingProxyType(data), _spec(data), kept, derived, changed, lost)
+    return data
 
 
 def _name(job: ScriptJob, name: str, notes: Notes) -> str:
@@ -110,7 +92,8 @@ def _set(name: str, value: str, found: dict[str, str], notes: Notes) -> None:
     notes.keep(text, f"env.{name}")
 
 
-def _spec(data: dict[str, object]) -> JobSpec:
+def spec_of(data: dict[str, object]) -> JobSpec:
+    """Return the job that the keys of a script's job file describe."""
     return validate(Document("", "the script's job file"), JobSpec, data)
 
 

@@ -1,15 +1,17 @@
 """All that is said of a script that became a job file, and how a terminal shows it. Pure."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.compose import compose, plain_script
-from lumitui.app.launch.from_script.from_script import Adoption, adopt
+from lumitui.app.launch.from_script.from_script import adopt, spec_of
 from lumitui.app.launch.from_script.launcher_options import launcher_options
-from lumitui.app.launch.from_script.notes import ImportNote, safe
+from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
 from lumitui.app.launch.from_script.script_diff import differences
 from lumitui.remote.site.profile import Site
 
@@ -23,7 +25,9 @@ _MOST = 6
 class ImportReport:
     """A job file made from a script, and what became of each part of the script."""
 
-    made: Adoption
+    keys: Mapping[str, object]
+    """The job file's keys, in the order in which they are written."""
+    spec: JobSpec
     kept: tuple[ImportNote, ...]
     derived: tuple[ImportNote, ...]
     changed: tuple[ImportNote, ...]
@@ -36,15 +40,15 @@ def import_report(before: ScriptJob, site: Site, name: str) -> ImportReport:
     Raises:
         InputError: as `adopt`, or the job cannot be composed.
     """
-    made = adopt(before, site, name)
-    written = plain_script(compose(made.spec, site), site, "job")
-    after = read_script(written, site=site)
-    options = launcher_options(before, after)
-    named = {item.what for item in made.changed}
-    others = (item for item in differences(before, after) if item.what not in named)
-    changed = (*made.changed, *others, *options.changed)
-    derived, lost = (*made.derived, *options.derived), (*made.lost, *options.lost)
-    return ImportReport(made, *map(safe, (made.kept, derived, changed, lost)))
+    notes = Notes()
+    keys = adopt(before, site, name, notes)
+    spec = spec_of(keys)
+    after = read_script(plain_script(compose(spec, site), site, "job"), site=site)
+    named = {item.what for item in notes.changed}
+    notes.changed += [item for item in differences(before, after) if item.what not in named]
+    launcher_options(before, after, notes)
+    parts = map(safe, (notes.kept, notes.derived, notes.changed, notes.lost))
+    return ImportReport(MappingProxyType(keys), spec, *parts)
 
 
 def import_lines(report: ImportReport) -> Iterator[str]:

@@ -36,7 +36,7 @@ def job_file_text(report: ImportReport, script: str) -> str:
         lines.append("# Not as it was:")
         lines += _listed(report.changed)
     body = yaml.dump(
-        dict(report.made.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+        dict(report.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
         width=_WIDTH, default_flow_style=None,
     )  # fmt: skip
     lines += ["", UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", body.rstrip("\n"))]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lumitui.app.knowledge.script_job import NO_OPTIONS, CommandOptions, Option, ScriptJob
 from lumitui.app.launch.from_script.notes import ImportNote, Notes
@@ -31,21 +30,8 @@ _COUNTS = {"nproc-per-node", "num-gpus", "num-processes", "np", "npernode", "ppn
 _NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
 
 
-@dataclass(frozen=True)
-class Fates:
-    """The options of srun and the launcher, by what became of each."""
-
-    derived: tuple[ImportNote, ...]
-    """The launch that lumitui writes has the same, or does the same without."""
-    changed: tuple[ImportNote, ...]
-    """It has another value."""
-    lost: tuple[ImportNote, ...]
-    """It does not have the option."""
-
-
-def launcher_options(before: ScriptJob, after: ScriptJob) -> Fates:
-    """Compare a script's options of srun and launcher with those of the script that replaces it."""
-    notes = Notes()
+def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
+    """Note what became of a script's options of srun and launcher in the script replacing it."""
     _srun(before, after, notes)
     step = before.training[-1] if before.training else None
     theirs = after.training[-1].launcher_options if after.training else NO_OPTIONS
@@ -66,7 +52,6 @@ def launcher_options(before: ScriptJob, after: ScriptJob) -> Fates:
         else:
             new = with_numbers(ours.value or "", after)
             notes.change(what, option.value or "set", new or "set")
-    return Fates(tuple(notes.derived), tuple(notes.changed), tuple(notes.lost))
 
 
 def _nodes(option: Option, job: ScriptJob) -> int | None:

@@ -103,3 +103,9 @@ def spreads(written: str) -> bool:
 def is_literal(written: str) -> bool:
     """Return whether bash puts nothing in place of a part of a word, as it is written."""
     return not re.search(r"[$`]", re.sub(r"\\.|'[^']*'", "", written))
+
+
+def within(at: Position, outer: Position) -> bool:
+    """Return whether a place begins within another one of the same file."""
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return at.file == outer.file and start <= (at.line, at.column) < end

@@ -8,11 +8,10 @@ from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import generation_of
 from lumitui.app.launch.from_script.notes import Notes
-from lumitui.app.launch.from_script.plain_values import Values, spreads, written_at
+from lumitui.app.launch.from_script.plain_values import Values, spreads, within, written_at
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import Position
 
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 
@@ -134,7 +133,7 @@ def _workdir(
         moves = command.program == "cd" and command.shell == "batch" and command.step is None
         if not moves or command.at.file:
             continue
-        apart = [part for part in parts if part.whole and _within(command.at, part.at)]
+        apart = [part for part in parts if part.whole and within(command.at, part.at)]
         if any(part.names != ("cd",) for part in apart):
             continue
         written = written_at(job.text, command.at) or "cd"
@@ -154,11 +153,6 @@ def _workdir(
             path = posixpath.normpath(posixpath.join(path, rest))
             notes.keep(written, "workdir")
     return path
-
-
-def _within(at: Position, outer: Position) -> bool:
-    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
-    return start <= (at.line, at.column) < end
 
 
 def _container(

@@ -5,6 +5,7 @@ import re
 from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import is_exclusive, queue_of
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.option_keys import KEY_OF_OPTION
 from lumitui.remote.site import walltime
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
@@ -69,7 +70,7 @@ def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
         elif _misread(option, job):
             notes.lose(said, "its value is not understood; the job file has lumitui's")
         elif option.name in _READ - _LATER - _ELSEWHERE:
-            notes.keep(said, _key(option.name))
+            notes.keep(said, KEY_OF_OPTION[option.name])
         elif option.name == "qos" and _is_queue(option, entry):
             notes.keep(said, "partition")
     _unread(job, notes)
@@ -97,15 +98,6 @@ def _unread(job: ScriptJob, notes: Notes) -> None:
             notes.derive(line, "sbatch does not read it either")
         elif trouble.id in ("stray-word", "unknown-directive", "not-understood"):
             notes.lose(f"line {trouble.at.line}", trouble.message.rstrip("."))
-
-
-def _key(option: str) -> str:
-    return {
-        "ntasks": "gpus_per_node", "ntasks-per-node": "gpus_per_node", "gpus": "gpus_per_node",
-        "tasks-per-node": "gpus_per_node", "gpus-per-node": "gpus_per_node", "qos": "partition",
-        "cpus-per-task": "cpus_per_task", "mem": "memory", "mem-per-cpu": "memory",
-        "mem-per-gpu": "memory", "job-name": "name",
-    }.get(option, option)  # fmt: skip
 
 
 def _size(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:

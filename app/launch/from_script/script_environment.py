@@ -8,7 +8,7 @@ from lumitui.app.job.fields.env_variables import check_environment_name, check_s
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 from lumitui.app.launch.from_script.notes import Notes
-from lumitui.app.launch.from_script.plain_values import Values, is_literal, written_at
+from lumitui.app.launch.from_script.plain_values import Values, is_literal, within, written_at
 from lumitui.remote.site.source_position import Position
 
 _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
@@ -81,8 +81,8 @@ def _setting(
 ) -> ScriptVariable | None:
     last, called, blocks, shells = settings[-1], around.called, around.blocks, around.shells
     before = [v for v in settings if called or v.step is not None or v.at < step.at]
-    here = [v for v in before if not any(_within(v.at, at) for at in shells)]
-    sure = [v for v in here if not any(_within(v.at, block.at) for block in blocks)]
+    here = [v for v in before if not any(within(v.at, at) for at in shells)]
+    sure = [v for v in here if not any(within(v.at, block.at) for block in blocks)]
     written = written_at(job.text, last.at)
     if not before:
         return ScriptVariable(last, None, "it is set after the program has started", written)
@@ -99,11 +99,6 @@ def _setting(
     if _HOME.match(written):
         return ScriptVariable(last, last.value, "`~` is the home there; write the path", written)
     return ScriptVariable(last, last.value, "", written)
-
-
-def _within(at: Position, outer: Position) -> bool:
-    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
-    return outer.line > 0 and at.file == outer.file and start <= (at.line, at.column) < end
 
 
 def known_of(settings: Mapping[str, ScriptVariable]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from lumitui.app.knowledge.bash.other_statements import OtherStatement, around
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.plain_values import within
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LOST = {
@@ -117,19 +118,13 @@ def _words(job: ScriptJob, part: OtherStatement, name: str) -> str:
         return _WORDS[name]
     if name == "trap":
         return "lumitui's own script has its traps; `signal:`"
-    if any(other.trains and _inside(other, part) for other in job.steps):
+    if any(other.trains and within(other.at, part.at) for other in job.steps):
         return "a job file starts one program; make a second job of it"
     if "<<" in part.text and name in ("cat", "tee"):
         return "put the file that it writes into the project"
     if name in ("source", ".") or name in _PYTHON:
         return "the job has the profile's Python and variables; `venv:` adds packages"
     return _PREPARED
-
-
-def _inside(step: JobStep, part: OtherStatement) -> bool:
-    at = part.at
-    start = (step.at.line, step.at.column)
-    return (at.line, at.column) <= start < (at.end_line, at.end_column)
 
 
 def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
@@ -141,15 +136,11 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
     elif verb in ("purge", "reset"):
         notes.derive(part.text, "a job begins with its profile's modules")
     elif verb in ("load", "add", "try-load") or part.names[0] == "ml":
-        gone = [word for word in words if not _stays(word, job)]
+        gone = [word for word in words if word not in job.modules]
         if gone and gone != ["load"] and gone != ["add"] and gone != ["try-load"]:
             notes.lose(part.text, "the modules of a job are its profile's")
     else:
         notes.lose(part.text, "the modules of a job are its profile's")
-
-
-def _stays(word: str, job: ScriptJob) -> bool:
-    return word in job.modules
 
 
 def modules_of(job: ScriptJob, modules: tuple[str, ...], notes: Notes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from lumitui.app.knowledge.script_job import Command, CommandWord, JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
-from lumitui.app.launch.from_script.plain_values import written_at
+from lumitui.app.launch.from_script.plain_values import within, written_at
 from lumitui.remote.site.source_position import Position
 
 _NOTHING = {
@@ -32,7 +32,7 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
     inner = [item for item in job.commands if item.step == index and item.at != step.at]
     texts = [word.at for word in step.shells]
     for command in (*outer, *inner):
-        if command in outer or (step.program and _holds(command.at, step.program.at)):
+        if command in outer or (step.program and within(step.program.at, command.at)):
             places = explained + texts if command in outer else explained
             for words in _left(job, command, places, shells=bool(step.shells)):
                 if words == "-u":
@@ -78,7 +78,7 @@ def _left(
         known = word.text in _NOTHING or (word is first and _is_plain(word.text))
         known = known or (shells and bool(_SHELL.match(word.text)))
         known = known or (word.text in ("exec", "run", "shell") and bool(explained))
-        if known or (word is not first and any(_holds(each, place) for each in explained)):
+        if known or (word is not first and any(within(place, each) for each in explained)):
             if found:
                 yield " ".join(found)
             found = []
@@ -99,8 +99,3 @@ def _program(job: ScriptJob, command: Command) -> str:
 
 def _is_plain(text: str) -> bool:
     return text in _NOTHING or "singularity" in text or "apptainer" in text
-
-
-def _holds(outer: Position, inner: Position) -> bool:
-    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
-    return outer.file == inner.file and start <= (inner.line, inner.column) < end

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.layout import needed_cores
+from lumitui.app.launch.option_keys import KEY_OF_OPTION, LONG_NAMES
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site import walltime
@@ -116,19 +117,6 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
             )
 
 
-_KEYS = {
-    "--job-name": "name", "-J": "name", "--nodes": "nodes", "-N": "nodes",
-    "--partition": "partition", "-p": "partition", "--account": "account", "-A": "account",
-    "--time": "time", "-t": "time", "--cpus-per-task": "cpus_per_task", "-c": "cpus_per_task",
-    "--signal": "signal", "--exclusive": "exclusive", "--mem": "memory",
-    "--mem-per-cpu": "memory", "--mem-per-gpu": "memory", "--gres": "gpus_per_node",
-    "--gpus": "gpus_per_node", "-G": "gpus_per_node", "--gpus-per-node": "gpus_per_node",
-    "--gpus-per-socket": "gpus_per_node", "--ntasks": "gpus_per_node", "-n": "gpus_per_node",
-    "--ntasks-per-node": "gpus_per_node",
-}  # fmt: skip
-"""The key of the job file for what an option asks."""
-
-
 def _own(option: str) -> str:
     if _name(option) in ("--array", "-a"):
         return f"{option} would start several jobs of one run, which all write into its folder."
@@ -141,7 +129,7 @@ def _key(option: str) -> str:
         return "Name the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
     if name in ("--output", "--error", "-o", "-e"):
         return f"Leave {name} out: the log is in the run's folder, and `lumitui log` shows it."
-    if key := _KEYS.get(name):
+    if key := KEY_OF_OPTION.get(LONG_NAMES.get(name, name.removeprefix("--"))):
         return f"Write `{key}:` in its place."
     return f"Leave {name} out."
 

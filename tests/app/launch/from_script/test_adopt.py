@@ -9,6 +9,7 @@ from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.from_script.from_script import adopt
 from lumitui.app.launch.from_script.import_report import ImportReport, import_report
 from lumitui.app.launch.from_script.job_file_text import job_file_text
+from lumitui.app.launch.from_script.notes import Notes
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.jobs.sites.official_jobs import sites
@@ -43,7 +44,7 @@ srun --cpu-bind=mask_cpu:fe000000000000 singularity run -B /scratch/x:/data "$SI
 def imported(text: str, site: Site, name: str = "job") -> ImportReport:
     report = import_report(read_script(text, site=site), site, name)
     written = parse_job(job_file_text(report, "x.sh"), "job")
-    assert written == report.made.spec, "what is written is what was meant"
+    assert written == report.spec, "what is written is what was meant"
     return report
 
 
@@ -53,7 +54,7 @@ def lost(found: ImportReport) -> str:
 
 def test_a_script_of_lumis_kind_is_carried_over_and_the_rest_is_named() -> None:
     found = imported(LUMI, sites()["lumi"])
-    spec = found.made.spec
+    spec = found.spec
     assert (spec.name, spec.account, spec.nodes) == ("vit-ddp", "project_462000001", 2)
     assert (spec.launcher, spec.script) == ("srun", "src/train.py")
     assert spec.args == ("--epochs", "10", "--out", "$SCRATCH/data", "--name", "a b")
@@ -94,7 +95,7 @@ def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
     found = imported(text, sites()["lumi"])
     assert "--array=0-9: make a run of each value with `grid:`" in lost(found)
     assert "/users/me/train.py: it is outside of the project" in lost(found)
-    assert found.made.spec.script == "train.py" and found.made.spec.time == "12:00:00"
+    assert found.spec.script == "train.py" and found.spec.time == "12:00:00"
 
 
 AROUND = """#SBATCH --requeue
@@ -172,7 +173,7 @@ def test_an_option_of_the_launcher_is_derived_only_where_the_new_launch_has_the_
 def test_a_script_that_trains_nothing_is_refused() -> None:
     job = read_script("#!/bin/bash\necho hello\n", site=sites()["lumi"])
     with pytest.raises(InputError, match="starts no program"):
-        adopt(job, sites()["lumi"], "x")
+        adopt(job, sites()["lumi"], "x", Notes())
 
 
 def script_of(row: Row) -> str:

@@ -23,12 +23,12 @@ from tests.support.jobs.sites.official_jobs import sites
 def made(text: str, site: Site) -> Written:
     report = import_report(read_script(text, site=site), site, "job")
     job = job_file_text(report, "x.sh")
-    assert parse_job(job, "job") == report.made.spec
+    assert parse_job(job, "job") == report.spec
     return Written(report, job, script_of(report, site))
 
 
 def script_of(report: ImportReport, site: Site) -> str:
-    return plain_script(compose(report.made.spec, site), site, "job")
+    return plain_script(compose(report.spec, site), site, "job")
 
 
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
@@ -67,7 +67,7 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
     text = own()[name]
     site = site_of(text)
     report = made(text, site).report
-    spec, layout = report.made.spec, compose(report.made.spec, site).layout
+    spec, layout = report.spec, compose(report.spec, site).layout
     slurm = {
         "SLURM_NNODES": layout.nodes, "SLURM_JOB_NUM_NODES": layout.nodes,
         "SLURM_NTASKS": layout.nodes * layout.tasks_per_node,
@@ -151,7 +151,7 @@ def test_many_variables_take_little_longer_than_few() -> None:
         exports = "".join(f"export VALUE_{number}=v{number}\n" for number in range(count))
         text = own()["timed"].replace("time cp a b\n", exports)
         begun = time.process_time()
-        assert len(made(text, sites()["lumi"]).report.made.spec.env) == count
+        assert len(made(text, sites()["lumi"]).report.spec.env) == count
         return time.process_time() - begun
 
     seconds(50)

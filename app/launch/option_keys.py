@@ -1,0 +1,16 @@
+"""The key of the job file for what an option asks of sbatch."""
+
+KEY_OF_OPTION = {
+    "account": "account", "partition": "partition", "qos": "partition", "nodes": "nodes",
+    "gpus": "gpus_per_node", "gpus-per-node": "gpus_per_node", "gpus-per-socket": "gpus_per_node",
+    "gres": "gpus_per_node", "ntasks": "gpus_per_node", "ntasks-per-node": "gpus_per_node",
+    "tasks-per-node": "gpus_per_node", "cpus-per-task": "cpus_per_task", "mem": "memory",
+    "mem-per-cpu": "memory", "mem-per-gpu": "memory", "local-disk": "local_disk",
+    "exclusive": "exclusive", "time": "time", "signal": "signal", "requeue": "chain",
+    "job-name": "name",
+}  # fmt: skip
+"""By its long name; `local-disk` is that of a rule's cure, which each site writes otherwise."""
+LONG_NAMES = {
+    "-A": "account", "-p": "partition", "-N": "nodes", "-G": "gpus", "-n": "ntasks",
+    "-c": "cpus-per-task", "-t": "time", "-J": "job-name",
+}  # fmt: skip
