@@ -74,7 +74,7 @@ def cancel_late(run: Run, scheduler: "Scheduler") -> None:
         LinkError: the site could not be asked.
     """
     from lumitui.app.follow.transitions import watch_of
-    from lumitui.app.launch.send.submission.settle import GRACE_SECONDS, submission_of
+    from lumitui.app.launch.send.settle import GRACE_SECONDS, submission_of
 
     if run.job_id is not None:
         with contextlib.suppress(RefusedError, OutcomeUnknown):

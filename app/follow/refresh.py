@@ -249,7 +249,7 @@ def _cancel_recent(watcher: Watcher, site_name: str | None, listed: frozenset[st
 
 def settle_run(watcher: Watcher, run: Run, connection: "Connection") -> Settled:
     """Settle a submission without a job id. A send that is still going on is left alone."""
-    from lumitui.app.launch.send.submission.settle import asks_the_site, record, settle
+    from lumitui.app.launch.send.settle import asks_the_site, record, settle
 
     with sender_lock(watcher.locks, run.id) as free:
         if not free:

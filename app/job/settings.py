@@ -56,8 +56,8 @@ def is_first_run(settings: Settings) -> bool:
     return not settings.guide.exists() and not any(own.glob("*.yaml"))
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a small file for its owner alone, whole or not at all.
+def write_whole(file: Path, text: str, mode: int = 0o600) -> None:
+    """Write a small file, whole or not at all; by default for its owner alone.
 
     Raises:
         OSError: it cannot be written.
@@ -66,10 +66,13 @@ def write_whole(file: Path, text: str) -> None:
 
     number, part = tempfile.mkstemp(prefix=f".{file.stem}-", dir=file.parent)  # mode 0600
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as opened:
-            opened.write(text)
+        with os.fdopen(number, "wb") as opened:
+            opened.write(text.encode())
+            opened.flush()
+            os.fchmod(number, mode)
+            os.fsync(number)
         os.replace(part, file)
-    except OSError:
+    except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
 

@@ -147,7 +147,7 @@ from lumitui.app.launch.send.drafts.drafts import CheckedDraft as CheckedDraft
 from lumitui.app.launch.send.drafts.drafts import total_price as total_price
 from lumitui.app.launch.send.drafts.fixes import fixed_draft as fixed_draft
 from lumitui.app.launch.send.preview import Preview as Preview
-from lumitui.app.launch.send.submission.submit import SEND_STEPS as SEND_STEPS
+from lumitui.app.launch.send.submit import SEND_STEPS as SEND_STEPS
 from lumitui.app.runs.facade import Runs as Runs
 from lumitui.app.scale.changes import PlanChange as PlanChange
 from lumitui.app.scale.changes import change_effect as change_effect

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.drafts.drafts import Drafts
     from lumitui.app.launch.send.export import ExportedFolder
     from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.launch.send.submission.submit import Report
+    from lumitui.app.launch.send.submit import Report
     from lumitui.app.scale.lineage_overview import Overviews
     from lumitui.app.scale.resubmission import CodeNews, Resubmission
     from lumitui.app.scale.run_plan import CodeChoice, StartPoint
@@ -131,7 +131,7 @@ class Launches(RunsCore):
         from lumitui.app.follow.recover import adopt_sent
         from lumitui.app.launch.send.lock import sender_lock
         from lumitui.app.launch.send.shipment import shipment_of
-        from lumitui.app.launch.send.submission.submit import send
+        from lumitui.app.launch.send.submit import send
         from lumitui.app.runs.claims import once_of
         from lumitui.remote.site.errors import RefusedError
         from lumitui.remote.transfer.snapshots.once_mark import AlreadySent

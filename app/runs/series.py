@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.run import Run
     from lumitui.app.launch.send.drafts.drafts import Drafts
     from lumitui.app.launch.send.preview import Preview
-    from lumitui.app.launch.send.submission.submit import Report
+    from lumitui.app.launch.send.submit import Report
     from lumitui.app.scale.run_plan import CodeChoice, StartPoint
 
 _LONGEST_NOTE = 200

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from lumitui.app.launch.send.submission import settle as settling
+from lumitui.app.launch.send import settle as settling
 from tests.support.attacks.broken_sends import (
     Kind,
     Laptop,

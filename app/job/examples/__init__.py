@@ -10,7 +10,6 @@ from lumitui.app.job.examples.adapted import (
     chosen,
     fitting_partition,
     text_for,
-    with_value,
 )
 from lumitui.app.job.examples.example_table import (
     EXAMPLES,
@@ -35,7 +34,6 @@ __all__ = [
     "refuse_there",
     "run_file",
     "text_for",
-    "with_value",
     "write_all",
     "write_new",
 ]

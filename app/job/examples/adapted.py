@@ -7,7 +7,7 @@ from lumitui.app.job.edit import set_key
 from lumitui.app.job.examples.example_table import JobExample, examples
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
-from lumitui.app.job.yaml_marks import UNSEEN, scalar
+from lumitui.app.job.yaml_marks import UNSEEN
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.partition import Partition
@@ -17,8 +17,6 @@ from lumitui.remote.site.reading.writer import marked
 OWN_SCRIPT = "script"
 """The example for a user's own script."""
 _FIRST = "ddp"
-_PLAIN = re.compile(r"^[A-Za-z_/.][A-Za-z0-9_./-]*$")
-_WORDS = {"true", "false", "null"}
 
 
 @dataclass(frozen=True)
@@ -92,14 +90,14 @@ def text_for(site: Site, beginning: Beginning) -> str:
         text = set_key(text, ("gpus_per_node",), None if of_each is None else str(of_each))
         spec = spec.model_copy(update={"nodes": nodes, "gpus_per_node": of_each})
     if beginning.name:
-        text = with_value(text, "name", beginning.name)
-    text = with_value(text, "site", site.name)
-    text = with_value(text, "partition", fitting_partition(site, spec))
-    text = with_value(text, "launcher", beginning.launcher or _launcher(site, example))
+        text = set_key(text, ("name",), beginning.name)
+    text = set_key(text, ("site",), site.name)
+    text = set_key(text, ("partition",), fitting_partition(site, spec))
+    text = set_key(text, ("launcher",), beginning.launcher or _launcher(site, example))
     if beginning.script:
-        text = with_value(text, "script", beginning.script)
+        text = set_key(text, ("script",), beginning.script)
     account = beginning.account or site.account.default or site.account.example
-    text = with_value(text, "account", account if site.account.required else None)
+    text = set_key(text, ("account",), account if site.account.required else None)
     others = [
         f"#   {name}: up to {item.max_time}, {item.max_nodes} "
         + ("node" if item.max_nodes == 1 else "nodes")
@@ -180,20 +178,3 @@ def _takes(partition: Partition, site: Site, spec: JobSpec) -> bool:
         and spec.nodes * of_each <= (partition.max_gpus or spec.nodes * of_each)
         and walltime.seconds_of(spec.time) <= walltime.seconds_of(limit)
     )
-
-
-def with_value(text: str, key: str, value: str | None) -> str:
-    """Return the YAML `text` with the top-level `key` set; None removes its line."""
-    pattern = re.compile(rf"^({key}:[ ]*(?:\"[^\"]*\"|[^\s#]+)?[ ]*)(#.*)?\n", re.MULTILINE)
-    if value is None:
-        return pattern.sub("", text)
-    plain = _PLAIN.match(value) and value.lower() not in _WORDS
-    written = value if plain else scalar(value, style='"')
-    line = f"{key}: {written}"
-
-    def changed(match: re.Match[str]) -> str:
-        # The comment stays in its column when there is room.
-        comment = f"{line.ljust(len(match[1]) - 1)} {match[2]}" if match[2] else line
-        return f"{comment}\n"
-
-    return pattern.sub(changed, text)

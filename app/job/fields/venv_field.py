@@ -3,8 +3,9 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from lumitui.app.job.fields.mapping_fields import MappingField
 from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm
 
 _HASH = r"^[0-9a-f]{64}$"
@@ -34,22 +35,18 @@ def _forms(value: object) -> object:
     return value
 
 
-class SentRequirements(BaseModel):
+class SentRequirements(MappingField):
     """What the project's files said when they were read for a launch."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     lines: tuple[Line, ...] = ()
     """The requirements, without comments: `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
-    wheels: dict[Line, Annotated[str, Field(pattern=_HASH)]] = {}
+    wheels: dict[Line, Annotated[str, Field(pattern=_HASH)]] = Field(default={})
     """The wheels of the project and their SHA-256: `venv: {packages: [tqdm], wheels: wheels, sent:
     {wheels: {}}}`."""
 
 
-class VenvChoice(BaseModel):
+class VenvChoice(MappingField):
     """Python packages that a job needs besides those of its image or modules."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     requirements: Inside | None = None
     """A requirements file of the project: `venv: {requirements: requirements.txt}`."""

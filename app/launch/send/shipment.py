@@ -3,13 +3,15 @@
 import re
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lumitui.app.history.rows.run_record import record_text
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.deepspeed_batch import sent_text
+from lumitui.app.launch.script.staged import link_target
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.project_files import Code
 from lumitui.app.launch.send.code.provenance import provenance
@@ -18,8 +20,18 @@ from lumitui.app.launch.send.staging.staging_plan import Staging, staging_of
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.run_folder import MACHINERY, PROBE_SCRIPT
+from lumitui.remote.site.run_folder import (
+    CODE,
+    JOB_SCRIPT,
+    MACHINERY,
+    PROBE_SCRIPT,
+    RECORD,
+    RECORD_FROM_SCRATCH,
+    SECRETS,
+)
+from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transfer.snapshots.once_mark import Once
+from lumitui.remote.transfer.snapshots.prepare import PlacedFile, Plan
 
 
 @dataclass(frozen=True)
@@ -161,3 +173,40 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
         state=State.SENDING,
         note=preview.note,
     )
+
+
+def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
+    """Return what the folder of the shipment's run is made of.
+
+    `staged` has the paths on the site of what was staged for it.
+    """
+    stage = shipment.launch.spec.stage
+    links = {one.link: link_target(one.link, name) for name, one in stage.items() if one.link}
+    run, launch, checkpoints = shipment.run, shipment.launch, shipment.checkpoints
+    return Plan(
+        folder=run.folder,
+        files=tuple(_files(shipment)),
+        snapshot=f"{run.root}/{CODE}/{run.snapshot}",
+        archive=launch.spec.ship == "archive",
+        links=launch.spec.links | links,
+        checkpoints_from=checkpoints.folder if checkpoints else None,
+        needs_checkpoints=checkpoints is not None and checkpoints.needed,
+        staged=staged,
+        staged_from=shipment.staging if isinstance(shipment.staging, str) else None,
+        once=shipment.once,
+    )
+
+
+def _files(shipment: Shipment) -> Iterator[PlacedFile]:
+    run, launch = shipment.run, shipment.launch
+    yield PlacedFile(JOB_SCRIPT, launch.script, 0o700)
+    # A lost history is rebuilt from it, see app/follow/recover.py.
+    yield PlacedFile(RECORD, record_text(run))
+    for file in launch.files:
+        yield PlacedFile(file.name, file.content, file.mode)
+    if launch.spec.secrets:
+        values = shipment.secret_values
+        lines = [f"{name}={quote(values[name])}\n" for name in launch.spec.secrets]
+        yield PlacedFile(SECRETS, "".join(lines))
+    if shipment.checkpoints:
+        yield PlacedFile(RECORD_FROM_SCRATCH, record_text(replace(run, resumed_from=None)))

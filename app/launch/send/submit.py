@@ -2,16 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.launch.send.shipment import Shipment
+from lumitui.app.launch.send.settle import membership_hint, record, settle_now, submission_of
+from lumitui.app.launch.send.shipment import Shipment, folder_plan
 from lumitui.app.launch.send.staging.staging_plan import ship
-from lumitui.app.launch.send.submission.folder_contents import folder_plan
-from lumitui.app.launch.send.submission.refusal import membership_hint
-from lumitui.app.launch.send.submission.settle import record, settle_now, submission_of
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.scheduler_protocol import Scheduler, State
 from lumitui.remote.site.errors import (
@@ -63,49 +62,23 @@ def send(
         HistoryError: the history cannot be written; certainly no job.
     """
     report("begin", "writing history")
-    run = shipment.run
     # The snapshot's name is known before it is on the site, so that no prune removes it.
-    history.begin(replace(run, snapshot=shipment.snapshot))
-    tries = 1 if isinstance(shipment.code, str) else 2
-    try:
+    history.begin(replace(shipment.run, snapshot=shipment.snapshot))
+    with _without_a_job(shipment.run, history):
         staged = ship(shipment.staging, connection, lambda words: report("sync", words))
-        while True:
-            report("sync", "sending the code")
-            run = replace(run, snapshot=_ship(shipment, connection.transport, history))
-            report("prepare", "making the run's folder")
-            try:
-                plan = folder_plan(replace(shipment, run=run), staged)
-                continues = prepare(connection.transport, plan)
-                _build_environment(shipment, connection.transport, report)
-                break
-            except SnapshotGone:
-                # Another machine's prune came in between: its history does not know this run.
-                tries -= 1
-                if not tries:
-                    raise
+        run = _with_code(shipment, connection.transport, history, report)
+    with _without_a_job(run, history):
+        try:
+            continues = _prepare(shipment, run, staged, connection.transport, report)
+        except SnapshotGone:
+            # Another machine's prune came in between: its history does not know this run.
+            if isinstance(shipment.code, str):
+                raise
+            run = _with_code(shipment, connection.transport, history, report)
+            continues = _prepare(shipment, run, staged, connection.transport, report)
         if not continues and run.resumed_from is not None:
             run = replace(run, resumed_from=None)
             history.update(run.id, resumed_from=None)
-    except LinkError as error:
-        words = error.message
-        history.update(run.id, state=State.NOT_SENT, reason=words, snapshot=run.snapshot)
-        # The request that was lost made no job, whatever became of it.
-        advice = _SEND_AGAIN if isinstance(error, LinkLost) else error.hint
-        raise type(error)(f"{words} No job was submitted.", advice) from error
-    except InputError as error:
-        # It is this laptop that said no: the site refused nothing.
-        history.update(run.id, state=State.NOT_SENT, reason=error.message, snapshot=run.snapshot)
-        raise
-    except AlreadySent as error:
-        # Of this run there is no job; of the other laptop's there is one, or will be.
-        history.update(run.id, state=State.NOT_SENT, reason=error.message, snapshot=run.snapshot)
-        raise
-    except RefusedError as error:
-        words = error.message
-        history.update(run.id, state=State.REFUSED, reason=words, snapshot=run.snapshot)
-        if hint := membership_hint(words, run):
-            raise RefusedError(words, hint) from error
-        raise
     history.update(run.id, submitted=time.time())
     try:
         return _submit(run, connection.scheduler, history, report)
@@ -117,17 +90,38 @@ def send(
         ) from error
 
 
-def _build_environment(shipment: Shipment, transport: Transport, report: Report) -> None:
-    """Build what `venv:` asks for, where the site wants that done before the job."""
-    if shipment.login_build_seconds is None:
-        return
-    report("prepare", "looking for the environment of venv:")
-    build(
-        transport,
-        shipment.run.folder,
-        shipment.login_build_seconds,
-        lambda words: report("prepare", words),
-    )
+@contextmanager
+def _without_a_job(run: Run, history: History) -> Iterator[None]:
+    """Write to history that a step failed before the run could become a job."""
+    try:
+        yield
+    except (LinkError, InputError, RefusedError) as error:
+        # No site refused what this laptop would not send, or what another one has sent.
+        refused = isinstance(error, RefusedError) and not isinstance(error, AlreadySent)
+        state, words = State.REFUSED if refused else State.NOT_SENT, error.message
+        history.update(run.id, state=state, reason=words, snapshot=run.snapshot)
+        if isinstance(error, LinkError):
+            # The request that was lost made no job, whatever became of it.
+            advice = _SEND_AGAIN if isinstance(error, LinkLost) else error.hint
+            raise type(error)(f"{words} No job was submitted.", advice) from error
+        if refused and (hint := membership_hint(words, run)):
+            raise RefusedError(words, hint) from error
+        raise
+
+
+def _prepare(
+    shipment: Shipment, run: Run, staged: Mapping[str, str], transport: Transport, report: Report
+) -> bool:
+    """Make the run's folder, and the environment that `venv:` asks for where the login host does.
+
+    Return whether the run continues from a checkpoint.
+    """
+    report("prepare", "making the run's folder")
+    continues = prepare(transport, folder_plan(replace(shipment, run=run), staged))
+    if (seconds := shipment.login_build_seconds) is not None:
+        report("prepare", "looking for the environment of venv:")
+        build(transport, run.folder, seconds, lambda words: report("prepare", words))
+    return continues
 
 
 def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) -> Run:
@@ -150,19 +144,21 @@ def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) ->
     return record(run, answer, history)
 
 
-def _ship(shipment: Shipment, transport: Transport, history: History) -> str:
-    """Put the code on the site, unless it is there already; return its snapshot's id."""
+def _with_code(shipment: Shipment, transport: Transport, history: History, report: Report) -> Run:
+    """Put the code on the site, unless it is there already; return the run with its snapshot."""
     run, code = shipment.run, shipment.code
+    report("sync", "sending the code")
     if isinstance(code, str):
-        return code
-    where = source_of(code.root, code.extra)
+        return replace(run, snapshot=code)
+    where, target = source_of(code.root, code.extra), f"{run.root}/code"
     if run.spec.ship == "archive":
-        synced = sync_archive(transport, f"{run.root}/code", code.manifest, where)
-        # Nothing builds on an archive, so its list of files is not kept.
-        history.snapshots.remember(run.site, run.root, "", code.manifest.id)
-        return synced.id
-    known_text = history.snapshots.manifest(run.site, run.root)
-    known = Manifest.parse(known_text) if known_text else None
-    synced = sync(transport, f"{run.root}/code", code.manifest, where, known)
-    history.snapshots.remember(run.site, run.root, code.manifest.text, code.manifest.id)
-    return synced.id
+        synced = sync_archive(transport, target, code.manifest, where)
+        kept = ""  # nothing builds on an archive, so its list of files is not kept
+    else:
+        text = history.snapshots.manifest(run.site, run.root)
+        synced = sync(
+            transport, target, code.manifest, where, Manifest.parse(text) if text else None
+        )
+        kept = code.manifest.text
+    history.snapshots.remember(run.site, run.root, kept, code.manifest.id)
+    return replace(run, snapshot=synced.id)

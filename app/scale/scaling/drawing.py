@@ -5,11 +5,11 @@ The drawing has its own background and follows the viewer's light or dark colour
 """
 
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from lumitui.app.job.settings import write_whole
 from lumitui.app.scale.scaling.scaling_words import short
 from lumitui.app.scale.scaling.study import Scaling, ScalingSize
 from lumitui.remote.site.errors import InputError, LumiError
@@ -105,11 +105,7 @@ def write_scaling_drawing(path: Path, text: str) -> None:
             raise InputError(
                 f"{path} exists and is not an SVG file.", "Name another file with --plot."
             )
-        part = path.with_name(f".{path.name}.part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.replace(path)
+        write_whole(path, text)
     except FileNotFoundError as error:
         raise InputError(f"There is no folder {path.parent}.", "Make it first.") from error
     except (OSError, ValueError) as error:

@@ -63,7 +63,7 @@ def test_lists_load_nothing_that_sends_or_explains(home: Home) -> None:
         "textual", "rich", "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml",
         "regex", "pydantic", "pydantic_core", "lumitui.app.launch.compose", "lumitui.app.scale",
         "lumitui.app.follow.results", "lumitui.remote.scheduler.scheduler_protocol",
-        "lumitui.app.launch.send.submission.submit", "lumitui.app.knowledge.failure.diagnose",
+        "lumitui.app.launch.send.submit", "lumitui.app.knowledge.failure.diagnose",
         "lumitui.remote.source", "lumitui.remote.transfer", "lumitui.remote.survey.doctor",
     }  # fmt: skip
     for verb in ("status", "history"):

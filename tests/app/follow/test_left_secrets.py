@@ -121,7 +121,7 @@ def ended(run: Run) -> bool:
 def test_those_of_a_refused_run_are_gone_at_once(
     runs: Runs, home: Home, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lumitui.app.launch.send.submission import submit as module
+    from lumitui.app.launch.send import submit as module
 
     made: list[Run] = []
 

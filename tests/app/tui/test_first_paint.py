@@ -33,7 +33,7 @@ LATE = {
     "lumitui.app.follow.refresh", "lumitui.remote.scheduler.scheduler_protocol",
     "lumitui.remote.connect",
     "lumitui.app.launch.compose", "lumitui.app.scale", "lumitui.app.follow.results.fetch_report",
-    "lumitui.app.launch.send.submission.submit",
+    "lumitui.app.launch.send.submit",
     "lumitui.app.knowledge.failure.diagnose", "lumitui.app.knowledge.causes.cause_table",
     "lumitui.remote.source",
     "lumitui.remote.transfer", "lumitui.remote.survey.doctor", "lumitui.app.tui.screens.run_screen",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from lumitui.app.launch.send.submission.submit import SEND_STEPS
+from lumitui.app.launch.send.submit import SEND_STEPS
 from tests.support.attacks.broken_sends import (
     SITE,
     SMALL_SITE,

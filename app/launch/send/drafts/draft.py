@@ -1,8 +1,5 @@
 """A job file that a user is writing: where it came from, its text, and how it is saved."""
 
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +7,7 @@ import yaml
 
 from lumitui.app.history.run import Run
 from lumitui.app.job import examples
+from lumitui.app.job.settings import write_whole
 from lumitui.app.job.spec import parse_job
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
@@ -158,19 +156,7 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
 
 def _write(path: Path, text: str) -> None:
     try:
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        write_whole(path, text, path.stat().st_mode & 0o777 if path.exists() else 0o600)
     except FileNotFoundError as error:
         raise InputError(f"There is no folder {path.parent}.", "Make it first.") from error
     except OSError as error:

@@ -13,7 +13,7 @@ import pytest
 from lumitui.app.follow.refresh import Refreshed
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import settings
-from lumitui.app.launch.send.submission import submit
+from lumitui.app.launch.send import submit
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.run import Run
-from lumitui.app.launch.send.submission import submit
+from lumitui.app.launch.send import submit
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import RefusedError

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.launch.send.submission import settle as settling
-from lumitui.app.launch.send.submission.submit import SEND_STEPS
+from lumitui.app.launch.send import settle as settling
+from lumitui.app.launch.send.submit import SEND_STEPS
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.attacks.broken_sends import (
     SITE,

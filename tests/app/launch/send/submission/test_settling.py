@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from lumitui.app.launch.send.submission.settle import GRACE_SECONDS, settle, submission_of
+from lumitui.app.launch.send.settle import GRACE_SECONDS, settle, submission_of
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import Answer, Scheduler, State, Submission
 from lumitui.remote.site.errors import OutcomeUnknown
