@@ -6,7 +6,7 @@ import re
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash.other_statements import around
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
+from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
 from lumitui.app.launch.from_script.program_keys import arguments_of, main_step, program_of
 from lumitui.app.launch.from_script.request_keys import request_of
