@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from lumitui.app.cli.confirmation import show_changes, show_findings
 from lumitui.app.cli.output import say, say_rows, show
 from lumitui.app.cli.send_progress import write_log
-from lumitui.app.cli.views import tables
+from lumitui.app.cli.views.scaling_page import scaling_text
 from lumitui.app.explain import words
-from lumitui.app.runs import RunFailed, State, TrainedRun, speedups, summarize
+from lumitui.app.runs import RunFailed, ScalingQuestion, SizeGoal, State, advise_size
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Preview, Run, Runs
@@ -27,44 +27,12 @@ def headless(runs: "Runs", job: Path) -> int:
     planned = runs.plan_resubmission(first.id, nodes=nodes, code="same", start="scratch")
     say_rows(f"\n{first.id} again on {nodes} nodes:")
     show_changes(planned, 100)
-    second = _follow(runs, runs.resubmit(planned))
-    show("\n" + comparison(runs, (first, second)))
+    _follow(runs, runs.resubmit(planned))
+    scaling = runs.scaling.of(first.id, ScalingQuestion())
+    advice = advise_size(scaling, SizeGoal())
+    show("\n" + scaling_text(scaling, advice, 200))
     say("note: both nodes share this machine's cores, so the second one gains little.")
     return 0
-
-
-def comparison(runs: "Runs", family: "tuple[Run, ...]") -> str:
-    """Return the table of runs of one training on different numbers of nodes."""
-    sums = [summarize(runs.history.metrics.of(run.id)) for run in family]
-    scaling = speedups(
-        [TrainedRun(run.id, run.layout.nodes, s) for run, s in zip(family, sums, strict=True)]
-    )
-    rows = [
-        (
-            run.id,
-            run.layout.nodes,
-            found.world_size,
-            found.global_batch,
-            words.number(found.samples_per_s),
-            words.number(row.speed_up, " x"),
-            words.number(row.efficiency, " %"),
-            words.number(found.test_accuracy),
-            words.amount(run.price),
-        )
-        for run, found, row in zip(family, sums, scaling, strict=True)
-    ]
-    titles = (
-        "RUN",
-        "NODES",
-        "RANKS",
-        "GLOBAL BATCH",
-        "SAMPLES/S",
-        "SPEED-UP",
-        "EFFICIENCY",
-        "TEST ACCURACY",
-        "BILLED",
-    )
-    return tables.table(titles, rows, 200)
 
 
 def _show(preview: "Preview") -> None:

@@ -14,7 +14,6 @@ from lumitui.app.job.launch import LaunchFile, Price, RankLayout
 from lumitui.app.runs import (
     Answered,
     AttemptRecord,
-    Check,
     Diagnosis,
     Explained,
     FetchOutcome,
@@ -333,7 +332,7 @@ def _replies() -> dict[str, Any]:
         "bind": list[RankBinding] | Explained,
         "site show": list[Site] | Site,
         "site add": ProfileReply,
-        "site check": list[Check] | Probed | list[Finding],
+        "site check": list[Finding] | Probed,
         "site live": Answered,
         "site images": Images,
         "site venvs": dict[str, list[Venv]] | dict[str, RemovedVenvs],

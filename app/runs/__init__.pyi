@@ -1,8 +1,5 @@
 """What the interfaces and a notebook need of the program; `__init__.py` reads this list."""
 
-from lumitui.app.explain.speedup import Speedup as Speedup
-from lumitui.app.explain.speedup import TrainedRun as TrainedRun
-from lumitui.app.explain.speedup import speedups as speedups
 from lumitui.app.explain.training_summary import Summary as Summary
 from lumitui.app.follow.log.log_follower import LogBegan as LogBegan
 from lumitui.app.follow.log.log_follower import LogEnded as LogEnded
@@ -44,7 +41,6 @@ from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
 from lumitui.app.follow.results.run_figures import Figures as Figures
 from lumitui.app.follow.results.run_figures import FigureSeries as FigureSeries
 from lumitui.app.follow.results.summary import Curve as Curve
-from lumitui.app.follow.results.summary import summarize as summarize
 from lumitui.app.follow.results.summary import thinned_curve as thinned_curve
 from lumitui.app.follow.results.sweep import Sweep as Sweep
 from lumitui.app.follow.sites.cluster_overviews import FRESH_SECONDS as FRESH_SECONDS
@@ -219,7 +215,6 @@ from lumitui.remote.site.states import State as State
 from lumitui.remote.source.guard import Suspect as Suspect
 from lumitui.remote.ssh.prompts import LoginQuestion as LoginQuestion
 from lumitui.remote.ssh.prompts import attendance as attendance
-from lumitui.remote.survey.doctor.check_result import Check as Check
 from lumitui.remote.survey.doctor.profile_checks import profile_remarks as profile_remarks
 from lumitui.remote.survey.profile.proposal import HostAddress as HostAddress
 from lumitui.remote.transfer.environments.image_listing import Image as Image

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lumitui.app.follow.recover import RecoveredRuns
     from lumitui.app.follow.refresh import Warn
     from lumitui.app.follow.sites.inventory import Stocks
-    from lumitui.remote.survey.doctor.check_result import Check
+    from lumitui.remote.site.finding import Finding
     from lumitui.remote.transfer.snapshots.prune import Pruned
     from lumitui.remote.transport.request_log import SiteRequest
 
@@ -56,7 +56,7 @@ class Upkeep(Watching):
 
         return recover(self._watcher, site_name, account)
 
-    def doctor(self, site_name: str, account: str = "") -> list[Check]:
+    def doctor(self, site_name: str, account: str = "") -> list[Finding]:
         """Return what the live cluster says about a site's profile.
 
         Raises:

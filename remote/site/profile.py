@@ -144,12 +144,6 @@ class SiteRule(Facts):
     """The value that ends the finding, where the variable has only to be set to it."""
     source: str
 
-    @property
-    def one_field_only(self) -> bool:
-        """Whether one field of the job file and the image tell all that it asks."""
-        more = self.when or self.unless or self.launchers or self.allocation
-        return self.matches is not None and not more
-
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
         if (self.matches is None) != self.absent:

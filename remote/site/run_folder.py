@@ -71,7 +71,7 @@ PROFILE = "profile"
 CHECKPOINTS = "checkpoints"
 """The folder that a continued run gets a copy of."""
 HUNG = "hung.json"
-"""What does not move, as a bundled trainer says while it lasts (trainers/monitor/watchdog.py)."""
+"""Names what hangs, while it hangs, by a bundled trainer (trainers/monitor/watchdog.py)."""
 STOP = "stop"
 """Made by the job when its time limit is near; the bundled trainers then save and end."""
 

@@ -11,7 +11,6 @@ from lumitui.app.runs import spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs import (
-        Check,
         ClusterOverview,
         Fetched,
         FileFacts,
@@ -205,14 +204,13 @@ def site_page(site: "Site", path: Path, columns: int) -> str:
     return spell_out(f"{text}\n\nThe profile: {path}", keep="\n")
 
 
-def check_text(checks: Sequence["Check"]) -> str:
-    """Return doctor's checks, one a line; what was expected and what to do below."""
+def check_text(checks: Sequence["Finding"]) -> str:
+    """Return the checks of a site, one a line, with what to do below; `ok` where one holds."""
     lines = []
     for item in checks:
-        lines.append(spell_out(f"{item.status:<7}  {item.name}: {item.found}"))
-        if item.status != "ok":
-            lines += [f"         expected: {spell_out(item.expected)}"] if item.expected else []
-            lines += [f"         {spell_out(item.do)}"] if item.do else []
+        word = "ok" if item.severity == "note" else item.severity
+        lines.append(spell_out(f"{word:<7}  {item.rule}: {item.message}"))
+        lines += [f"         {spell_out(item.do)}"] if item.do else []
     return "\n".join(lines)
 
 

@@ -38,7 +38,7 @@ from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Check
+    from lumitui.app.runs import Finding
 
 INTRO = "Two ways to begin. Leave with esc, come back with 0: what you answered is kept."
 DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."
@@ -216,14 +216,14 @@ class GuideScreen(FullScreen):
         self._checking = False
         self._show_results(styled.plain(f"failed: {error}", "bold red"))
 
-    def _checked(self, checks: list[Check]) -> None:
+    def _checked(self, checks: list[Finding]) -> None:
         self._checking = False
-        failed = [check for check in checks if check.status == "failed"]
-        good = sum(check.status == "ok" for check in checks)
+        failed = [check for check in checks if check.severity == "error"]
+        good = sum(check.severity == "note" for check in checks)
         text = Text(f"{good} of {len(checks)} facts are as the profile says.")
         for check in failed:
-            found = styled.shorten(" ".join(check.found.split()), LONGEST)
-            text.append("\n").append(styled.plain(f"failed: {check.name}: {found}. ", "bold red"))
+            message = styled.shorten(" ".join(check.message.split()), LONGEST)
+            text.append("\n").append(styled.plain(f"failed: {check.rule}: {message}. ", "bold red"))
             text.append(styled.plain(check.do))
         self._show_results(text)
         # A fact that differs is the user's to judge: nothing is sent without a yes.

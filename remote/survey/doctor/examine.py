@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.survey.doctor import login_node, slurm_checks
-from lumitui.remote.survey.doctor.check_result import Check
 from lumitui.remote.transport.questions import Question, ask
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
@@ -18,8 +18,8 @@ from lumitui.remote.transport.transport import Transport
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")
 """What a site's login node needs for code and files."""
 SLURM_TOOLS = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
-_Row = tuple[str, str, Callable[..., Iterable[Check]]]
-MOST_FOUND = 2_000
+_Row = tuple[str, str, Callable[..., Iterable[Finding]]]
+MOST_SHOWN = 2_000
 """Most characters of what a check shows, like the names of all accounts."""
 
 
@@ -30,8 +30,8 @@ def examine(
     account: str,
     root_of: Callable[[str], str],
     notes: Callable[[], Sequence[str]] = tuple,
-) -> list[Check]:
-    """Return the checks of `site`'s profile against the live cluster.
+) -> list[Finding]:
+    """Return the checks of `site`'s profile against the live cluster: a note where it holds.
 
     `account` may be empty: then the first one that the site lists for the user is used.
     `root_of` gives the work root of an account, `notes` what a user should know of how the
@@ -40,38 +40,32 @@ def examine(
     Raises:
         LinkError: the site cannot be reached.
     """
-    asked = questions(site, account)
-    said = ask(transport, "LC_ALL=C; export LC_ALL", (_HOST, *asked), timeout=120.0, each=20)
+    every = questions(site, account)
+    answers = ask(transport, "LC_ALL=C; export LC_ALL", (_HOST, *every), timeout=120.0, each=20)
     checks = [
-        login_node.connection(said.of(_HOST), said.words),
+        login_node.connection(answers.of(_HOST), answers.words),
         *map(login_node.configuration, notes()),
-        *(check for question in asked for check in said.of(question)),
+        *(check for question in every for check in answers.of(question)),
     ]
-    accounts = slurm_checks.account_names(said.texts.get("accounts", ""))
+    accounts = slurm_checks.account_names(answers.texts.get("accounts", ""))
     chosen = account or next((a for a in accounts if re.match(site.account.pattern, a)), "")
     if chosen or not site.account.required:
         answer = transport.run(work_script(root_of(chosen)), timeout=60.0)
         checks.append(login_node.work_root(answer.text, root_of(chosen)))
     else:
-        checks.append(
-            Check("work root", "warning", "not checked", site.work_root, "Give --account.")
-        )
-    return [replace(check, found=_shortened(check.found)) for check in checks]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MOST_FOUND else f"{text[:MOST_FOUND]} ..."
+        checks.append(Finding("work root", "warning", "not checked", "Give --account."))
+    return [replace(check, message=check.message[:MOST_SHOWN]) for check in checks]
 
 
 _HOST = Question("host", "id -un; uname -n", str)
 
 
-def questions(site: Site, account: str = "") -> tuple[Question[Iterable[Check]], ...]:
+def questions(site: Site, account: str = "") -> tuple[Question[Iterable[Finding]], ...]:
     """Return what is asked but for the host and the work root, each with what checks the answer."""
     slurm = site.scheduler == "slurm"
     # A Mac has no sha256sum.
-    wanted = (*TOOLS, *SLURM_TOOLS) if slurm else (*TOOLS[:2], *TOOLS[3:])
-    tools = f"""for tool in {" ".join(wanted)}; do
+    names = (*TOOLS, *SLURM_TOOLS) if slurm else (*TOOLS[:2], *TOOLS[3:])
+    tools = f"""for tool in {" ".join(names)}; do
   command -v "$tool" >/dev/null 2>&1 || echo "$tool"; done"""
     return tuple(
         Question(name, sh, partial(check, site=site))

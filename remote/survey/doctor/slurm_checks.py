@@ -6,41 +6,43 @@ from collections.abc import Iterator, Mapping
 from lumitui.remote.site import walltime
 from lumitui.remote.site.answer_fields import count
 from lumitui.remote.site.core_sets import format_cores, parse_cores
+from lumitui.remote.site.finding import Finding, Severity
 from lumitui.remote.site.profile import Site
-from lumitui.remote.survey.doctor.check_result import Check, Status
 from lumitui.remote.survey.slurm_records import gives_whole_nodes, records, reserved
 
 _LONGEST_NAME = 200
 """Of an account: the profile's pattern is searched in no longer text."""
 
 
-def version(text: str, site: Site) -> Iterator[Check]:
+def version(text: str, site: Site) -> Iterator[Finding]:
     """Check Slurm's version against the profile's: another release may behave differently."""
-    found = text.split()[-1] if text.split() else ""
-    if not re.match(r"\d+\.\d+", found):
-        yield Check("Slurm", "failed", text.strip()[-200:] or "no answer", site.slurm_version)
-    elif site.slurm_version and found.split(".")[:2] != site.slurm_version.split(".")[:2]:
-        do = f"Set `slurm_version: {found}`, and check whether the site announced changes."
-        yield Check("Slurm", "warning", found, site.slurm_version, do)
+    real, planned = text.split()[-1] if text.split() else "", site.slurm_version
+    if not re.match(r"\d+\.\d+", real):
+        yield Finding(
+            "Slurm", "error", text.strip()[-200:] or "no answer", "Try `sbatch -V` there."
+        )
+    elif planned and real.split(".")[:2] != planned.split(".")[:2]:
+        do = f"Set `slurm_version: {real}`, and check whether the site announced changes."
+        yield Finding("Slurm", "warning", f"{real}; the profile has {planned}", do)
     else:
-        yield Check("Slurm", "ok", found)
+        yield Finding("Slurm", "note", real)
 
 
-def partitions(text: str, site: Site) -> Iterator[Check]:
+def partitions(text: str, site: Site) -> Iterator[Finding]:
     """Check every partition of the profile against `scontrol show partition -o`."""
-    found = {record.get("PartitionName"): record for record in records(text)}
-    if not found:
+    known = {record.get("PartitionName"): record for record in records(text)}
+    if not known:
         words = text.strip()[-200:] or "no answer"
-        yield Check("partitions", "failed", words, "", "Try `scontrol show partition` there.")
+        yield Finding("partitions", "error", words, "Try `scontrol show partition` there.")
         return
     for name, partition in site.partitions.items():
         qos = partition.slurm_partition  # of a QOS, Slurm's partition has only the outer limits
-        record = found.get(qos or name)
+        record = known.get(qos or name)
         title = f"partition {name}"
         if record is None:
-            known = ", ".join(sorted(filter(None, found)))
-            wanted = f"{qos} was not found" if qos else "not found"
-            yield Check(title, "failed", f"{wanted}; the site has {known}", "", f"Remove {name}.")
+            words = f"{qos} was not found" if qos else "not found"
+            words += f"; the site has {', '.join(sorted(filter(None, known)))}"
+            yield Finding(title, "error", words, f"Remove {name}.")
             continue
         allocation = "node" if gives_whole_nodes(record) else "shared"
         wrong = [
@@ -54,27 +56,25 @@ def partitions(text: str, site: Site) -> Iterator[Check]:
         ]
         state = record.get("State", "UP")
         if wrong:
-            yield Check(
-                title,
-                "warning",
-                ", ".join(f"{key} {real}" for key, real, _ in wrong),
-                ", ".join(f"{key} {planned}" for key, _, planned in wrong),
-                f"Set them in your own profile, {site.name}.yaml (see docs/sites.md).",
-            )
+            real = ", ".join(f"{key} {value}" for key, value, _ in wrong)
+            planned = ", ".join(value for _, _, value in wrong)
+            do = f"Set them in your own profile, {site.name}.yaml (see docs/sites.md)."
+            yield Finding(title, "warning", f"{real}; the profile has {planned}", do)
         elif state != "UP":
-            yield Check(title, "warning", state, "UP", "Jobs wait until it is up again.")
+            yield Finding(title, "warning", f"it is {state}", "Jobs wait until it is up again.")
         else:
-            yield Check(title, "ok", f"{partition.max_time}, {partition.max_nodes} nodes")
+            words = f"{partition.max_time}, {partition.max_nodes} nodes"
+            yield Finding(title, "note", words)
 
 
-def node(text: str, site: Site) -> Iterator[Check]:
+def node(text: str, site: Site) -> Iterator[Finding]:
     """Check the shape of one GPU node against `scontrol show node -o`."""
-    found = records(text)
-    if not found or "NodeName" not in found[0]:
+    nodes = records(text)
+    if not nodes or "NodeName" not in nodes[0]:
         words = text.strip()[-200:] or "no answer"
-        yield Check("node", "warning", words, "", "Try `scontrol show node` there.")
+        yield Finding("node", "warning", words, "Try `scontrol show node` there.")
         return
-    record, shape = found[0], site.node
+    record, shape = nodes[0], site.node
     threads = count(record.get("ThreadsPerCore", "")) or 1
     gres = re.search(r"gpu:(?:[\w.-]+:)?(\d+)", record.get("Gres", ""))
     memory = (count(record.get("RealMemory", "")) or 0) / 1024
@@ -90,13 +90,15 @@ def node(text: str, site: Site) -> Iterator[Check]:
     name = f"node {record['NodeName']}"
     wrong = [row for row in rows if row[1] != row[2]]
     if not wrong:
-        yield Check(name, "ok", f"{shape.gpus} GPUs, {shape.cores} cores, {shape.memory_gib} GiB")
+        words = f"{shape.gpus} GPUs, {shape.cores} cores, {shape.memory_gib} GiB"
+        yield Finding(name, "note", words)
     for key, real, planned in wrong:
         # A profile may give less memory than the node has; giving more makes jobs wait for ever.
         roomy = key == "memory_gib" and float(real) > float(planned)
-        status: Status = "ok" if roomy else "failed" if key in ("gpus", "cores") else "warning"
+        other: Severity = "error" if key in ("gpus", "cores") else "warning"
         do = "" if roomy else f"Set `node.{key}: {real}` in your own profile."
-        yield Check(f"{name} {key}", status, real, planned, do)
+        words = f"{real}; the profile has {planned}"
+        yield Finding(f"{name} {key}", "note" if roomy else other, words, do)
 
 
 def account_names(text: str) -> tuple[str, ...]:
@@ -105,20 +107,21 @@ def account_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if 0 < len(name) <= _LONGEST_NAME))
 
 
-def accounts(text: str, site: Site, account: str = "") -> Iterator[Check]:
+def accounts(text: str, site: Site, account: str = "") -> Iterator[Finding]:
     """Check that the user may use `account`, or has one that fits the profile's pattern."""
-    found = account_names(text)
-    listed = ", ".join(found)
-    if not found:
+    names = account_names(text)
+    listed = ", ".join(names)
+    if not names:
         do = "The site may not allow this query; a submission shows whether the account works."
-        yield Check("account", "warning", "sacctmgr lists none", account, do)
-    elif account and account not in found:
-        yield Check("account", "failed", listed, account, "Use one of those that are listed.")
-    elif not any(re.match(site.account.pattern, name) for name in found):
-        do = "Correct `account.pattern` in your own profile."
-        yield Check("account", "warning", listed, site.account.pattern, do)
+        yield Finding("account", "warning", "sacctmgr lists none", do)
+    elif account and account not in names:
+        words = f"{account} is not among {listed}"
+        yield Finding("account", "error", words, "Use one of those that are listed.")
+    elif not any(re.match(site.account.pattern, name) for name in names):
+        words = f"{listed}; the profile has the pattern {site.account.pattern}"
+        yield Finding("account", "warning", words, "Correct `account.pattern` in your own profile.")
     else:
-        yield Check("account", "ok", listed)
+        yield Finding("account", "note", listed)
 
 
 def _limit(text: str) -> str:

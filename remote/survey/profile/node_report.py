@@ -59,8 +59,6 @@ class NodeReport:
 
     host: str
     arch: str
-    allowed: Mapping[int, frozenset[int]]
-    """The CPUs of each rank."""
     job: frozenset[int]
     """The CPUs of the whole job; empty: unknown."""
     domains: Mapping[int, frozenset[int]]
@@ -79,8 +77,6 @@ class NodeReport:
     commands: Mapping[str, str]
     python: str
     torch: str
-    memory_gib: int | None
-    variables: Mapping[str, str]
     internet: str
     """`yes`, `no`, `proxy`, or "" where it was not tried."""
     complete: bool
@@ -92,7 +88,6 @@ def read(text: str) -> NodeReport:
     for line in lines(text, most=_MOST):
         key, _, rest = line.partition(" ")
         rows.setdefault(key, []).append(rest.split())
-    memory = count(_word(rows, "memory"))
     nvidia = [" ".join(row) for row in rows.get("nvidia", [])]
     names = [part[3].strip() for part in (row.split(",") for row in nvidia) if len(part) > 3]
     sizes = [count(part[1].strip()) for part in (row.split(",") for row in nvidia) if len(part) > 3]
@@ -103,8 +98,6 @@ def read(text: str) -> NodeReport:
     return NodeReport(
         host=_word(rows, "host"),
         arch=_word(rows, "arch"),
-        allowed={int(row[0]): _cpus("".join(row[1:])) for row in rows.get("allowed", [])
-                 if row and count(row[0]) is not None},
         job=_cpus(_word(rows, "job")),
         domains={number: cpus for number, cpus in _domains(rows) if cpus},
         threads=tuple(filter(None, (_cpus("".join(row)) for row in rows.get("threads", [])))),
@@ -119,8 +112,6 @@ def read(text: str) -> NodeReport:
         commands={row[0]: row[1] for row in rows.get("command", []) if len(row) == 2},
         python=_word(rows, "python"),
         torch=_word(rows, "torch"),
-        memory_gib=None if memory is None else memory >> 20,
-        variables={row[0]: " ".join(row[1:])[:200] for row in rows.get("variable", []) if row},
         internet=_word(rows, "internet"),
         complete="done" in rows,
     )  # fmt: skip

@@ -1,9 +1,11 @@
-"""Every way a link may fail, on the command line: an error, a hint, exit code 3, no traceback."""
+"""A link that fails, on the command line: an error, a hint, exit code 3, no traceback.
+
+The words of each failure are tested in tests/remote/ssh.
+"""
 
 import os
 import pty
 import select
-import socket
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -11,13 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.ssh import connection
 from tests.support.places import SITES
 from tests.support.program.command_line import PROGRAM, Here, environ, told
 from tests.support.program.home import Home
 from tests.support.servers.asking_sshd import CODE, asking_sshd
-from tests.support.servers.keys import certify
-from tests.support.servers.sshd import Sshd, free_port, half_open, new_key, public
+from tests.support.servers.sshd import Sshd, free_port
 
 
 @pytest.fixture
@@ -45,44 +45,8 @@ def unknown(server: Sshd, folder: Path) -> None:
     server.known_hosts.unlink()
 
 
-def changed(server: Sshd, folder: Path) -> None:
-    line = f"[127.0.0.1]:{server.port} {public(new_key(folder / 'old'))}\n"
-    server.known_hosts.write_text(line)
-
-
-def revoked(server: Sshd, folder: Path) -> None:
-    server.known_hosts.write_text(f"@revoked * {public(server.host_key)}\n")
-
-
-def foreign_key(server: Sshd, folder: Path) -> None:
-    configure(server, f"IdentityFile {new_key(folder / 'foreign')}")
-    server.allow()
-
-
-def locked_key(server: Sshd, folder: Path) -> None:
-    locked = new_key(folder / "locked", "open sesame")
-    server.allow(locked)
-    configure(server, f"IdentityFile {locked}")
-
-
-def expired(server: Sshd, folder: Path) -> None:
-    key = new_key(folder / "key")
-    certify(new_key(folder / "authority"), key, "-V", "20010101:20010102")
-    configure(server, f"IdentityFile {key}")
-    server.allow()
-
-
 def nobody(server: Sshd, folder: Path) -> None:
     configure(server, f"Port {free_port()}")
-
-
-def no_such_name(server: Sshd, folder: Path) -> None:
-    configure(server, "HostName no-such-host.invalid")
-
-
-def no_such_jump(server: Sshd, folder: Path) -> None:
-    jump = "Host minilumi\nProxyJump hop\nHost hop\nHostName no-such-jump.invalid\n"
-    server.config.write_text(jump + server.config.read_text())
 
 
 def circle(server: Sshd, folder: Path) -> None:
@@ -103,14 +67,7 @@ def end_of_shell(server: Sshd, folder: Path) -> None:
 
 FAILURES: dict[Callable[[Sshd, Path], None], str] = {
     unknown: "was not accepted",
-    changed: "changed",
-    revoked: "is revoked",
-    foreign_key: "was refused; offered",
-    locked_key: "a question was not answered",
-    expired: "expired on 2001-01-02",
     nobody: "Connection refused",
-    no_such_name: "is not known",
-    no_such_jump: "no-such-jump.invalid is not known",
     circle: "goes in a circle",
     dead_proxy: "the VPN is down",
     bad_option: "OpenSSH cannot use the configuration",
@@ -130,21 +87,6 @@ def test_a_link_that_fails_is_two_sentences_and_exit_code_3(
 ) -> None:
     fail(site, tmp_path)
     told(here("site", "check", "minilumi"), 3, said)
-
-
-def test_a_crowded_site_is_two_sentences_and_exit_code_3(
-    busy: Sshd, home: Home, here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    be_site(home, busy)
-    monkeypatch.setattr(connection, "_PAUSES", (0.1, 0.1))
-    with half_open(busy.port):
-        told(here("site", "check", "minilumi"), 3, "Exceeded MaxStartups", "in a minute")
-
-
-def test_a_silent_site_is_two_sentences_and_exit_code_3(site: Sshd, here: Here) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        configure(site, f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
-        told(here("site", "check", "minilumi"), 3, "nothing came within 1 s")
 
 
 def test_a_site_that_works_is_the_measure(site: Sshd, here: Here) -> None:

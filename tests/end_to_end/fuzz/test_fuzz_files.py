@@ -129,15 +129,3 @@ def test_a_bomb_is_told(tmp_path: Path, text: bytes) -> None:
 
     survive(iter([text]), take)
     assert not (Path.cwd() / "x").exists()
-
-
-def test_a_hundred_megabytes_are_told_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "job.yaml"
-    with path.open("wb") as file:
-        file.truncate(100_000_000)
-
-    def take(text: bytes) -> None:
-        with pytest.raises(LumiError, match="larger than"):
-            read_job(path)
-
-    survive(iter([b""]), take)

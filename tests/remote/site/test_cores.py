@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.remote.site.core_sets import format_cores, mask, parse_cores
-from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.guide import scripts as guide_scripts
 
 CORES = st.frozensets(st.integers(0, 255))
 
@@ -54,15 +52,3 @@ def test_ranges_are_read(text: str, cores: tuple[int, ...]) -> None:
 def test_a_text_that_is_no_list_of_cores_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"cores|backwards"):
         parse_cores(text)
-
-
-def test_the_masks_of_lumi_follow_from_its_core_lists() -> None:
-    node = Sites([BUILT_IN]).load("lumi").node
-    masks = tuple(mask(cores, node.cores) for cores in node.cores_of_gpu)
-    assert masks == guide_scripts.MASKS
-    union = 0
-    for text in masks:
-        assert union & int(text, 16) == 0
-        union |= int(text, 16)
-    assert union == guide_scripts.UNION_OF_MASKS
-    assert union & guide_scripts.RESERVED_MASK == 0

@@ -1,18 +1,13 @@
 """The verb that says how a training scales: a table, a prediction, a size to take, a drawing."""
 
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import MOST, GivenPath, columns, core, json_option, run_argument
-from lumitui.app.cli.views.tables import table
-from lumitui.app.runs import spell_out
-
-if TYPE_CHECKING:
-    from lumitui.app.runs import Scaling, SizeAdvice, Sweep
+from lumitui.app.cli.views.scaling_page import grid_text, scaling_text
 
 _MOST_SAMPLES = 10**15
 
@@ -81,28 +76,9 @@ def scaling(
         from lumitui.app.runs import scaling_drawing, write_scaling_drawing
 
         write_scaling_drawing(plot, scaling_drawing(found))
-    reply.give({"scaling": found, "advice": advice}, _text(found, advice, columns()))
+    reply.give({"scaling": found, "advice": advice}, scaling_text(found, advice, columns()))
     if plot is not None:
         say(f"Drew {plot}.")
-
-
-def _text(found: "Scaling", advice: "SizeAdvice", columns: int) -> str:
-    from lumitui.app.runs import scaling_words
-
-    shown = scaling_words.table(found)
-    titles = [title.upper() for title in shown.titles]
-    sentences = [scaling_words.heading(found)]
-    if found.measured:
-        sentences += (
-            scaling_words.basis(found),
-            *scaling_words.notes(found),
-            scaling_words.recommendation(found, advice),
-        )
-    else:
-        sentences += scaling_words.notes(found)
-    first, *rest = (textwrap.fill(spell_out(text), columns) for text in sentences)
-    rows = table(titles, shown.rows, columns, shrink=(len(titles) - 1, 3))
-    return "\n\n".join((first, rows, *rest))
 
 
 @click.command()
@@ -118,11 +94,4 @@ def grid(reply: Reply, run_id: str) -> None:
     """
     with core() as runs:
         found = runs.sweeps.of(run_id)
-    reply.give(found, _grid_text(found, columns()))
-
-
-def _grid_text(found: "Sweep", columns: int) -> str:
-    rows = [row.cells for row in found.rows]
-    titles = [title.upper() for title in found.titles]
-    shown = table(titles, rows, columns, shrink=(len(titles) - 1, 0), ids=len(titles) - 1)
-    return "\n\n".join((shown, *(textwrap.fill(text, columns) for text in found.advice)))
+    reply.give(found, grid_text(found, columns()))

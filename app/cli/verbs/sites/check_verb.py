@@ -81,7 +81,7 @@ def check(
     refuse_options("needs --probe", *_PROBE)
     with core() as runs:
         checks = runs.doctor(site_name, account)
-    failed = [one for one in checks if one.status == "failed"]
+    failed = [one for one in checks if one.severity == "error"]
     reply.give(checks, tables.check_text(checks))
     if failed:
         raise LumiError(f"{len(failed)} of {len(checks)} checks failed.", "See the fix under each.")

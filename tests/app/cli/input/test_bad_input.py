@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.program.command_line import (
-    CLUSTER,
     LAPTOP,
     Here,
     envelope,
@@ -21,7 +20,6 @@ from tests.support.program.command_line import (
     write,
 )
 from tests.support.program.home import Home
-from tests.support.servers.cluster import Cluster
 
 # What shells, YAML, tables, terminals and templates stumble over.
 TRICKY = [
@@ -243,24 +241,6 @@ def test_tricky_text_is_carried_unchanged_on_this_machine(
     assert row["name"] == name
     assert name in here("show", "last").stdout
     assert [found for found in tmp_path.rglob("x")] == []
-
-
-def test_tricky_text_is_carried_unchanged_on_the_cluster(
-    home: Home, here: Here, cluster: Cluster, path: Path
-) -> None:
-    home.add_cluster(cluster)
-    probe = "\n".join(TRICKY)
-    name = "$(touch x) 'a' | [/] 🚀"
-    job = CLUSTER | {"name": name, "launcher": "srun", "args": TRICKY, "env": {"PROBE_TEXT": probe}}
-    write(path, job)
-    done = lt(home, "submit", str(path), "--yes", "--wait", "--timeout", "60")
-    assert done.returncode == 0, done.stderr
-    run = done.stdout.strip()
-    check_carried(here, run, probe)
-    (row,) = history(home)
-    assert row["name"] == name
-    found = cluster.login(f"find ~ {row['folder']} -name x").stdout
-    assert found == ""
 
 
 def test_file_names_with_control_characters_are_refused_or_carried(here: Here, path: Path) -> None:

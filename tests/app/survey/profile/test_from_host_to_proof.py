@@ -65,7 +65,7 @@ def test_a_person_proves_a_run_on_two_nodes_of_a_cluster_that_nobody_described(
     script.chmod(0o755)
     job = tmp_path / "job.yaml"
     words = ("--site", "breeze", "--script", script.name, "--output", str(job))
-    done(home, "init", *words)
+    done(home, "new", *words)
     text = job.read_text()
     spec = yaml.safe_load(text)
     assert (spec["partition"], spec["account"]) == ("whole", "ag-lehre42")

@@ -1,6 +1,5 @@
 """The job that looks at a node: what a person is told before it is sent. No site is asked."""
 
-from lumitui.app.launch.rules import binding_rules, slurm_rules
 from lumitui.app.runs import Runs
 from tests.support.program.command_line import lt
 from tests.support.program.home import Home
@@ -25,11 +24,3 @@ def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Ho
     assert "Send a job to new that looks at one node of whole" in asked.stderr
     assert asked.stderr.index("billing units") < asked.stderr.index("needs a confirmation")
     assert "Nothing binds the ranks" not in asked.stderr
-
-
-def test_what_holds_at_any_site_cites_no_guide_of_one() -> None:
-    for module in (binding_rules, slurm_rules):
-        assert module.__file__ is not None
-        with open(module.__file__, encoding="utf-8") as opened:
-            words = opened.read()
-        assert "userguide" not in words and "LUMI-AI" not in words

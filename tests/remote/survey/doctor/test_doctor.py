@@ -8,10 +8,10 @@ import pytest
 
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import connect
+from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.doctor import examine, login_node, slurm_checks
-from lumitui.remote.survey.doctor.check_result import Check
 from lumitui.remote.transport.local import Local
 from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
@@ -37,19 +37,19 @@ def site() -> Site:
     return Sites([BUILT_IN]).load("lumi")
 
 
-def states(checks: Iterable[Check]) -> set[str]:
-    return {check.status for check in checks}
+def states(checks: Iterable[Finding]) -> set[str]:
+    return {check.severity for check in checks}
 
 
 def test_a_profile_that_fits_is_ok(site: Site) -> None:
     checks = [*slurm_checks.partitions(PARTITIONS, site), *slurm_checks.node(NODE, site)]
-    assert states(checks) == {"ok"}, checks
+    assert states(checks) == {"note"}, checks
     assert len(checks) == 4
 
 
 def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
     text = PARTITIONS.replace("OverSubscribe=EXCLUSIVE", "Exclusive=NODE OverSubscribe=NO")
-    assert states(list(slurm_checks.partitions(text, site))) == {"ok"}
+    assert states(list(slurm_checks.partitions(text, site))) == {"note"}
 
 
 @pytest.mark.parametrize(
@@ -60,40 +60,44 @@ def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
         ("MaxNodes=8", "MaxNodes=16", "max_nodes 16"),
         ("MaxNodes=8", "MaxNodes=UNLIMITED", "max_nodes 49"),
         ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO", "allocation shared"),
-        ("State=UP TotalNodes=8\nPartitionName=small-g", "State=DOWN\nPartitionName=small-g", "D"),
+        (
+            "State=UP TotalNodes=8\nPartitionName=small-g",
+            "State=DOWN\nPartitionName=small-g",
+            "it is D",
+        ),
     ],
 )
 def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, found: str) -> None:
     assert old in PARTITIONS
     checks = list(slurm_checks.partitions(PARTITIONS.replace(old, new), site))
-    (wrong,) = [check for check in checks if check.status != "ok"]
-    assert wrong.status == "warning"
-    assert wrong.found.startswith(found)
+    (wrong,) = [check for check in checks if check.severity != "note"]
+    assert wrong.severity == "warning"
+    assert wrong.message.startswith(found)
     assert wrong.do
 
 
 @pytest.mark.parametrize(
-    ("limit", "total", "status"),
+    ("limit", "total", "severity"),
     [
-        ("MaxNodes=1024", "TotalNodes=8", "ok"),  # what `init --host` makes of it
-        ("MaxNodes=1024 QoS=dev", "TotalNodes=49", "ok"),  # a QOS has the limits
+        ("MaxNodes=1024", "TotalNodes=8", "note"),  # what `init --host` makes of it
+        ("MaxNodes=1024 QoS=dev", "TotalNodes=49", "note"),  # a QOS has the limits
         ("MaxNodes=4 QoS=dev", "TotalNodes=8", "warning"),
     ],
 )
 def test_all_nodes_or_a_qos_may_limit_a_job_below_its_partition(
-    site: Site, limit: str, total: str, status: str
+    site: Site, limit: str, total: str, severity: str
 ) -> None:
     text = PARTITIONS.replace("MaxNodes=8", limit).replace("TotalNodes=49", total)
-    checks = {check.name: check for check in slurm_checks.partitions(text, site)}
-    assert checks["partition dev-g"].status == status
+    checks = {check.rule: check for check in slurm_checks.partitions(text, site)}
+    assert checks["partition dev-g"].severity == severity
 
 
 def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
     checks = {
-        c.name: c for c in slurm_checks.partitions(PARTITIONS.replace("dev-g", "debug"), site)
+        c.rule: c for c in slurm_checks.partitions(PARTITIONS.replace("dev-g", "debug"), site)
     }
-    assert checks["partition dev-g"].status == "failed"
-    assert "debug" in checks["partition dev-g"].found
+    assert checks["partition dev-g"].severity == "error"
+    assert "debug" in checks["partition dev-g"].message
 
 
 def test_a_qos_is_looked_for_in_slurms_own_partition() -> None:
@@ -102,40 +106,40 @@ def test_a_qos_is_looked_for_in_slurms_own_partition() -> None:
         "PartitionName=accinteractive MaxTime=02:00:00 MaxNodes=1 TotalNodes=4 State=UP\n"
     )
     mn5 = Sites([BUILT_IN]).load("mn5")
-    assert states(list(slurm_checks.partitions(text, mn5))) == {"ok"}
-    checks = {c.name: c for c in slurm_checks.partitions(text.replace("accinter", "other"), mn5)}
-    assert checks["partition acc_interactive"].status == "failed"
-    assert checks["partition acc_debug"].status == "ok"
+    assert states(list(slurm_checks.partitions(text, mn5))) == {"note"}
+    checks = {c.rule: c for c in slurm_checks.partitions(text.replace("accinter", "other"), mn5)}
+    assert checks["partition acc_interactive"].severity == "error"
+    assert checks["partition acc_debug"].severity == "note"
 
 
 def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
     (check,) = slurm_checks.partitions("slurm_load_partitions: Connection refused\n", site)
-    assert (check.status, "Connection refused" in check.found) == ("failed", True)
+    assert (check.severity, "Connection refused" in check.message) == ("error", True)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "name", "status"),
+    ("old", "new", "name", "severity"),
     [
-        ("gpu:mi250:8", "gpu:mi300:4", "gpus", "failed"),
-        ("gpu:mi250:8", "(null)", "gpus", "failed"),
-        ("CPUTot=128", "CPUTot=64", "cores", "failed"),
+        ("gpu:mi250:8", "gpu:mi300:4", "gpus", "error"),
+        ("gpu:mi250:8", "(null)", "gpus", "error"),
+        ("CPUTot=128", "CPUTot=64", "cores", "error"),
         ("RealMemory=491520", "RealMemory=262144", "memory_gib", "warning"),
-        ("RealMemory=491520", "RealMemory=524288", "memory_gib", "ok"),
+        ("RealMemory=491520", "RealMemory=524288", "memory_gib", "note"),
         ("0-1,16-17", "2-3,16-17", "reserved_cores", "warning"),
     ],
 )
 def test_another_shape_of_the_node_is_shown(
-    site: Site, old: str, new: str, name: str, status: str
+    site: Site, old: str, new: str, name: str, severity: str
 ) -> None:
     assert old in NODE
     (check,) = slurm_checks.node(NODE.replace(old, new), site)
-    assert (check.name, check.status) == (f"node nid005001 {name}", status)
+    assert (check.rule, check.severity) == (f"node nid005001 {name}", severity)
 
 
 def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
     other = "CPUSpecList=0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120 "
     text = NODE.replace(NODE[NODE.index("CPUSpecList") : NODE.index("State")], other)
-    assert states(list(slurm_checks.node(text, site))) == {"ok"}
+    assert states(list(slurm_checks.node(text, site))) == {"note"}
 
 
 def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -> None:
@@ -152,41 +156,41 @@ def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -
 
 
 def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
-    assert states(login_node.tools("", site)) == {"ok"}
-    assert [check.found for check in login_node.tools("sacct\n", site)] == ["missing: sacct"]
+    assert states(login_node.tools("", site)) == {"note"}
+    assert [check.message for check in login_node.tools("sacct\n", site)] == ["missing: sacct"]
     legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
-    found = {c.name: c.status for c in login_node.images(f"{legacy}\n", site)}
-    assert found == {"image laif": "ok", "image legacy": "warning"}
-    found = {c.name: c.status for c in login_node.images(f"{laif}\n", site)}
-    assert found == {"image laif": "failed", "image legacy": "ok"}
-    assert [c.status for c in login_node.module_command("", site)] == ["failed"]
+    found = {c.rule: c.severity for c in login_node.images(f"{legacy}\n", site)}
+    assert found == {"image laif": "note", "image legacy": "warning"}
+    found = {c.rule: c.severity for c in login_node.images(f"{laif}\n", site)}
+    assert found == {"image laif": "error", "image legacy": "note"}
+    assert [c.severity for c in login_node.module_command("", site)] == ["error"]
 
 
 def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site) -> None:
     text = "project_462000001|\nproject_462000001|\nother|\n"
     assert slurm_checks.account_names(text) == ("project_462000001", "other")
-    assert states(slurm_checks.accounts(text, site)) == {"ok"}
-    assert states(slurm_checks.accounts(text, site, "project_465000001")) == {"failed"}
+    assert states(slurm_checks.accounts(text, site)) == {"note"}
+    assert states(slurm_checks.accounts(text, site, "project_465000001")) == {"error"}
     assert states(slurm_checks.accounts("other\n", site)) == {"warning"}
     assert states(slurm_checks.accounts("", site)) == {"warning"}
 
 
 def test_a_newer_slurm_is_a_warning(site: Site) -> None:
-    assert states(slurm_checks.version("slurm 25.05.9\n", site)) == {"ok"}
+    assert states(slurm_checks.version("slurm 25.05.9\n", site)) == {"note"}
     assert states(slurm_checks.version("slurm 25.11.1\n", site)) == {"warning"}
-    assert states(slurm_checks.version("sbatch: not found\n", site)) == {"failed"}
+    assert states(slurm_checks.version("sbatch: not found\n", site)) == {"error"}
 
 
 def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
     root = f"{tmp_path}/a b/c"
     answer = Local().run(examine.work_script(root)).text
     check = login_node.work_root(answer, root)
-    assert (check.status, str(tmp_path) in check.found) == ("ok", True)
+    assert (check.severity, str(tmp_path) in check.message) == ("note", True)
     assert list(tmp_path.iterdir()) == []
     answer = Local().run(examine.work_script("/proc/1/nothing")).text
-    assert login_node.work_root(answer, "/proc/1/nothing").status == "failed"
+    assert login_node.work_root(answer, "/proc/1/nothing").severity == "error"
     little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
-    assert login_node.work_root(little, root).status == "warning"
+    assert login_node.work_root(little, root).severity == "warning"
 
 
 def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
@@ -196,26 +200,26 @@ def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: 
     notes = connect(site.model_copy(update={"hosts": hosts}), lambda _: None).notes
     laptop = Sites([BUILT_IN]).load("laptop")
     checks = examine.examine(Local(), laptop, "", lambda _: "/tmp", notes)
-    (note,) = [check for check in checks if check.name == "configuration"]
-    assert note.found.startswith("StrictHostKeyChecking ") and "lumitui asks" in note.found
-    assert note.status == "warning" and "option" in note.do
+    (note,) = [check for check in checks if check.rule == "configuration"]
+    assert note.message.startswith("StrictHostKeyChecking ") and "lumitui asks" in note.message
+    assert note.severity == "warning" and "option" in note.do
 
 
 def test_this_machine_is_examined_without_slurm(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LUMITUI_PYTHON", sys.executable)
-    checks = {check.name: check for check in runs.doctor("laptop")}
+    checks = {check.rule: check for check in runs.doctor("laptop")}
     assert set(checks) == {"connection", "tools", "python", "work root"}
-    assert {check.status for check in checks.values()} == {"ok"}, checks
+    assert {check.severity for check in checks.values()} == {"note"}, checks
 
 
 def test_the_mini_cluster_is_as_its_profile_says(cluster_runs: Runs) -> None:
-    checks = {check.name: check for check in cluster_runs.doctor("minilumi")}
+    checks = {check.rule: check for check in cluster_runs.doctor("minilumi")}
     # How much room other tests have left is not what is tested here.
     room = checks["work root"]
-    assert room.status != "failed" and "GiB free" in room.found, room
-    wrong = [c for c in checks.values() if c.status != "ok" and c is not room]
+    assert room.severity != "error" and "GiB free" in room.message, room
+    wrong = [c for c in checks.values() if c.severity != "note" and c is not room]
     assert not wrong, wrong
     assert len(checks) == 14
 
@@ -230,17 +234,17 @@ def test_a_wrong_profile_and_a_foreign_account_are_found_on_the_mini_cluster(
         "containers:\n  laif: {image: /appl/local/no.sif}\n"
     )
     runs = Runs(home.settings)
-    checks = {check.name: check for check in runs.doctor("wrong", "project_462000002")}
+    checks = {check.rule: check for check in runs.doctor("wrong", "project_462000002")}
     runs.close()
-    assert {name: check.status for name, check in checks.items() if check.status != "ok"} == {
+    assert {name: check.severity for name, check in checks.items() if check.severity != "note"} == {
         "partition dev-g": "warning",
         "node nid005001 threads_per_core": "warning",
-        "image laif": "failed",
-        "account": "failed",
-        "work root": "failed",
+        "image laif": "error",
+        "account": "error",
+        "work root": "error",
     }
-    assert checks["partition dev-g"].found == "max_nodes 8"
-    assert checks["node nid005001 threads_per_core"].found == "2"
+    assert checks["partition dev-g"].message == "max_nodes 8; the profile has 16"
+    assert checks["node nid005001 threads_per_core"].message == "2; the profile has 4"
 
 
 @pytest.mark.parametrize(
@@ -259,29 +263,29 @@ def test_an_answer_without_sense_fails_the_connection_with_its_words(
 ) -> None:
     for account in ("", "project_462000001"):
         checks = examine.examine(FixedAnswer(out, code, err), site, account, lambda name: "/work")
-        assert (checks[0].name, checks[0].status) == ("connection", "failed")
-        assert words in checks[0].found
-        assert all(len(check.found) < 2100 for check in checks)
-    (root,) = [check for check in checks if check.name == "work root"]
-    assert root.status == "failed" and root.do
+        assert (checks[0].rule, checks[0].severity) == ("connection", "error")
+        assert words in checks[0].message
+        assert all(len(check.message) < 2100 for check in checks)
+    (root,) = [check for check in checks if check.rule == "work root"]
+    assert root.severity == "error" and root.do
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "found"),
+    ("answer", "severity", "found"),
     [
-        ("", "failed", "no answer: no reason given"),
-        ("\n", "failed", "no answer"),
-        ("/work\n", "failed", "no answer: /work"),
-        ("/work\nwritable\n", "ok", "/work is writable"),
-        ("/work\nwritable\nfs 1 2 -3 4% /\n", "ok", "/work is writable"),
-        ("/work\nwritable\nfs 1 2 1e999 4% /\n", "ok", "/work is writable"),
-        (f"/work\nwritable\nfs 1 2 {'9' * 5000} 4% /\n", "ok", "/work is writable"),
+        ("", "error", "no answer: no reason given"),
+        ("\n", "error", "no answer"),
+        ("/work\n", "error", "no answer: /work"),
+        ("/work\nwritable\n", "note", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 -3 4% /\n", "note", "/work is writable"),
+        ("/work\nwritable\nfs 1 2 1e999 4% /\n", "note", "/work is writable"),
+        (f"/work\nwritable\nfs 1 2 {'9' * 5000} 4% /\n", "note", "/work is writable"),
         ("/work\nwritable\nfs 1 2 3 4% /\n", "warning", "/work, 0.0 GiB free"),
-        ("/work\nrefused\nfs 1 2 2097152 4% /\n", "failed", "cannot be written, 2.0 GiB free"),
+        ("/work\nrefused\nfs 1 2 2097152 4% /\n", "error", "cannot be written, 2.0 GiB free"),
     ],
 )
 def test_the_answer_about_the_work_root_may_be_anything(
-    answer: str, status: str, found: str
+    answer: str, severity: str, found: str
 ) -> None:
     check = login_node.work_root(answer, "/work")
-    assert check.status == status and found in check.found
+    assert check.severity == severity and found in check.message
