@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.terminal_theme import TerminalTheme
 from textual import events, on
@@ -20,15 +20,16 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.filter import LineFilter
+from textual.reactive import var
 from textual.screen import Screen
 from textual.theme import Theme
 
-from lumitui.app.runs import LumiError, Runs, Schedule, Settings, is_first_run
-from lumitui.app.tui.asking import TuiApp
+from lumitui.app.runs import Draft, LumiError, Runs, Schedule, Settings, SiteLink, is_first_run
 from lumitui.app.tui.flows.cancels import Cancels
 from lumitui.app.tui.flows.first_run import follow_demo
 from lumitui.app.tui.flows.leaving import Leaving
 from lumitui.app.tui.flows.sends import Sends
+from lumitui.app.tui.loop.key_order import OrderedKeysApp
 from lumitui.app.tui.messages import HistoryChanged
 from lumitui.app.tui.notices import Notices
 from lumitui.app.tui.preferences.contrast import ReadableText, WithoutColour
@@ -105,7 +106,7 @@ PLACES = (
 )
 
 STYLES = (
-    "page", "runs", "sites", "cluster", "run", "log", "compare", "new", "scaling", "guide",
+    "page", "runs", "sites", "cluster", "run", "log", "compare", "grid", "new", "scaling", "guide",
     "dialogs",
 )  # fmt: skip
 """The style sheets, in the order in which they count."""
@@ -118,7 +119,7 @@ def actions() -> type[Provider]:
     return Actions
 
 
-class LumiApp(TuiApp):
+class LumiApp(OrderedKeysApp):
     """The application over one history and its connections; its parts do what it offers."""
 
     TITLE = "lumitui"
@@ -137,8 +138,12 @@ class LumiApp(TuiApp):
                 tooltip="Find a command by its name"),
     ]  # fmt: skip
 
-    sends: Sends
-    cancels: Cancels
+    absence: var[str] = var("")
+    """What ended while the TUI was closed; the title bars show it until a key is pressed."""
+    links: var[tuple[SiteLink, ...]] = var(())
+    """The sites with unfinished runs, and whether they answer; every title bar shows them."""
+    kept: Draft | None = None
+    """The job file that a user left without saving it."""
 
     def __init__(
         self,
@@ -169,7 +174,10 @@ class LumiApp(TuiApp):
         self.defect: Exception | None = None
         """The exception that ended the app, if one did."""
         self.ending, self.schedule = threading.Event(), Schedule(last_input=time.monotonic())
-        self.under_way, self.own_cancels = [], set()
+        self.under_way: list[str] = []
+        """Each send and cancel under way, in words; the app ends only after them."""
+        self.own_cancels: set[str] = set()
+        """Runs that the user cancels here, who needs no notice of their end."""
         self.log_places: dict[str, LogPlace] = {}
         """Where the logs of runs were left, by the run's id."""
         self._errors, self.notices = Errors(self), Notices(self)
@@ -263,6 +271,12 @@ class LumiApp(TuiApp):
 
         self.push_screen(CompareScreen(self.runs, run_ids))
 
+    def open_grid(self, run_id: str) -> None:
+        """Show the runs of a grid beside each other."""
+        from lumitui.app.tui.screens.grid_screen import GridScreen
+
+        self.push_screen(GridScreen(self.runs, run_id))
+
     def open_scaling(self, run_id: str) -> None:
         """Open the screen that says how a run scales."""
         from lumitui.app.tui.screens.scaling_screen import ScalingScreen
@@ -298,6 +312,17 @@ class LumiApp(TuiApp):
     def tick(self, *, asked: bool = False) -> None:
         """Refresh every site that is due; `asked`: the user wants it now."""
         self._refreshes.tick(asked=asked)
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a toast beside the newest one: two at most."""
+        for older in list(self._notifications)[:-1]:
+            self._unnotify(older, refresh=False)
+        super().notify(message, **options)
+
+    def write_out(self, sequence: str) -> None:
+        """Write a control sequence to the terminal."""
+        if sequence and self._driver is not None:
+            self._driver.write(sequence)
 
     def action_unsent(self) -> None:
         """Ask whether to send what is left of the newest series."""

@@ -6,121 +6,26 @@ its own messages. Who has been closed meanwhile is answered nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from textual.reactive import var
 from textual.worker import get_current_worker
 
 from lumitui.app.runs import LumiError
-from lumitui.app.tui.loop.key_order import OrderedKeysApp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-    from threading import Event
 
     from textual.message_pump import MessagePump
 
-    from lumitui.app.runs import Draft, Preview, Run, Runs, Schedule, Settings, SiteLink
+    from lumitui.app.runs import Runs
+    from lumitui.app.tui.app import LumiApp
 
 Found = TypeVar("Found")
 
 
-class Sending(Protocol):
-    """What sends runs, after asking."""
-
-    def send(self, preview: Preview) -> None:
-        """Send what the user has confirmed."""
-
-    def send_grid(self, previews: tuple[Preview, ...]) -> None:
-        """Send the runs of a grid, which the user has confirmed."""
-
-    def resubmit(self, run_id: str, factor: int, settings: tuple[str, ...] = ()) -> None:
-        """Open the dialog that sends a run again on `factor` times its nodes."""
-
-
-class Cancelling(Protocol):
-    """What cancels runs, after asking."""
-
-    def cancel(self, run_id: str) -> None:
-        """Cancel a run."""
-
-    def cancel_many(self, run_ids: tuple[str, ...]) -> None:
-        """Cancel several runs."""
-
-
-class TuiApp(OrderedKeysApp):
-    """The app as its screens and its parts know it: they do not import the app itself."""
-
-    absence: var[str] = var("")
-    """What ended while the TUI was closed; the title bars show it until a key is pressed."""
-    links: var[tuple[SiteLink, ...]] = var(())
-    """The sites with unfinished runs, and whether they answer; every title bar shows them."""
-    settings: Settings
-    runs: Runs
-    schedule: Schedule
-    ending: Event
-    """Set when the app ends: threads that wait for something stop waiting."""
-    under_way: list[str]
-    """Each send and cancel under way, in words; the app ends only after them."""
-    own_cancels: set[str]
-    """Runs that the user cancels here, who needs no notice of their end."""
-    kept: Draft | None = None
-    """The job file that a user left without saving it."""
-    sends: Sending
-    cancels: Cancelling
-
-    def notify(self, message: str, **options: Any) -> None:
-        """Show a toast beside the newest one: two at most."""
-        for older in list(self._notifications)[:-1]:
-            self._unnotify(older, refresh=False)
-        super().notify(message, **options)
-
-    def open_run(self, run_id: str, pane: str = "overview") -> None:
-        """Open a run at one of its panes."""
-        raise NotImplementedError
-
-    def open_compare(self, run_ids: tuple[str, ...]) -> None:
-        """Show two to four runs beside each other."""
-        raise NotImplementedError
-
-    def open_scaling(self, run_id: str) -> None:
-        """Open the screen that says how a run scales."""
-        raise NotImplementedError
-
-    def open_job(self, job: Path, *, demo: bool = False) -> None:
-        """Open a job file on the screen New; esc leads back to where the user was."""
-        raise NotImplementedError
-
-    def to_first(self) -> None:
-        """Close every screen but the first."""
-        raise NotImplementedError
-
-    def run_of(self, run_id: str) -> Run | None:
-        """Return a run; None, after its error is shown, if history cannot be read."""
-        raise NotImplementedError
-
-    def history_changed(self) -> None:
-        """Let every screen that is seen read history again."""
-        raise NotImplementedError
-
-    def tick(self, *, asked: bool = False) -> None:
-        """Refresh every site that is due; `asked`: the user wants it now."""
-        raise NotImplementedError
-
-    def show_error(self, error: BaseException, *, repeats: bool = False) -> None:
-        """Show an error in a dialog; every error of the TUI is shown here."""
-        raise NotImplementedError
-
-    def write_out(self, sequence: str) -> None:
-        """Write a control sequence to the terminal."""
-        if sequence and self._driver is not None:
-            self._driver.write(sequence)
-
-
-def tui(node: MessagePump) -> TuiApp:
+def tui(node: MessagePump) -> LumiApp:
     """Return the app of a screen or widget."""
-    return cast("TuiApp", node.app)
+    return cast("LumiApp", node.app)
 
 
 def show_error(node: MessagePump, error: LumiError, *, repeats: bool = False) -> None:

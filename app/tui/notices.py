@@ -9,10 +9,11 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from lumitui.app.runs import LumiError, State
-from lumitui.app.tui.asking import TuiApp, ask
+from lumitui.app.tui.asking import ask
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Event, Runs
+    from lumitui.app.tui.app import LumiApp
 
 TOAST_SECONDS = 12.0
 PATIENCE = 60.0
@@ -22,7 +23,7 @@ PATIENCE = 60.0
 class Notices:
     """What an app tells of runs."""
 
-    def __init__(self, app: TuiApp) -> None:
+    def __init__(self, app: LumiApp) -> None:
         """Know what was unfinished when the TUI was last open."""
         self._app = app
         self._file = app.settings.data / "last-seen"

@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs import InputError, LumiError, RefreshEnding, State, site_links
-from lumitui.app.tui.asking import TuiApp, ask
+from lumitui.app.tui.asking import ask
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Refreshed, Runs
+    from lumitui.app.tui.app import LumiApp
     from lumitui.app.tui.notices import Notices
 
 TICK = 1.0
@@ -22,7 +23,7 @@ _PAUSE = 60.0
 class Refreshes:
     """The refreshes of an app: of each site while it has unfinished runs."""
 
-    def __init__(self, app: TuiApp, notices: Notices) -> None:
+    def __init__(self, app: LumiApp, notices: Notices) -> None:
         """Refresh the sites of `app`; what happened to runs is told by `notices`."""
         self._app, self._notices = app, notices
         self._states: dict[str, tuple[str, State]] | None = None

@@ -7,12 +7,13 @@ from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from lumitui.app.tui.asking import TuiApp, as_lumi_error
+from lumitui.app.tui.asking import as_lumi_error
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
     from lumitui.app.runs import LoginQuestion, LumiError
+    from lumitui.app.tui.app import LumiApp
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
 ANSWER_SECONDS = 240.0
@@ -22,7 +23,7 @@ ANSWER_SECONDS = 240.0
 class Errors:
     """The errors of an app: each is shown in a dialog, one after the other."""
 
-    def __init__(self, app: TuiApp) -> None:
+    def __init__(self, app: LumiApp) -> None:
         """Start without errors."""
         self._app = app
         self._last_repeated = ""
@@ -61,7 +62,7 @@ class Errors:
             app.push_screen(ErrorDialog(self._waiting.popleft()))
 
 
-def ask_person(app: TuiApp, question: LoginQuestion) -> str | None:
+def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
     """Ask the user a question, from a worker's thread, and return the answer.
 
     None: the user declined, left the app, or took longer than the site waits.

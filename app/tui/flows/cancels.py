@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from lumitui.app.explain import words
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.runs import InputError, LinkError, LumiError
-from lumitui.app.tui.asking import TuiApp, ask
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Run, Runs
+    from lumitui.app.tui.app import LumiApp
     from lumitui.app.tui.flows.leaving import Leaving
 
 Failure = tuple[str, LumiError]
@@ -25,7 +26,7 @@ MOST_LISTED = 10
 class Cancels:
     """The cancels of an app."""
 
-    def __init__(self, app: TuiApp, leaving: Leaving) -> None:
+    def __init__(self, app: LumiApp, leaving: Leaving) -> None:
         """Cancel runs of `app`."""
         self._app, self._leaving = app, leaving
 

@@ -10,10 +10,10 @@ from lumitui.app.runs import State
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
-    from lumitui.app.tui.asking import TuiApp
+    from lumitui.app.tui.app import LumiApp
 
 
-def follow_demo(app: TuiApp, job: Path) -> None:
+def follow_demo(app: LumiApp, job: Path) -> None:
     """Open how the demo scales as soon as its second run has ended well."""
     project, began = job.parent.resolve(), time.time()
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Draft
-    from lumitui.app.tui.asking import TuiApp
+    from lumitui.app.tui.app import LumiApp
 
 
 class Leaving:
     """The end of an app, which comes only after what is under way."""
 
-    def __init__(self, app: TuiApp) -> None:
+    def __init__(self, app: LumiApp) -> None:
         """Start with nothing agreed to."""
         self._app = app
         self.quits_when_done = False

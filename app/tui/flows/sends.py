@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
 from lumitui.app.runs import LumiError
-from lumitui.app.tui.asking import TuiApp, ask
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets import styled
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SeriesMember,
         Standing,
     )
+    from lumitui.app.tui.app import LumiApp
     from lumitui.app.tui.dialogs.sending import SendingDialog
     from lumitui.app.tui.flows.leaving import Leaving
 
@@ -43,7 +44,7 @@ _UNFINISHED = "The key U asks to send the rest of it; a no there leaves it out."
 class Sends:
     """The sends of an app: of single runs, and of the series that belong together."""
 
-    def __init__(self, app: TuiApp, leaving: Leaving) -> None:
+    def __init__(self, app: LumiApp, leaving: Leaving) -> None:
         """Start with nothing under way."""
         self._app, self._leaving = app, leaving
         self._under_way: dict[SendingDialog, tuple[Path, str]] = {}

@@ -178,8 +178,11 @@ class LogPane(Vertical):
 
     # -- following
 
-    def follow(self) -> None:
-        """Follow the log from where the pane has it, unless it is followed already."""
+    def follow(self, *, attended: bool = True) -> None:
+        """Follow the log from where the pane has it, unless it is followed already.
+
+        `attended`: the user asked for it, and answers where a login has questions.
+        """
         if not self._following and self._older is None:
             self._number += 1
             self._following, self._ended = True, ""
@@ -188,13 +191,21 @@ class LogPane(Vertical):
             request = (self._number, self._attempt, self._offset, tui(self).ending)
             ask(
                 self,
-                lambda runs: self._read(runs, *request),
+                lambda runs: self._read(runs, *request, attended=attended),
                 failed=lambda _: self.tell(request[0], stopped),
+                quietly=not attended,
                 key=_FOLLOWED,
             )
 
     def _read(
-        self, runs: Runs, number: int, attempt: int | None, offset: int, ending: Event
+        self,
+        runs: Runs,
+        number: int,
+        attempt: int | None,
+        offset: int,
+        ending: Event,
+        *,
+        attended: bool,
     ) -> None:
         """Hand on what happens to the log, until it is no longer followed; in a thread."""
         worker, due = get_current_worker(), 0.0
@@ -202,14 +213,15 @@ class LogPane(Vertical):
         def stop() -> bool:
             return worker.is_cancelled or ending.is_set() or not self.is_running
 
-        for event in runs.show_log(self._run_id, attempt=attempt, offset=offset, stop=stop):
-            # A log that is written faster than it is drawn waits at the site.
-            while self.message_queue_size > MOST_WAITING and not stop():
-                time.sleep(0.05)
-            self.call_later(self.tell, number, event)
-            if isinstance(event, LogGrew) and len(event.data) < MUCH:
-                sleep_unless(due - time.monotonic(), stop)  # what comes meanwhile is one piece
-                due = time.monotonic() + TICK
+        with attendance(attended):
+            for event in runs.show_log(self._run_id, attempt=attempt, offset=offset, stop=stop):
+                # A log that is written faster than it is drawn waits at the site.
+                while self.message_queue_size > MOST_WAITING and not stop():
+                    time.sleep(0.05)
+                self.call_later(self.tell, number, event)
+                if isinstance(event, LogGrew) and len(event.data) < MUCH:
+                    sleep_unless(due - time.monotonic(), stop)  # what comes meanwhile is one piece
+                    due = time.monotonic() + TICK
 
     def unfollow(self) -> None:
         """Stop following; the pane is no longer on the screen."""

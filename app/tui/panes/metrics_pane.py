@@ -15,7 +15,8 @@ from textual.widgets import Static
 from lumitui.app.explain import run_facts
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.widgets.chart import Chart, sparkline
+from lumitui.app.tui.widgets.chart import Chart, lines_of
+from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import fit, labelled, plain
 
@@ -101,24 +102,23 @@ class MetricsPane(Scroll):
             return
         first = series[0] if series else None
         drawn = next((one for one in series if one.name == self._chosen), first)
-        self.query_one("#metric-summary", Static).update(summary_table(figures, drawn))
+        self.query_one("#metric-summary", Static).update(summary_table(figures))
         chart = self.query_one("#loss", Chart)
-        chart.display = drawn is not None and len(drawn.curve.values) > 1
-        if drawn is not None:
-            chart.show(drawn.curve)
+        chart.show(
+            lines_of([drawn.curve], [drawn.name]) if drawn else (), drawn.name if drawn else ""
+        )
+        if self.has_focus and chart.display:
+            chart.focus()
         self.query_one("#series", Static).update(series_table(series, drawn))
 
     def _log_figures_found(self, found: LogFigures) -> None:
         self.query_one("#log-series", Static).update(log_table(found))
 
 
-def summary_table(found: Figures, drawn: FigureSeries | None = None) -> RenderableType:
-    """Return the summary of a run's metrics, with the heading of the chart below it."""
+def summary_table(found: Figures) -> RenderableType:
+    """Return the summary of a run's metrics."""
     rows = run_facts.metrics(found.summary, found.broken)
-    if not rows and drawn is None:
-        return Text(run_facts.NO_METRICS)
-    heading = plain(drawn.name if drawn else "loss", "bold")
-    return Group(labelled(rows), Text(), heading)
+    return labelled(rows) if rows or found.series else Text(run_facts.NO_METRICS)
 
 
 def series_table(series: Sequence[FigureSeries], drawn: FigureSeries | None) -> RenderableType:
@@ -127,7 +127,7 @@ def series_table(series: Sequence[FigureSeries], drawn: FigureSeries | None) -> 
     for one in series:
         name = plain(fit(one.name, _NAME).rstrip(), "bold" if one is drawn else "dim")
         words = run_facts.metric(one.last, one.low, one.high)
-        table.add_row(name, Text(words), Text(sparkline(one.curve.values, SPARKLINE)))
+        table.add_row(name, Text(words), Text(sparkline(one.curve.values, SPARKLINE), "cyan"))
     return table if len(series) > 1 else Text()
 
 
@@ -140,5 +140,5 @@ def log_table(found: LogFigures) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for name, words in run_facts.log_metrics(found.series):
         curve = sparkline(found.series[name], SPARKLINE)
-        table.add_row(plain(name, "dim"), Text(words), Text(curve))
+        table.add_row(plain(name, "dim"), Text(words), Text(curve, "cyan"))
     return Group(Text("press m to search the log again", "dim"), table)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -21,14 +20,15 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from lumitui.app.explain import run_facts, run_overview, words
+from lumitui.app.explain.phrases import row_words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.panes.proof_pane import verdict_line
-from lumitui.app.tui.widgets.chart import sparkline
+from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
-from lumitui.app.tui.widgets.styled import COLOURS, labelled, plain, shorten
+from lumitui.app.tui.widgets.styled import COLOURS, SERIES, bar, labelled, plain
 
 if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
@@ -36,13 +36,8 @@ if TYPE_CHECKING:
 
 WIDE = 110
 """Cells from which the facts are in two columns."""
-MOST_RELATIVES = 8
-"""Lines of the lineage; the pane Lineage has them all."""
-_LEAST_ID = 12
-"""Cells that an id keeps; the last ones tell the runs of one name apart."""
-_LABELS = 14
-"""Cells of the labels above the facts, and between them and what is beside them."""
-_SPARKLINE = 24
+_BAR = 24
+"""Cells of the time limit's bar, and of the loss."""
 _SETTLED = 0.15
 """Seconds that the cursor of a table rests on a run before its figures are read."""
 _SOUGHT = 120
@@ -200,53 +195,28 @@ def rows(
 def page(
     run: Run, found: RunOverview | None, now: float, width: int, *, explained: bool = False
 ) -> RenderableType:
-    """Return the overview, the lineage and the facts of a run in `width` cells.
+    """Return the overview and the facts of a run in `width` cells.
 
     `explained`: see `rows`.
     """
-    top: list[tuple[str, str | Text]] = [
-        ("state", plain(run_facts.state(run, now), COLOURS[run.state])),
-    ]
+    state = plain(run_facts.state(run, now), COLOURS[run.state])
+    if (share := row_words.share(run, now)) is not None:
+        state.append("  ").append_text(bar([(share, "━", "green"), (1 - share, "─", "dim")], _BAR))
+    top: list[tuple[str, str | Text]] = [("state", state)]
     for label, text in rows(run, found, now, explained=explained):
         if label == "proof" and found:
             top.append((label, verdict_line(found.proof)))
         elif label == "loss" and found:
-            curve = sparkline(found.figures.loss.values, _SPARKLINE)
-            top.append((label, f"{curve} {text}"))
+            curve = sparkline(found.figures.loss.values, _BAR)
+            top.append((label, Text.assemble((curve, SERIES[0]), f" {text}")))
         elif label == "next":
             top.append((label, plain(text, "bold")))
         else:
             top.append((label, text))
     facts = run_facts.facts(run, now)
-    # The labels of both halves stand below each other; relatives need the whole width.
-    labels = max(len(label) for label, _ in [*top, *facts])
-    if width >= WIDE:
-        if found and (lineage := lineage_text(run, found, width - _LABELS)):
-            top.append(("lineage", lineage))
-        return Group(labelled(top, labels), Text(), _columns(facts, labels))
-    parts: list[RenderableType] = [labelled(top, labels)]
-    if found and (lineage := lineage_text(run, found, width)):
-        parts += [Text("lineage", "dim"), plain(lineage)]
-    return Group(*parts, Text(), labelled(facts, labels))
-
-
-def lineage_text(run: Run, found: RunOverview, width: int) -> str:
-    """Return the nearest relatives of a run, one a line, none of them wider than `width` cells."""
-    family = run_facts.relatives(run, [item.run for item in found.relatives])
-    own = next((at for at, (_, other) in enumerate(family) if other.id == run.id), 0)
-    first = max(0, min(own - MOST_RELATIVES // 2, len(family) - MOST_RELATIVES))
-    shown = [_relative(*each, width) for each in family[first : first + MOST_RELATIVES]]
-    more = len(family) - len(shown)
-    return "\n".join([*shown, *([f"{words.count(more, 'more run')}, see Lineage"] if more else [])])
-
-
-def _relative(lead: str, run: Run, width: int) -> str:
-    """Return a relative's line; where room is scarce, first its size goes, then its id's middle."""
-    rest = f"  {run.state}, {words.count(run.layout.nodes, 'node')}"
-    if cell_len(lead + run.id + rest) > width:
-        rest = f"  {run.state}"
-    lead = lead[: max(2, width - _LEAST_ID - len(rest))]
-    return f"{lead}{shorten(run.id, max(_LEAST_ID, width - len(lead + rest)))}{rest}"
+    labels = max(len(label) for label, _ in [*top, *facts])  # of both halves below each other
+    below = _columns(facts, labels) if width >= WIDE else labelled(facts, labels)
+    return Group(labelled(top, labels), Text(), below)
 
 
 def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:

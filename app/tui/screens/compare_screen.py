@@ -14,9 +14,9 @@ from textual.widgets import Static
 from lumitui.app.explain import words
 from lumitui.app.runs import Runs
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.panes.curves_pane import MARKS, SEVERAL, STYLES, Curves
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.chart import MARKS, Chart, lines_of
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
@@ -40,15 +40,15 @@ class CompareScreen(FullScreen):
         """Yield what differs, the curves, the code and the scripts."""
         with Scroll(id="compare"):
             yield Static("Reading the runs …", id="compare-facts", markup=False)
-            yield Curves("loss")
-            yield Curves("samples/s")
+            yield Chart("loss")
+            yield Chart("samples/s")
             yield Static(id="compare-code", markup=False)
             yield Static(id="compare-scripts", markup=False)
 
     def begin(self) -> None:
         """Ask for the comparison."""
         self.query_one("#compare").focus()
-        for chart in self.query(Curves):
+        for chart in self.query(Chart):
             chart.display = False
         facts = self.query_one("#compare-facts", Static)
         ask(
@@ -64,8 +64,11 @@ class CompareScreen(FullScreen):
 
     def _compared(self, found: RunComparison) -> None:
         self.query_one("#compare-facts", Static).update(facts(found))
-        for chart, curves in zip(self.query(Curves), (found.losses, found.speeds), strict=True):
-            chart.show(curves)
+        names = [run.id for run in found.runs]
+        for chart, curves in zip(self.query(Chart), (found.losses, found.speeds), strict=True):
+            chart.show(lines_of(curves, names))
+        if charts := [chart for chart in self.query(Chart) if chart.display]:
+            charts[0].focus()
         self.query_one("#compare-scripts", Static).update(scripts(found))
         files = self.query_one("#compare-code", Static)
         files.update(Text("code: reading the files …\n", "dim"))
@@ -79,11 +82,10 @@ class CompareScreen(FullScreen):
 def facts(found: RunComparison) -> RenderableType:
     """Return the legend of the runs, and the tables of what differs."""
     legend = Text()
-    for run, mark, style in zip(found.runs, MARKS, STYLES, strict=False):
-        legend.append(f"{mark} ", style).append_text(plain(run.id, "bold")).append("  ")
+    for run, mark, style in zip(found.runs, MARKS, styled.SERIES, strict=False):
+        legend.append(f"{mark} ", f"bold {style}").append_text(plain(run.id, "bold")).append("  ")
         legend.append_text(styled.state_text(run.state))
         legend.append(f"  {words.layout_size(run.layout)}, {run.site}\n")
-    legend.append(f"{SEVERAL} more than one of them\n", "dim")
     ids = [f"{mark} {run.id}" for run, mark in zip(found.runs, MARKS, strict=False)]
     return Group(
         legend,

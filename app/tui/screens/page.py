@@ -195,6 +195,8 @@ class RunScreenBase(FullScreen):
                 tooltip="Show loss and throughput"),
         Binding("S", "scaling", "Scaling", show=False, id="run.scaling",
                 tooltip="Show how the run scales, and what other sizes would take"),
+        Binding("x", "grid", "Grid", show=False, id="run.grid",
+                tooltip="Show the settings of its grid beside each other"),
         Binding("u", "pane('gpus')", "GPUs", show=False, id="run.gpus",
                 tooltip="Show what the GPUs of the running job draw and do"),
         Binding("y", "copy", "Copy id", show=False, id="run.copy",
@@ -232,6 +234,10 @@ class RunScreenBase(FullScreen):
     def action_scaling(self) -> None:
         """Open the screen that says how the run scales."""
         self._act(tui(self).open_scaling)
+
+    def action_grid(self) -> None:
+        """Open the screen that compares the runs of a grid."""
+        self._act(tui(self).open_grid)
 
     def action_cancel(self) -> None:
         """Cancel the job of the run, after asking."""

@@ -1,4 +1,4 @@
-"""One run: its state, log, script, proof and metrics, a pane each."""
+"""One run: its state, log, script, proof and metrics, a pane each; the first of them together."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
@@ -7,8 +7,10 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import ContentSwitcher, Tab, Tabs
+from textual.widgets import Tab, Tabs
 
 from lumitui.app.explain import words
 from lumitui.app.runs import LumiError, Run, Runs
@@ -16,7 +18,6 @@ from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.bars import buttons
 
 if TYPE_CHECKING:
     from lumitui.app.tui.panes.gpus_pane import GpusPane
@@ -29,6 +30,10 @@ PANES = {
     "folder": "Files", "gpus": "GPUs",
 }  # fmt: skip
 """Names and titles, in the order of the tabs."""
+DASHBOARD = ("overview", "metrics", "proof", "log")
+"""The panes that are beside each other with the overview in a wide terminal."""
+WIDE = 160
+"""Columns of such a terminal."""
 _FOCUS = {"log": "log-view", "folder": "files-tree"}
 """What has the keys of a pane that is a container."""
 
@@ -117,18 +122,17 @@ class RunScreen(RunScreenBase):
         return self._run_id
 
     def body(self) -> ComposeResult:
-        """Yield the tabs, the panes and the buttons."""
+        """Yield the tabs and the panes."""
         # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
-        yield Tabs(*(Tab(words, id=f"tab-{name}") for name, words in PANES.items()))
-        with ContentSwitcher(initial=_name(self._wanted)):
+        yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
+        with Container(id="panes"):
             yield from map(_widget, self._panes.values())
-        yield buttons(
-            ("Log", "pane('log')"),
-            ("Why", "pane('why')"),
-            ("Resubmit x2", "resubmit(2)"),
-            ("Cancel", "cancel"),
-            ("Back", "back"),
-        )
+
+    def _tab(self, name: str) -> Content:
+        """Return the title of a pane with its key."""
+        keys = (key for key, active in self.active_bindings.items()
+                if active.binding.action == f"pane('{name}')")  # fmt: skip
+        return Content.assemble(PANES[name], " ", (next(keys, ""), "$accent"))
 
     def begin(self) -> None:
         """Open the pane that was requested; draw it again every second, for its times."""
@@ -146,9 +150,11 @@ class RunScreen(RunScreenBase):
         """Show what history says now."""
         run = self._run()
         # The state first: a long id would push it out of a narrow bar.
-        name = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
-        self.title_text(styled.state_text(run.state), name, _where(run))
-        self._panes[self._pane].draw(run)
+        run_id = Text(styled.shorten(run.id, max(18, self.size.width // 3)), style="bold")
+        self.title_text(styled.state_text(run.state), run_id, _where(run))
+        for name in self.shown_panes:
+            if name in self._panes:
+                self._panes[name].draw(run)
 
     def _run(self) -> Run:
         """Return the run; of many ranks it is a megabyte, and read only when history changed."""
@@ -162,23 +168,37 @@ class RunScreen(RunScreenBase):
         self._wanted = pane
         if not self._open or not self.query(Tab):
             return  # before the first paint, which opens this pane, or when the screen has gone
-        name = _name(pane)
         with self.prevent(Tabs.TabActivated):
-            self.query_one(Tabs).active = f"tab-{name}"
-        if name in self._panes:
-            self._show(name)
+            self.query_one(Tabs).active = f"tab-{_name(pane)}"
+        if self._panes.keys() >= set(self.shown_panes):
+            self._show()
         else:
-            self.call_next(self._mount, name)
+            self.call_next(self._mount)
 
-    async def _mount(self, pane: str) -> None:
-        if pane not in self._panes and self.query(Tab):
-            new = made(pane, self.runs, self._run_id)
-            widget = _widget(new)
-            widget.display = False
-            await self.query_one(ContentSwitcher).mount(widget)
-            self._panes[pane] = new
-        if pane == _name(self._wanted) and self.query(Tab):
-            self._show(pane)
+    @property
+    def shown_panes(self) -> tuple[str, ...]:
+        """The names of the panes on the screen; the first one has the keys."""
+        name = _name(self._wanted)
+        return DASHBOARD if name == "overview" and self.size.width >= WIDE else (name,)
+
+    async def _mount(self) -> None:
+        for name in self.shown_panes:
+            if name not in self._panes and self.query(Tab):
+                new = made(name, self.runs, self._run_id)
+                widget = _widget(new)
+                widget.display = False
+                await self.query_one("#panes").mount(widget)
+                self._panes[name] = new
+        if self.query(Tab):
+            self._show()
+
+    def on_resize(self) -> None:
+        """Show other panes beside the overview where there is room."""
+        if self._open and tuple(self._on_screen()) != self.shown_panes:
+            self.action_pane(self._wanted)
+
+    def _on_screen(self) -> list[str]:
+        return [name for name, pane in self._panes.items() if _widget(pane).display]
 
     def action_remedy(self) -> None:
         """Open the resubmission that may help; before the reason is known, find that."""
@@ -206,10 +226,6 @@ class RunScreen(RunScreenBase):
         self._sought = event.text
         self.action_pane("log")
 
-    @property
-    def _pane(self) -> str:
-        return self.query_one(ContentSwitcher).current or "overview"
-
     @on(Tabs.TabActivated)
     def _tab_chosen(self) -> None:
         if not self.query(Tab):
@@ -219,22 +235,25 @@ class RunScreen(RunScreenBase):
         if pane in PANES and pane != _name(self._wanted):
             self.action_pane(pane)
 
-    def _show(self, pane: str) -> None:
-        focus = self.query(f"#{_FOCUS.get(pane, pane)}")
-        if not focus:
-            return  # the program ends while the pane is mounted
-        self.query_one(ContentSwitcher).current = pane
-        focus.first().focus()
+    def _show(self) -> None:
+        shown = self.shown_panes
+        for name, pane in self._panes.items():
+            widget = _widget(pane)
+            widget.display, widget.border_title = name in shown, PANES[name]
+        self.query_one("#panes").set_class(len(shown) > 1, "dashboard")
+        first = _widget(self._panes[shown[0]])
+        (first.query_one(f"#{_FOCUS[shown[0]]}") if shown[0] in _FOCUS else first).focus()
         if self._wanted == "why":
-            self._wanted = pane
-            self._for_run(cast("OverviewPane", self._panes[pane]).ask_why)
-        elif pane == "metrics":
-            self._for_run(cast("MetricsPane", self._panes[pane]).search_log)
+            self._wanted = shown[0]
+            self._for_run(cast("OverviewPane", first).ask_why)
+        if "metrics" in shown:
+            self._for_run(cast("MetricsPane", self._panes["metrics"]).search_log)
         self.reread()
         if "log" in self._panes:
             log = cast("LogPane", self._panes["log"])
-            log.follow() if pane == "log" else log.unfollow()
-            if pane == "log" and self._sought:
+            # Nobody who opens an overview asked for the log: a login asks nothing for it.
+            log.follow(attended=shown[0] == "log") if "log" in shown else log.unfollow()
+            if shown[0] == "log" and self._sought:
                 log.seek(self._sought)
                 self._sought = ""
 

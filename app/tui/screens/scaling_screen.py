@@ -25,8 +25,9 @@ from lumitui.app.runs import (
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import RunScreenBase
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.chart import ChartMark, ScalingChart
+from lumitui.app.tui.widgets.chart import Chart
 from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.plot import PlotLine
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.tables.row_list import GAP, ListRow, RowList, TitledRows
 
@@ -80,7 +81,7 @@ class ScalingScreen(RunScreenBase):
                 yield Label(f"{name} ")
                 yield LineInput(placeholder=hint, id=name, compact=True)
         yield RowList(id="sizes")
-        yield ScalingChart(id="chart")
+        yield Chart("samples/s", id="chart", over="GPUs")
         with Scroll(id="words"):
             yield Static("Reading the metrics of the lineage …", id="advice", markup=False)
             yield Static(id="basis", markup=False)
@@ -123,7 +124,8 @@ class ScalingScreen(RunScreenBase):
     def _studied(self, found: Scaling) -> None:
         self._waits = False
         self._found = found
-        self.query_one(ScalingChart).show(marks_of(found))
+        places = {float(size.gpus): f"{size.nodes:,}" for size in found.sizes}
+        self.query_one(Chart).show(scaling_lines(found), log=True, places=places)
         self._show_study(found)
         self._show_advice()
 
@@ -210,25 +212,30 @@ def asked_work(text: str) -> ScalingQuestion:
     return ScalingQuestion(samples=number if plain else None)
 
 
-def marks_of(found: Scaling) -> list[ChartMark]:
-    """Return what the chart shows of each size."""
+def scaling_lines(found: Scaling) -> list[PlotLine]:
+    """Return the ideal, what was measured and what is predicted, each with its interval."""
     if not found.measured:
         return []
     base = found.measured[0]
     assert base.speed is not None and base.speed.likely is not None
-    return [
-        ChartMark(
-            f"{size.nodes:,}",
-            size.gpus,
-            base.speed.likely * size.gpus / base.gpus,
-            size.speed.low,
-            size.speed.high,
-            size.speed.likely,
-            size.measured,
-        )
+    rate = base.speed.likely / base.gpus
+    known = [
+        (float(size.gpus), size.speed, size.measured)
         for size in found.sizes
         if size.speed is not None and (size.measured or not size.refused)
     ]
+    drawn = [
+        (x, speed.likely, measured) for x, speed, measured in known if speed.likely is not None
+    ]
+    ideal = PlotLine("ideal", [(x, rate * x) for x, _, _ in known], "bright_black")
+    likely = PlotLine("likely", [(x, y) for x, y, _ in drawn], styled.SERIES[0])
+    return [
+        ideal,
+        replace(likely, name="predicted", style=styled.SERIES[1], sign="○",
+                bars=[(x, speed.low, speed.high) for x, speed, _ in known]),
+        replace(likely, name="measured", points=[(x, y) for x, y, measured in drawn if measured],
+                sign="●", joined=False),
+    ]  # fmt: skip
 
 
 def table_of(found: Scaling, width: int) -> TitledRows:

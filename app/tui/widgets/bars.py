@@ -7,7 +7,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Button, Footer
-from textual.widgets._footer import FooterKey
+from textual.widgets._footer import FooterKey, FooterLabel
 
 
 class Keys(Footer):
@@ -35,11 +35,13 @@ class Keys(Footer):
         """Yield the keys that can be read whole."""
         room = self._room = self.app.size.width
         for key in super().compose():
+            label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
-                room -= cell_len(f"{key.key_display} {key.description}")
-                if room < 0:
-                    return
-                room -= 1  # between two keys
+                label = f"{key.key_display} {key.description}"
+            room -= cell_len(label)
+            if room < 0:
+                return
+            room -= bool(label)  # between two keys
             yield key
 
     def on_resize(self) -> None:

@@ -1,145 +1,136 @@
-"""Charts: a metric over its steps as columns, and a throughput over the number of nodes."""
+"""The chart of all screens: lines over an axis, with a legend and a crosshair."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 from rich.text import Text
+from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from lumitui.app.runs import Curve, thinned_curve
+from lumitui.app.explain.words import number
+from lumitui.app.runs import Curve
+from lumitui.app.tui.widgets.plot import Plot, PlotLine, smoothed
+from lumitui.app.tui.widgets.styled import SERIES, plain, shorten
 
-BARS = " ▁▂▃▄▅▆▇█"
-LABEL = 10
-"""Columns for the bounds: `-1.23e-308`."""
+MARKS = "abcd"
+"""The letters of the lines where there are several: they tell them apart without colours."""
+SMOOTHING = (0.0, 0.6, 0.9, 0.97)
+"""The weights of the mean before a point, as TensorBoard's slider has them."""
+_LEAST_NAME = 14
+"""Cells that a name in the legend keeps."""
+_CROSSHAIR = Binding.Group("Read values", compact=True)
 
 
-class Chart(Widget):
-    """A curve, drawn to fill the widget."""
+class Chart(Widget, can_focus=True):
+    """Lines, drawn to fill the widget; its keys act on every chart of the screen."""
 
-    def __init__(self, id: str) -> None:  # noqa: A002 -- Textual's own name for it
-        """Show nothing yet."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "read(-1)", "Read before", id="chart.left", group=_CROSSHAIR,
+                tooltip="Move the crosshair to the left and read the values there"),
+        Binding("right", "read(1)", "Read next", id="chart.right", group=_CROSSHAIR,
+                tooltip="Move the crosshair to the right and read the values there"),
+        Binding("y", "log", "Log axis", id="chart.log",
+                tooltip="Draw the values on a logarithmic axis, or no longer"),
+        Binding("s", "smooth", "Smooth", id="chart.smooth",
+                tooltip="Smooth the lines more; after the most, not at all"),
+    ]  # fmt: skip
+
+    def __init__(self, title: str = "", *, id: str | None = None, over: str = "step") -> None:  # noqa: A002 - Textual's name
+        """Show nothing yet; `over` names the x axis."""
         super().__init__(id=id)
-        self._curve = Curve()
+        self._title, self._over = title, over
+        self._plot = Plot((), 0, 0)
+        self._smoothing = 0
 
-    def show(self, curve: Curve) -> None:
-        """Draw `curve`."""
-        self._curve = curve
+    def show(
+        self,
+        lines: Sequence[PlotLine],
+        title: str = "",
+        *,
+        log: bool = False,
+        places: Mapping[float, str] | None = None,
+    ) -> None:
+        """Draw `lines`; `log`: both axes begin logarithmic."""
+        log_y = self._plot.log_y if self._plot.lines else log
+        self._title = title or self._title
+        self._plot = replace(self._plot, lines=lines, log_y=log_y, log_x=log, places=places or {})
+        self.display = any(len(line.points) > 1 or line.bars for line in lines)
         self.refresh()
 
     def render(self) -> Text:
-        """Draw the curve at the present size."""
-        return Text("\n".join(columns(self._curve, self.size.width, self.size.height)))
+        """Draw the lines at the present size, below what the crosshair reads."""
+        weight = SMOOTHING[self._smoothing]
+        lines = list(self._plot.lines)
+        if weight:
+            raw = [replace(line, name="", style="bright_black", mark="") for line in lines]
+            lines = raw + [replace(line, points=smoothed(line.points, weight)) for line in lines]
+        width, height = self.size
+        drawn = replace(self._plot, lines=lines, width=width, height=height - 1)
+        rows = drawn.rows()
+        return Text("\n").join([self._legend(lines, width), *rows]) if rows else Text()
+
+    def _legend(self, lines: Sequence[PlotLine], width: int) -> Text:
+        """Return the title and each line's value, where the crosshair is or at the end."""
+        text = plain(self._title, "bold")
+        text.no_wrap = True
+        cursor = self._plot.cursor
+        if cursor is not None:
+            text.append("  ").append(f" {self._over} {cursor:,g} ", "bold reverse")
+        named = [line for line in lines if line.name]
+        room = (width - text.cell_len) // max(1, len(named)) - 16
+        for line in named:
+            found = line.near(math.inf if cursor is None else cursor)
+            text.append(f"  {line.mark or line.sign or '━'}", f"bold {line.style}")
+            if len(named) > 1:
+                name = shorten(line.name, max(_LEAST_NAME, room))
+                text.append(" ").append_text(plain(name, line.style))
+            text.append(f" {number(found[1])}" if found else "")
+        if self._plot.log_y:
+            text.append("  log", "dim")
+        if self._smoothing:
+            text.append(f"  smoothed {SMOOTHING[self._smoothing]:g}", "dim")
+        text.truncate(width, overflow="ellipsis")
+        return text
+
+    def action_read(self, step: int) -> None:
+        """Move the crosshair of all charts; the first key puts it at the end."""
+        drawn = replace(self._plot, width=self.size.width, height=self.size.height - 1)
+        stops, cursor = drawn.stops(), self._plot.cursor
+        if not stops:
+            return
+        at = (
+            len(stops)
+            if cursor is None
+            else min(range(len(stops)), key=lambda i: abs(stops[i] - cursor))
+        )
+        at = min(len(stops) - 1, max(0, at + step))
+        for chart in self.screen.query(Chart):
+            chart._plot = replace(chart._plot, cursor=stops[at])
+            chart.refresh()
+
+    def action_log(self) -> None:
+        """Change between a linear and a logarithmic axis."""
+        log = not self._plot.log_y
+        for chart in self.screen.query(Chart):
+            chart._plot = replace(chart._plot, log_y=log)
+            chart.refresh()
+
+    def action_smooth(self) -> None:
+        """Smooth more, or no longer."""
+        smoothing = (self._smoothing + 1) % len(SMOOTHING)
+        for chart in self.screen.query(Chart):
+            chart._smoothing = smoothing
+            chart.refresh()
 
 
-def columns(curve: Curve, width: int, height: int) -> list[str]:
-    """Return `height` lines of at most `width` characters; none for a curve without values.
-
-    The lowest value is one eighth of a line high, the highest fills them all.
-    """
-    room, rows = width - LABEL - 1, height - 1
-    if not curve.values or room < 1 or rows < 1:
-        return []
-    # Sums and differences of the largest numbers would be infinite.
-    largest = max(map(abs, curve.values)) or 1.0
-    values = [value / largest for value in thinned_curve(curve.values, room)]
-    low, high = min(values), max(values)
-    span = (high - low) or 1.0
-    levels = [1 + round((value - low) / span * (8 * rows - 1)) for value in values]
-    lines = []
-    for row in reversed(range(rows)):
-        bars = "".join(BARS[min(8, max(0, level - 8 * row))] for level in levels)
-        bound = high if row == rows - 1 else low if row == 0 else None
-        label = "" if bound is None else f"{bound * largest:.3g}"
-        lines.append(f"{label:>{LABEL}} {bars}")
-    below, last = f"step {curve.first_step:,}", f"{curve.last_step:,}"
-    if len(below) + 2 + len(last) <= len(values):
-        below = below.ljust(len(values) - len(last)) + last
-    return [*lines, f"{'':>{LABEL}} {below}"]
-
-
-def sparkline(values: Sequence[float], width: int) -> str:
-    """Return `values` as one line of at most `width` columns."""
-    lines = columns(Curve(values=tuple(values)), width + LABEL + 1, 2)
-    return lines[0][LABEL + 1 :] if lines else ""
-
-
-@dataclass(frozen=True)
-class ChartMark:
-    """A size of a training: its throughput, and how far off that may be."""
-
-    label: str
-    """Below the chart."""
-    size: float
-    """Where it lies on the logarithmic axis, above 0."""
-    ideal: float
-    low: float
-    high: float
-    likely: float | None
-    measured: bool
-
-
-class ScalingChart(Widget):
-    """Throughput over size with the ideal line, both axes logarithmic."""
-
-    def __init__(self, id: str) -> None:  # noqa: A002 -- Textual's own name for it
-        """Show nothing yet."""
-        super().__init__(id=id)
-        self._marks: Sequence[ChartMark] = ()
-
-    def show(self, marks: Sequence[ChartMark]) -> None:
-        """Draw `marks`, which are in the order of their sizes."""
-        self._marks = marks
-        self.set_class(len(marks) > 1, "drawn")
-        self.refresh()
-
-    def render(self) -> Text:
-        """Draw them at the present size."""
-        return Text("\n".join(scatter(self._marks, self.size.width, self.size.height)))
-
-
-LEGEND = "● measured  ○ predicted  │ interval  · ideal"
-
-
-def scatter(marks: Sequence[ChartMark], width: int, height: int) -> list[str]:
-    """Return `height` lines of at most `width` characters; none where nothing fits."""
-    room, rows = width - LABEL - 1, height - 2
-    if len(marks) < 2 or rows < 2 or room < 2 * len(marks):
-        return []
-    low = min(min(mark.low, mark.ideal) for mark in marks)
-    high = max(max(mark.high, mark.ideal) for mark in marks)
-    left, right = math.log(marks[0].size), math.log(marks[-1].size)
-
-    def row(speed: float) -> int:
-        span = math.log(high) - math.log(low)
-        return round((math.log(high) - math.log(speed)) / span * (rows - 1)) if span else 0
-
-    def column(size: float) -> int:
-        share = (math.log(size) - left) / (right - left) if right > left else 0.0
-        return round(share * (room - 1))
-
-    cells = [[" "] * room for _ in range(rows)]
-    ratio = marks[0].ideal / marks[0].size
-    for at in range(room):
-        size = math.exp(left + at / (room - 1) * (right - left))
-        cells[min(rows - 1, max(0, row(ratio * size)))][at] = "·"
-    for mark in marks:
-        at = column(mark.size)
-        for line in range(row(mark.high), row(mark.low) + 1):
-            cells[line][at] = "│"
-        if mark.likely is not None:
-            cells[row(mark.likely)][at] = "●" if mark.measured else "○"
-    bounds = {0: _bound(high), rows - 1: _bound(low)}
-    lines = [f"{bounds.get(at, ''):>{LABEL}} {''.join(line)}" for at, line in enumerate(cells)]
-    below = [" "] * room
-    for mark in marks:
-        begin = min(column(mark.size), room - len(mark.label))
-        if begin >= 0 and not "".join(below[max(0, begin - 1) :]).strip():
-            below[begin : begin + len(mark.label)] = mark.label
-    lines.append(f"{'nodes':>{LABEL}} {''.join(below)}")
-    lines.append(f"{'samples/s':>{LABEL}} {LEGEND[:room]}")
-    return lines
-
-
-def _bound(value: float) -> str:
-    return f"{value:,.0f}" if 100 <= value < 1e7 else f"{value:.3g}"
+def lines_of(curves: Sequence[Curve], names: Sequence[str]) -> list[PlotLine]:
+    """Return the lines of curves over the same steps; each has a letter if there are several."""
+    made = []
+    for at, (curve, name) in enumerate(zip(curves, names, strict=True)):
+        span = (curve.last_step - curve.first_step) / max(1, len(curve.values) - 1)
+        points = [(curve.first_step + span * i, value) for i, value in enumerate(curve.values)]
+        mark = MARKS[at % len(MARKS)] if len(curves) > 1 else ""
+        made.append(PlotLine(name, points, SERIES[at % len(SERIES)], mark))
+    return made

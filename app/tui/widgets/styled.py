@@ -30,6 +30,11 @@ COLOURS: dict[State, str] = {
 }
 """The word itself is always shown; the colour only helps."""
 
+SERIES = (
+    "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
+)  # fmt: skip
+"""What tells runs, lines and ranks apart. No red: it says that something is wrong."""
+
 GLYPHS: dict[State, str] = {
     State.SENDING: "→",
     State.UNKNOWN: "?",
@@ -71,6 +76,19 @@ def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0) -> Table:
         words = value if isinstance(value, Text) else plain(value)
         table.add_row(plain(label, "dim"), words)
     return table
+
+
+def bar(parts: Sequence[tuple[float, str, str]], width: int) -> Text:
+    """Return amounts, each with its sign and style, as shares of a bar; the least has a cell."""
+    seen = [part for part in parts if part[0] > 0]
+    whole, done = sum(amount for amount, _, _ in seen), 0.0
+    text = Text(no_wrap=True)
+    for left, (amount, sign, style) in enumerate(seen):
+        done += amount
+        room = len(seen) - 1 - left  # a cell for each that follows
+        end = min(width - room, max(round(done / whole * width), len(text) + 1))
+        text.append(sign * (end - len(text)), style)
+    return text
 
 
 def shorten(text: str, width: int) -> str:

@@ -17,8 +17,9 @@ from lumitui.app.history.rows import run_record
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import RunEnd
 from lumitui.app.tui.panes.metrics_pane import summary_table
-from lumitui.app.tui.widgets.chart import columns
+from lumitui.app.tui.widgets.chart import lines_of
 from lumitui.app.tui.widgets.log.log_text import LogText
+from lumitui.app.tui.widgets.plot import Plot
 from lumitui.remote.scheduler.scheduler_protocol import STATES
 from lumitui.remote.site.safe_text import CONTROL_CHARACTERS, LogFilter
 from tests.support.attacks.spoilt_text import many, survive, worse
@@ -42,7 +43,7 @@ def test_metrics(tmp_path: Path, count: int) -> None:
         taken += 1
         if taken % 50 == 0:
             history.metrics.add(a_run().id, lines)
-        columns(curve(points), 80, 9)
+        Plot(lines_of([curve(points)], ["loss"]), 80, 9).rows()
 
     survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)
     survive(worse([METRICS], count), take)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from textual.widgets import Button, Input
+from textual.widgets._footer import FooterKey
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
@@ -64,8 +65,9 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await sees(pilot, run.id)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
-        (button,) = [b for b in app.screen.query(Button) if str(b.label) == "Resubmit x2"]
-        await pilot.click(button)
+        await sees(pilot, "exit +code 1")
+        (key,) = [key for key in app.screen.query(FooterKey) if key.description == "Resubmit x2"]
+        await pilot.click(key)
         await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
         await sees(pilot, "nodes +1 +2")
         close = app.screen.query_one("#no").region

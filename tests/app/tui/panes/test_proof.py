@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from rich.style import Style
-from textual.widgets import ContentSwitcher
 
 from lumitui.app.cli.views import show
 from lumitui.app.explain.proof import binding_proof, rank_proof
@@ -103,7 +102,7 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
         pilot.app.push_screen(screen)
         await sees(pilot, r"8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs\s+0 +0 +nid005001")
         pane = screen.query_one(ProofPane)
-        assert [child.id for child in screen.query_one(ContentSwitcher).children] == ["proof"]
+        assert [child.id for child in screen.query_one("#panes").children] == ["proof"]
         monkeypatch.setattr(pane, "show", lambda *all: pytest.fail("laid out again"))
         for _ in range(3):
             screen.reread()

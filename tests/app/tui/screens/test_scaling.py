@@ -1,8 +1,6 @@
 """The screen that says how a run scales: its table, its chart, its recommendation."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from textual.widgets import Input
 
 from lumitui.app.job.settings import Settings
@@ -10,7 +8,6 @@ from lumitui.app.scale.scaling.studies import ScalingQuestion
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.screens.scaling_screen import ScalingScreen, asked_work
-from lumitui.app.tui.widgets.chart import ChartMark, scatter
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.trained_runs import lines_of, train, trained
 from tests.support.program.driven_tui import cut_off, sees, shown, until
@@ -61,36 +58,3 @@ def test_work_is_read_as_people_write_it() -> None:
     for wrong in ("0", "0 epochs", "-1", "many", "1" * 16):
         with pytest.raises(InputError, match="is not a number of samples"):
             asked_work(wrong)
-
-
-_positive = st.floats(1e-9, 1e18)
-_marks = st.lists(
-    st.builds(ChartMark, st.text(max_size=6), _positive, _positive, _positive, _positive,
-              st.none() | _positive, st.booleans()),
-    max_size=8,
-)  # fmt: skip
-
-
-@given(_marks, st.integers(0, 200), st.integers(0, 60))
-def test_any_chart_fits_its_widget(marks: list[ChartMark], width: int, height: int) -> None:
-    ordered = [
-        ChartMark(m.label, m.size, m.ideal, min(m.low, m.high), max(m.low, m.high),
-             None if m.likely is None else min(max(m.low, m.high), max(m.low, m.likely)),
-             m.measured)
-        for m in sorted(marks, key=lambda mark: mark.size)
-    ]  # fmt: skip
-    lines = scatter(ordered, width, height)
-    assert len(lines) in (0, height) and all(len(line) <= width for line in lines)
-
-
-def test_the_chart_shows_what_was_measured_and_how_sure_the_rest_is() -> None:
-    marks = [
-        ChartMark("1", 8, 100, 100, 100, 100, True),
-        ChartMark("2", 16, 200, 150, 190, 170, False),
-        ChartMark("4", 32, 400, 170, 400, None, False),
-    ]
-    lines = scatter(marks, 51, 12)
-    text = "\n".join(lines)
-    assert (text.count("●"), text.count("○")) == (2, 2)  # with the legend's
-    assert lines[0].startswith(f"{'400':>10}") and lines[0].endswith("│")
-    assert lines[-2].split() == ["nodes", "1", "2", "4"]

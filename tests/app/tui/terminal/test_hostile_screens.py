@@ -20,7 +20,6 @@ from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.panes.compose.start_pane import job_files
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
-from lumitui.app.tui.widgets.chart import sparkline
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
@@ -143,8 +142,3 @@ def test_only_files_are_looked_at_for_jobs(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")
     assert [path.name for path in job_files(tmp_path)] == ["a.yaml", "b.yaml"]
-
-
-@pytest.mark.parametrize("values", [[1e308] * 9, [1e308, -1e308, 0.0], [5e-324, 0.0], [0.0], []])
-def test_losses_beyond_all_measure_are_drawn(values: list[float]) -> None:
-    assert len(sparkline(values, 3)) == min(3, len(values))

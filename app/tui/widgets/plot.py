@@ -1,0 +1,269 @@
+"""Points to cells: lines in braille over axes with round numbers. Pure."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, pairwise
+
+from rich.text import Text
+
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+"""The bits of a braille cell: its left column from the top, then its right one."""
+_COLUMNS = {
+    (side, top, bottom): sum(_DOTS[side][top : bottom + 1])
+    for side in range(2) for top in range(4) for bottom in range(4)
+}  # fmt: skip
+"""The bits of one column between two of its dots. Summed anew they took half of a drawing."""
+_LARGEST = 1e300
+"""Sums and differences of larger numbers would be infinite; they are gaps in a line."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PlotLine:
+    """One line, its colour, and what marks it where there are no colours."""
+
+    name: str
+    points: Sequence[Point]
+    """In the order of their x; one that is not finite leaves a gap."""
+    style: str = "cyan"
+    mark: str = ""
+    """A letter on the line, as in the legend."""
+    bars: Sequence[tuple[float, float, float]] = ()
+    """Intervals: x, the lowest y, the highest y."""
+    sign: str = ""
+    """A letter at each point."""
+    joined: bool = True
+
+    def near(self, x: float) -> Point | None:
+        """Return the point whose x is nearest to `x`; None without points."""
+        at = bisect_left(self.points, x, key=lambda point: point[0])
+        return min(self.points[max(0, at - 1) : at + 1], key=lambda p: abs(p[0] - x), default=None)
+
+
+@dataclass(frozen=True)
+class AxisScale:
+    """The numbers of an axis, from its beginning to its end."""
+
+    low: float
+    high: float
+    is_log: bool = False
+
+    @classmethod
+    def over(cls, values: Sequence[float], *, log: bool) -> "AxisScale":
+        """Return the scale of `values`; it is linear if one of them has no logarithm."""
+        low, high = min(values), max(values)
+        log = log and low > 1 / _LARGEST
+        if low == high:
+            around = abs(low) / 10 or 1.0
+            low, high = (low / 2, high * 2) if log else (low - around, high + around)
+        return cls(low, high, log)
+
+    def share(self, value: float) -> float:
+        """Return where `value` lies, from 0 to 1."""
+        low, high = self.low, self.high
+        if self.is_log:
+            value, low, high = math.log(value), math.log(low), math.log(high)
+        return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
+
+    def ticks(self, most: int) -> list[float]:
+        """Return some round numbers, at most one more than `most`, of which three is the least."""
+        if self.is_log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            for digits in ((1, 2, 5), (1,)):
+                made = [digit * 10.0**power for power in powers for digit in digits]
+                inside = [value for value in made if self.low <= value <= self.high]
+                if 2 <= len(inside) <= most:
+                    return inside
+            if len(inside) > most:
+                return inside[:: -(-len(inside) // most)]
+        least = max((self.high - self.low) / most, 1e-300)
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next((digit * power for digit in (1, 2, 5) if digit * power >= least), 10 * power)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [step * at for at in range(first, min(last, first + most) + 1)]
+
+
+def labels(values: Sequence[float]) -> list[str]:
+    """Return numbers of an axis, all with as many decimals as the closest two need."""
+    gaps = [b - a for a, b in pairwise(values) if b > a] or [abs(value) or 1.0 for value in values]
+    decimals = max(0, -math.floor(math.log10(min(gaps, default=1.0)) + 1e-9))
+    if decimals > 4 or max(map(abs, values), default=0.0) >= 1e7:
+        return [f"{value:.3g}" for value in values]
+    return [f"{value:,.{decimals}f}" for value in values]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines laid out in `width` cells and `height` rows."""
+
+    lines: Sequence[PlotLine]
+    width: int
+    height: int
+    log_y: bool = False
+    log_x: bool = False
+    cursor: float | None = None
+    """The x of the crosshair."""
+    places: Mapping[float, str] = field(default_factory=dict)
+    """Numbers below the x axis and their words; round numbers without any."""
+
+    @cached_property
+    def _points(self) -> list[Point]:
+        """All that is drawn; ends of intervals, too."""
+        points = [point for line in self.lines for point in line.points if _finite(point)]
+        return points + [(x, y) for line in self.lines for x, *ends in line.bars for y in ends]
+
+    @cached_property
+    def _x(self) -> AxisScale:
+        return AxisScale.over([x for x, _ in self._points], log=self.log_x)
+
+    @cached_property
+    def _y(self) -> AxisScale:
+        return AxisScale.over([y for _, y in self._points], log=self.log_y)
+
+    @cached_property
+    def _left(self) -> tuple[dict[int, str], int]:
+        """The labels of the y axis by row, and the cells of the widest."""
+        ticks = self._y.ticks(max(4, (self.height - 2) // 3))
+        words = dict(zip(map(self._row, ticks), labels(ticks), strict=True))
+        return words, max(map(len, words.values()), default=0)
+
+    @property
+    def room(self) -> int:
+        """Cells of a line, right of the axis."""
+        return self.width - self._left[1] - 1
+
+    def _row(self, y: float) -> int:
+        return round((1 - self._y.share(y)) * (4 * (self.height - 2) - 1)) // 4
+
+    def column(self, x: float) -> int:
+        """Return the column of `x`, right of the axis."""
+        return round(self._x.share(x) * (2 * self.room - 1)) // 2
+
+    def stops(self) -> list[float]:
+        """Return where the crosshair can stand: an x of each column that has one."""
+        every = sorted({x for x, _ in self._points})
+        return sorted({self.column(x): x for x in every}.values())
+
+    def rows(self) -> list[Text]:
+        """Return the rows; none for lines without points, or where nothing fits."""
+        if not self._points or self.height < 4 or self.width < 24 or self.room < 2:
+            return []
+        rows, (words, left) = self.height - 2, self._left
+        cells: list[list[tuple[str, str]]] = [
+            [("┈", "bright_black")] * self.room if at in words else [(" ", "")] * self.room
+            for at in range(rows)
+        ]
+        if self.cursor is not None:
+            for row in cells:
+                row[self.column(self.cursor)] = ("│", "dim")
+        self._draw(cells)
+        made = []
+        for at, row in enumerate(cells):
+            text = Text(f"{words.get(at, ''):>{left}}", "dim", no_wrap=True, end="")
+            text.append("┤" if at in words else "│", "dim")
+            for style, group in groupby(row, key=lambda cell: cell[1]):
+                text.append("".join(char for char, _ in group), style)
+            made.append(text)
+        return [*made, *(Text(line, "dim", no_wrap=True, end="") for line in self._below(left))]
+
+    def _draw(self, cells: list[list[tuple[str, str]]]) -> None:
+        masks: dict[tuple[int, int], int] = {}
+        for line in self.lines:
+            shares = [
+                (self._x.share(x), self._y.share(y)) if _finite((x, y)) else None
+                for x, y in (line.points if line.joined else ())
+            ]
+            for row, column, mask in braille(shares, self.room, self.height - 2):
+                masks[row, column] = whole = masks.get((row, column), 0) | mask
+                cells[row][column] = (chr(0x2800 + whole), line.style)
+        for at, line in enumerate(self.lines):
+            for x, low, high in line.bars:
+                top, bottom, column = self._row(high), self._row(low), self.column(x)
+                for row in range(top, bottom + 1):
+                    cells[row][column] = ("│", line.style)
+            known = [point for point in line.points if _finite(point)]
+            # At its end, and once where the others have no mark.
+            marked = {len(known) - 1, len(known) * (at + 1) // (len(self.lines) + 1)}
+            marks = [(*known[i], line.mark) for i in marked if line.mark and 0 <= i < len(known)]
+            for x, y, sign in [*marks, *((*point, line.sign) for point in known if line.sign)]:
+                cells[self._row(y)][self.column(x)] = (sign, f"bold {line.style}")
+
+    def _below(self, left: int) -> tuple[str, str]:
+        """Return the x axis and its labels; what has no room between others is left out."""
+        axis, below = ["─"] * self.room, [" "] * (self.room + left + 1)
+        every = list(self.places) or self._x.ticks(max(3, self.room // 12))
+        ticks = [tick for tick in every if tick == round(tick)]  # there is no half a step
+        words = list(self.places.values()) or labels(ticks)
+        for tick, word in zip(ticks, words, strict=False):
+            column = self.column(tick)
+            begin = min(len(below) - len(word), max(0, left + 1 + column - len(word) // 2))
+            if begin >= 0 and not "".join(below[max(0, begin - 2) : begin + len(word) + 2]).strip():
+                below[begin : begin + len(word)] = word
+                axis[column] = "┬"
+        return " " * left + "└" + "".join(axis), "".join(below)
+
+
+def _finite(point: Point) -> bool:
+    return all(abs(number) < _LARGEST for number in point)  # NaN is not below anything
+
+
+def smoothed(points: Sequence[Point], weight: float) -> list[Point]:
+    """Return the exponential mean, as TensorBoard's: unbiased, so that it begins at the curve."""
+    mean, whole, made = 0.0, 0.0, []
+    for x, y in points:
+        if _finite((x, y)):
+            mean, whole = mean * weight + y * (1 - weight), whole * weight + 1 - weight
+            y = mean / whole
+        made.append((x, y))
+    return made
+
+
+def braille(
+    shares: Sequence[Point | None], width: int, rows: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield row, column and dots of the cells that a line crosses.
+
+    Its points are shares, from 0 to 1, of the width and, upwards, of the height; None is a gap.
+    """
+    right, below = 2 * width - 1, 4 * rows - 1
+    spans: dict[int, Point] = {}
+    before: Point | None = None
+    for share in shares:
+        if share is None:
+            before = None
+            continue
+        x, y = share[0] * right, (1 - share[1]) * below
+        x0, y0 = before or (x, y)
+        for at in range(round(x0), round(x) + 1):
+            # A column of dots has all that the line crosses between the column's edges.
+            edges = [min(x, max(x0, edge)) for edge in (at - 0.5, at + 0.5)]
+            steep = (y - y0) / (x - x0) if x > x0 else 0.0
+            ends = [y0 + steep * (edge - x0) for edge in edges] if steep else [y0, y]
+            low, high = spans.get(at, (ends[0], ends[0]))
+            spans[at] = (min(low, *ends), max(high, *ends))
+        before = (x, y)
+    for at, (low, high) in spans.items():
+        top, bottom = round(low), round(high)
+        for row in range(top // 4, bottom // 4 + 1):
+            first, last = max(0, top - 4 * row), min(3, bottom - 4 * row)
+            yield row, at // 2, _COLUMNS[at % 2, first, last]
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return `values` as one line of braille, `width` cells long; nothing without values."""
+    known = [value for value in values if abs(value) < _LARGEST]
+    if not known or width < 1:
+        return ""
+    scale, last = AxisScale.over(known, log=False), max(1, len(values) - 1)
+    shares = [
+        (at / last, scale.share(value)) if abs(value) < _LARGEST else None
+        for at, value in enumerate(values)
+    ]
+    cells = [0x2800] * width
+    for _, column, mask in braille(shares, width, 1):
+        cells[column] |= mask
+    return "".join(map(chr, cells))
