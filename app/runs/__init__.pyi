@@ -55,6 +55,7 @@ from lumitui.app.follow.sites.link_words import SiteLink as SiteLink
 from lumitui.app.follow.sites.link_words import link_titles as link_titles
 from lumitui.app.follow.sites.link_words import site_links as site_links
 from lumitui.app.follow.sites.overview_words import OverviewPart as OverviewPart
+from lumitui.app.follow.sites.overview_words import expected_starts as expected_starts
 from lumitui.app.follow.sites.overview_words import no_overview_yet as no_overview_yet
 from lumitui.app.follow.sites.overview_words import overview_age as overview_age
 from lumitui.app.follow.sites.overview_words import overview_parts as overview_parts
@@ -121,8 +122,10 @@ from lumitui.app.launch.draft.job_form import Field as Field
 from lumitui.app.launch.draft.mask_text import Explained as Explained
 from lumitui.app.launch.draft.mask_text import explain_masks as explain_masks
 from lumitui.app.launch.draft.mask_text import masks_text as masks_text
+from lumitui.app.launch.draft.node_map import MapLine as MapLine
 from lumitui.app.launch.draft.node_map import bind_text as bind_text
 from lumitui.app.launch.draft.node_map import gpu_word as gpu_word
+from lumitui.app.launch.draft.node_map import measured_map as measured_map
 from lumitui.app.launch.draft.node_map import node_map as node_map
 from lumitui.app.launch.draft.node_map import node_map_lines as node_map_lines
 from lumitui.app.launch.draft.problems import apply_fix as apply_fix
@@ -183,6 +186,7 @@ from lumitui.app.survey.profile.surveys import Looked as Looked
 from lumitui.remote.connect import Connect as Connect
 from lumitui.remote.connect import connect as connect
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview as ClusterOverview
+from lumitui.remote.scheduler.cluster_overview import Nodes as Nodes
 from lumitui.remote.scheduler.log_search import MOST_MATCHES as MOST_MATCHES
 from lumitui.remote.scheduler.log_search import Sought as Sought
 from lumitui.remote.scheduler.run_log import LOG_BLOCK as LOG_BLOCK

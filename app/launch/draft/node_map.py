@@ -4,8 +4,9 @@ It reads without colours: a digit is the rank that has a core. All nodes of a jo
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.core_binding import rank_bindings
@@ -15,6 +16,7 @@ from lumitui.remote.site.profile import Site
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
 _LEGEND = "x reserved  . free  0-9 its rank"
 _MASKS_FROM = 76  # columns
+_BETWEEN = 3  # cells between two rows of cores that are beside each other
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,19 @@ class NodeMap:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class MapPart:
+    """Letters of the map that have one colour."""
+
+    text: str
+    rank: int | None = None
+    """Whose they are; it reads without colours, too."""
+    is_core: bool = False
+
+
+MapLine = tuple[MapPart, ...]
+
+
 def node_map(site: Site, layout: RankLayout) -> NodeMap:
     """Return the map of each node of a job with this layout."""
     node, ranks = site.node, layout.ranks_per_node
@@ -70,6 +85,12 @@ def node_map(site: Site, layout: RankLayout) -> NodeMap:
         )
     cells = _core_rows(site, layout.planned_cores)
     return NodeMap(title, cells, _rank_rows(site, ranks, layout.planned_cores), tuple(notes))
+
+
+def measured_map(site: Site, host: str, found: Mapping[int, str]) -> NodeMap:
+    """Return the map of one node with the cores that each of its local ranks found."""
+    cores = [found.get(rank, "") for rank in range(max(found, default=-1) + 1)]
+    return NodeMap(f"{host}, as measured", _core_rows(site, cores), (), ())
 
 
 def _core_rows(site: Site, planned: Sequence[str]) -> tuple[CoreRow, ...]:
@@ -121,31 +142,54 @@ def gpu_word(site: Site) -> str:
     return word if word.isalnum() and len(word) <= 4 else "GPU"
 
 
-def node_map_lines(found: NodeMap, width: int, gpu: str = "GPU") -> tuple[str, ...]:
-    """Return the map laid out in `width` columns: two rows of cores beside each other if wide."""
-    parts = []
-    for row in found.cores:
-        names = _names(row.owners, gpu)
-        parts.append(f"{row.first:>3}-{row.last:<3} {row.cells} {names}"[:width])
-    longest = max(map(len, parts), default=0)
-    if 2 * longest + 3 <= width and len(parts) > 4:
-        half = (len(parts) + 1) // 2
-        right = [*parts[half:], ""][:half]
-        parts = [f"{a:<{longest}}   {b}".rstrip() for a, b in zip(parts[:half], right, strict=True)]
-    has_gpus = any(item.gpu for item in found.ranks)
-    head = ["rank  GPU    NUMA  cores" if has_gpus else "rank  cores"]
+def node_map_lines(
+    found: NodeMap, width: int, gpu: str = "GPU", *, ranks: bool = True
+) -> tuple[MapLine, ...]:
+    """Return the map laid out in `width` columns: as many rows of cores beside each other as fit.
+
+    `ranks`: a line for each rank is below them.
+    """
+    rows = [_core_parts(row, gpu) for row in found.cores]
+    longest = max((sum(len(part.text) for part in row) for row in rows), default=0)
+    across = max(1, (width + _BETWEEN) // (longest + _BETWEEN)) if len(rows) > 4 else 1
+    down = -(-len(rows) // across)
+    lines: list[MapLine] = []
+    for row in range(down):
+        line: list[MapPart] = []
+        for parts in rows[row::down]:
+            begun = sum(len(part.text) for part in line)
+            column = -(-begun // (longest + _BETWEEN)) * (longest + _BETWEEN)
+            line += [MapPart(" " * (column - begun)), *parts]
+        lines.append(tuple(line))
+    texts = [*_rank_texts(found.ranks, width), ""] if ranks else []
+    notes = [part for note in found.notes for part in textwrap.wrap(note, width)]
+    head = [(MapPart(text),) for text in (found.title, _LEGEND, "")]
+    colours = [None, None, *(item.rank for item in found.ranks)]
+    below = [(MapPart(text, rank),) for text, rank in zip(["", *texts], colours, strict=False)]
+    return (*head, *lines, *below, *((MapPart(text),) for text in notes))
+
+
+def _core_parts(row: CoreRow, gpu: str) -> list[MapPart]:
+    """Return a row of cores: their numbers, a part for each rank's cells, and the ranks' GPUs."""
+    parts = [MapPart(f"{row.first:>3}-{row.last:<3} ")]
+    for cell, cells in groupby(row.cells):
+        rank = None if cell in "x.*" else _DIGITS.index(cell)
+        parts.append(MapPart("".join(cells), rank, is_core=True))
+    for rank in row.owners[:3]:
+        parts.append(MapPart(f" {gpu}{rank}", rank))
+    return [*parts, MapPart(" …")] if len(row.owners) > 3 else parts
+
+
+def _rank_texts(ranks: Sequence[RankRow], width: int) -> list[str]:
+    has_gpus = any(item.gpu for item in ranks)
+    texts = ["rank  GPU    NUMA  cores" if has_gpus else "rank  cores"]
     wide = width >= _MASKS_FROM
-    for item in found.ranks:
+    for item in ranks:
         tail = f"{item.cores:<14} {item.mask}".rstrip() if wide else item.cores
         place = f"{item.gpu:<5}  {item.numa or '?':>4}  " if has_gpus else ""
-        head.append(f"{item.rank:>4}  {place}{tail}")
-    head[0] += f"{'':>10}mask" if wide and any(item.mask for item in found.ranks) else ""
-    notes = [part for note in found.notes for part in textwrap.wrap(note, width)]
-    return (found.title, _LEGEND, "", *parts, "", *head, "", *notes)
-
-
-def _names(owners: Sequence[int], gpu: str) -> str:
-    return " ".join(f"{gpu}{rank}" for rank in owners[:3]) + (" …" if len(owners) > 3 else "")
+        texts.append(f"{item.rank:>4}  {place}{tail}")
+    texts[0] += f"{'':>10}mask" if wide and any(item.mask for item in ranks) else ""
+    return texts
 
 
 def has_words(site: Site) -> str:

@@ -1,12 +1,27 @@
 """The pane with the proof of binding: the cores and GPUs measured for each rank."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from typing import ClassVar
 
 from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
 
-from lumitui.app.explain import run_facts
+from lumitui.app.explain import run_facts, words
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.runs import Run, Runs, log_line
+from lumitui.app.explain.proof.rank_proof import RankProof
+from lumitui.app.runs import (
+    LumiError,
+    Run,
+    Runs,
+    gpu_word,
+    log_line,
+    measured_map,
+    node_map_lines,
+)
+from lumitui.app.tui.panes.compose.node_map_pane import map_texts
 from lumitui.app.tui.widgets.styled import plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
@@ -18,23 +33,110 @@ COLOURS = {
     "pending": "cyan",
 }
 """Of the kinds of verdict."""
+_MOST_RANKS = 1024
+"""Of a node that is drawn."""
+_NODE = Binding.Group("Node", compact=True)
 
 
 class ProofPane(RowList):
-    """The verdict, and a row for each rank."""
+    """The verdict, a cell for each node, the cores of one node, and a row for each rank."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "choose(-1)", "Node before", id="proof.left", group=_NODE,
+                tooltip="Draw the node before this one"),
+        Binding("right", "choose(1)", "Next node", id="proof.right", group=_NODE,
+                tooltip="Draw the next node; those that differ come first"),
+        Binding("enter", "open", "Its ranks", id="proof.open",
+                tooltip="Show only the ranks of this node, or of all nodes again"),
+    ]  # fmt: skip
 
     def __init__(self, runs: Runs) -> None:
         """Show the proof of a run of `runs`."""
         super().__init__(id="proof")
         self._runs = runs
         self._shown: Verdict | None = None
+        self._table: TitledRows | None = None
+        self._site = ""
+        self._hosts: dict[str, list[RankProof]] = {}
+        """The ranks of each node, those that differ first."""
+        self._at, self._opened = 0, False
 
     def draw(self, run: Run) -> None:
         """Show what the probe of `run` has measured so far; nothing is done twice for it."""
         found = self._runs.proof(run)
         if found is not self._shown:
-            self._shown = found
-            self.show(proof_lines(found), rank_table(found))
+            self._shown, self._site = found, run.site
+            self._hosts, self._table = nodes_of(found), rank_table(found)
+            self._show()
+            self.refresh_bindings()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay the nodes out again."""
+        self._show()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a node be chosen where there are two."""
+        return action not in ("choose", "open") or len(self._hosts) > 1
+
+    def action_choose(self, step: int) -> None:
+        """Draw another node."""
+        self._at = (self._at + step) % len(self._hosts)
+        self._show()
+
+    def action_open(self) -> None:
+        """Show only the ranks of the chosen node, or all of them again."""
+        self._opened = not self._opened
+        self._show()
+
+    def _show(self) -> None:
+        found = self._shown
+        width, height = self.scrollable_content_region.size
+        if found is None or not width:
+            return
+        lines, table = proof_lines(found), self._table
+        if len(self._hosts) > 1:
+            lines.append(node_cells(self._hosts, self._at, width, max(1, height // 5)))
+        if self._hosts:
+            name = list(self._hosts)[self._at % len(self._hosts)]
+            lines += self._map(name, width)
+            if self._opened:
+                table = rank_table(replace(found, rows=tuple(self._hosts[name])))
+        self.show(lines, table)
+
+    def _map(self, name: str, width: int) -> list[Text]:
+        """Return the drawn node; nothing for a site whose nodes are not known, or no cores."""
+        ranks = [row for row in self._hosts[name] if 0 <= row.local_rank < _MOST_RANKS]
+        cores = {row.local_rank: row.found for row in ranks if row.found}
+        try:
+            site = self._runs.sites.load(self._site)
+            drawn = measured_map(site, name, cores)
+        except (LumiError, ValueError):  # a probe may have written anything
+            return []
+        lines = map_texts(node_map_lines(drawn, width, gpu_word(site), ranks=False))
+        return [lines[0], *lines[3:-1]] if cores else []
+
+
+def nodes_of(found: Verdict) -> dict[str, list[RankProof]]:
+    """Return the ranks of each node that reported, nodes that differ first."""
+    nodes: dict[str, list[RankProof]] = {}
+    for row in sorted(found.rows, key=lambda row: row.rank):
+        nodes.setdefault(row.host or "?", []).append(row)
+    return dict(sorted(nodes.items(), key=lambda node: all(row.ok for row in node[1])))
+
+
+def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, most: int) -> Text:
+    """Return a cell for each node in at most `most` lines; a node that differs is a red cross."""
+    first = max(0, at - width * most + 1)
+    cells = Text()
+    for number, ranks in enumerate(list(nodes.values())[first : first + width * most], first):
+        right = all(row.ok for row in ranks)
+        style = f"{'green' if right else 'bold red'}{' reverse' if number == at else ''}"
+        cells.append("■" if right else "✖", style)
+    wrong = sum(not all(row.ok for row in ranks) for ranks in nodes.values())
+    said = (
+        f"  {words.count(len(nodes), 'node')}, {f'{wrong} differ' if wrong else 'all as planned'}"
+    )
+    return cells.append(said, "dim")
 
 
 def verdict_line(found: Verdict) -> Text:

@@ -1,13 +1,15 @@
-"""The node map of a job, as wide as there is room."""
+"""The node map of a job, as wide as there is room, with a colour for each rank."""
+
+from collections.abc import Iterable
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumitui.app.runs import Preview, gpu_word, node_map, node_map_lines
+from lumitui.app.runs import MapLine, Preview, gpu_word, node_map, node_map_lines
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.styled import SERIES, plain
 
 _NOTHING = "The node map comes with the first launch: fix what the form names."
 
@@ -37,8 +39,23 @@ class NodePane(Scroll):
         found, width = self._preview, max(24, self.scrollable_content_region.width)
         text: Text = Text(_NOTHING)
         if found is not None:
-            shown = node_map_lines(
-                node_map(found.site, found.launch.layout), width, gpu_word(found.site)
-            )
-            text = plain("\n".join(shown))
+            drawn = node_map(found.site, found.launch.layout)
+            text = Text("\n").join(map_texts(node_map_lines(drawn, width, gpu_word(found.site))))
         self.query_one("#map", Static).update(text)
+
+
+def map_texts(lines: Iterable[MapLine]) -> list[Text]:
+    """Return the lines of a node map; a rank has one colour in all of them."""
+    return [
+        Text("", no_wrap=True, overflow="crop").join(
+            plain(part.text, _style(part.rank, part.text, is_core=part.is_core)) for part in line
+        )
+        for line in lines
+    ]
+
+
+def _style(rank: int | None, text: str, *, is_core: bool) -> str:
+    if rank is None:
+        return "bright_black" if is_core and text[0] in "x." else ""
+    colour = SERIES[rank % len(SERIES)]
+    return f"black on {colour}" if is_core else colour

@@ -27,7 +27,8 @@ def a_cpu_run(nodes: int = 2) -> Run:
 def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
     site = Sites(home.settings.profiles).load("laptop")
     run = a_cpu_run()
-    drawn = node_map_lines(node_map(site, run.layout), 80, gpu_word(site))
+    map_lines = node_map_lines(node_map(site, run.layout), 80, gpu_word(site))
+    drawn = ["".join(part.text for part in line) for line in map_lines]
     study = scaling_of(
         run,
         [MeasuredRun(run, Training(1000.0, 990.0, 1010.0, 50, samples=60_000, epoch=60_000))],
