@@ -91,7 +91,7 @@ def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
             job.partition,
             str(job.nodes),
             f"{job.elapsed}/{job.limit}",
-            recent_clock(job.start, now)[:5] if job.start else "-",
+            _start(job.start, now) if job.start else "-",
             "" if job.reason == "None" else job.reason,
             job.name,
         )
@@ -102,6 +102,22 @@ def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
     none = "You have no job there."
     heading = f"My queue{counts}"
     return OverviewPart(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
+
+
+def _start(moment: float, now: float) -> str:
+    """Return the time of a day, or the day of any other."""
+    text = recent_clock(moment, now)
+    return text[:5] if len(text) < len("2026-11-26") else text[5:10]
+
+
+def expected_starts(overview: ClusterOverview, now: float) -> list[str]:
+    """Return when waiting jobs would start, the next of each partition, where that is known."""
+    waits = [job for job in overview.queue if job.state == "PENDING" and (job.start or 0) > now]
+    waits.sort(key=lambda job: job.start or 0, reverse=True)
+    return [
+        f"{job.partition}: {count(job.nodes, 'node')} would start ~{_start(job.start or 0, now)}"
+        for job in {job.partition: job for job in waits}.values()
+    ]
 
 
 def _reservations(overview: ClusterOverview) -> OverviewPart:

@@ -2,23 +2,29 @@
 
 import re
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
 
 from lumitui.app.runs import (
     FRESH_SECONDS,
+    ClusterOverview,
     LumiError,
+    Nodes,
     OverviewPart,
     Runs,
+    expected_starts,
     no_overview_yet,
     overview_age,
     overview_parts,
@@ -27,9 +33,12 @@ from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.styled import SERIES, bar
 
 COLUMN = 78
 """Cells that one site needs; two stand side by side when there are twice as many."""
+LEAST_BAR = 24
+"""Cells of a bar in which its parts can be told apart."""
 MOST_ROWS = 200
 """Rows of a part that are drawn; the heading says how many there are."""
 
@@ -171,7 +180,7 @@ class ClusterScreen(FullScreen):
             nothing = no_overview_yet(name, asking=name in self._asking) if answered is None else ""
             if (made := (answered, nothing, column.size.width)) != self._drawn.get(name):
                 self._drawn[name] = made
-                column.show(overview_parts(answered.overview, now) if answered else nothing)
+                column.show(answered.overview if answered else None, nothing, now)
 
     def _age(self, name: str, now: float) -> str:
         answered = self.runs.clusters.last(name)
@@ -197,6 +206,8 @@ class SiteColumn(Vertical):
         with Scroll():
             asking = Text(no_overview_yet(self.site, asking=True), "dim")
             yield Static(asking, classes="site-parts", markup=False)
+            yield QueueRows(self.site)
+            yield Static(classes="site-rest", markup=False)
 
     def on_resize(self) -> None:
         """Draw the tables for this width at once, not with the next second."""
@@ -216,13 +227,92 @@ class SiteColumn(Vertical):
             place.display = error is not None
             place.update(why)
 
-    def show(self, parts: list[OverviewPart] | str) -> None:
-        """Show the parts of an overview, or why there are none."""
-        if self.query(".site-parts"):
-            drawn: list[RenderableType] = [Text(parts, "dim")] if isinstance(parts, str) else []
-            for part in () if isinstance(parts, str) else parts:
-                drawn += [*drawn_part(part, self.size.width - 2), Text()]
-            self.query_one(".site-parts", Static).update(Group(*drawn))
+    def show(self, overview: ClusterOverview | None, nothing: str, now: float) -> None:
+        """Show an overview, or why there is none."""
+        if not self.query(".site-rest"):
+            return
+        queue, width = self.query_one(QueueRows), self.size.width - 2
+        above, rest, parts = self.query_one(".site-parts", Static), self.query_one(".site-rest"), []
+        if overview is not None:
+            nodes, queued, *parts = overview_parts(overview, now)
+            heading, *rows = drawn_part(queued, width)
+            drawn = [*drawn_part(nodes, width, overview.partitions), Text(LEGEND, "dim")]
+            drawn += [styled.plain(line) for line in expected_starts(overview, now)]
+            above.update(Group(*drawn, Text(), heading, *([] if overview.queue else rows)))
+            queue.show([job.job_id for job in overview.queue[:MOST_ROWS]], rows, width)
+        else:
+            above.update(Text(nothing, "dim"))
+            queue.show([], [], width)
+        below = [line for part in parts for line in (Text(), *drawn_part(part, width))]
+        cast("Static", rest).update(Group(*below))
+
+
+class QueueRows(OptionList):
+    """The user's jobs on a site; those that are runs can be opened and cancelled."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", "Down", show=False, id="queue.down", tooltip="Next job"),
+        Binding("k", "cursor_up", "Up", show=False, id="queue.up", tooltip="Previous job"),
+        Binding("enter", "select", "Open run", id="queue.open", tooltip="Open the run of the job"),
+        Binding("c", "cancel", "Cancel", id="queue.cancel", tooltip="Cancel the job; asks first"),
+    ]
+
+    def __init__(self, site: str) -> None:
+        """Show no jobs of `site` yet."""
+        super().__init__(markup=False, compact=True)
+        self._site = site
+
+    def show(self, jobs: Sequence[str], rows: Sequence[RenderableType], width: int) -> None:
+        """Show a row for each job, below their titles; it has the keys if it has rows."""
+        chosen = self.highlighted
+        lines = self.app.console.render_lines(
+            Group(*rows), self.app.console_options.update_width(width)
+        )
+        texts = [Text.assemble(*((s.text, s.style or "") for s in line)) for line in lines]
+        self.clear_options()
+        if jobs:
+            self.add_options(Option(text, id=job or None, disabled=not job)
+                             for job, text in zip(["", *jobs], texts, strict=False))  # fmt: skip
+        self.display = bool(jobs)
+        if jobs:
+            self.highlighted = min(chosen or 1, len(jobs))
+            if isinstance(self.parent, Scroll) and self.parent.has_focus:
+                self.focus()
+
+    def _run(self) -> str | None:
+        """Return the run of the job under the cursor; say so where it is none of ours."""
+        if self.highlighted is None:
+            return None
+        job = self.get_option_at_index(self.highlighted).id
+        for run in tui(self).runs.history.unfinished(self._site):
+            if run.job_id == job:
+                return run.id
+        self.notify(f"Job {job} is not one of your runs here.", markup=False)
+        return None
+
+    @on(OptionList.OptionSelected)
+    def _open(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if run := self._run():
+            tui(self).open_run(run)
+
+    def action_cancel(self) -> None:
+        """Cancel the job under the cursor, after asking."""
+        if run := self._run():
+            tui(self).cancels.cancel(run)
+
+
+LEGEND = "█ idle  ▓ mixed  ░ allocated  · other  ✖ down"
+
+
+def nodes_bar(found: Nodes, width: int) -> Text:
+    """Return the nodes of a partition by what they do."""
+    parts = [
+        (found.idle, "█", "green"), (found.mixed, "▓", SERIES[1]),
+        (found.allocated, "░", SERIES[0]), (found.other, "·", "bright_black"),
+        (found.down, "✖", "red"),
+    ]  # fmt: skip
+    return bar(parts, width)
 
 
 def fitting(line: str, width: int) -> str:
@@ -233,10 +323,11 @@ def fitting(line: str, width: int) -> str:
     return line[:width] if filled else re.sub(r" {2,}", " ", line).replace(" |", "|")
 
 
-def drawn_part(part: OverviewPart, width: int) -> list[RenderableType]:
+def drawn_part(part: OverviewPart, width: int, bars: Sequence[Nodes] = ()) -> list[RenderableType]:
     """Return a heading, and its rows or its sentence; no text in them is markup.
 
-    Where `width` cells are too few for all columns, those stay that tell most.
+    Where `width` cells are too few for all columns, those stay that tell most. `bars` are drawn
+    in the cells that are left behind the rows.
     """
     heading = styled.plain(part.heading, "bold underline")
     if not part.rows:
@@ -245,14 +336,22 @@ def drawn_part(part: OverviewPart, width: int) -> list[RenderableType]:
     if len(part.titles) == 1:
         return [heading, *(styled.plain(fitting(row[0], width)) for row in part.rows[:MOST_ROWS])]
     shown = part.rows[:MOST_ROWS]
-    widths = (max(map(cell_len, column)) + 2 for column in zip(part.titles, *shown, strict=True))
-    kept = part.narrow if part.narrow and sum(widths) - 2 > width else range(len(part.titles))
+    widths = [max(map(cell_len, column)) + 2 for column in zip(part.titles, *shown, strict=True)]
+    room = width - sum(widths)
+    kept: Sequence[int] = range(len(part.titles))
+    if part.narrow and room < (LEAST_BAR if bars else -2):
+        kept = part.narrow
+        room = width - sum(widths[at] for at in kept)
+    bars = bars if room >= LEAST_BAR else ()
     table = Table.grid(padding=(0, 2, 0, 0))
     for at in kept:
         table.add_column(no_wrap=True, justify="right" if at in part.right else "left")
+    if bars:
+        table.add_column(no_wrap=True)
     if any(part.titles):
         table.add_row(*(Text(part.titles[at], "dim") for at in kept))
-    for row in shown:
-        table.add_row(*(styled.plain(row[at]) for at in kept))
+    for number, row in enumerate(shown):
+        drawn = [nodes_bar(bars[number], room)] if bars else []
+        table.add_row(*(styled.plain(row[at]) for at in kept), *drawn)
     more = len(part.rows) - MOST_ROWS
     return [heading, table, *([Text(f"and {more:,} more", "dim")] if more > 0 else [])]

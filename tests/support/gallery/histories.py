@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -103,3 +104,26 @@ def extreme(history: History, folder: Path, runs: int, nodes: int) -> str:
     largest = replace(largest, id=f"{WIDE_NAME[:40]}-000000", folder=str(folder / "largest"))
     begin(history, largest, steps=400, log=LOG * 200)
     return largest.id
+
+
+def a_grid(history: History, folder: Path) -> str:
+    """Write a grid over learning rates, one of them not sent; return its best run."""
+    members = []
+    for number, rate in enumerate((0.1, 0.03, 0.01, 0.003), start=40):
+        state = State.RUNNING if rate == 0.003 else State.DONE
+        run = made(number, state, folder=folder)
+        begin(history, run)
+        lines = [
+            json.dumps({
+                "step": step, "loss": (2 - rate) * math.exp(-step * rate) + 3 * rate**0.5,
+                "samples_per_s": 1200.0 + number, "seconds": 0.4 * step,
+            }).encode()
+            for step in range(120)
+        ]  # fmt: skip
+        history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
+        members.append(SeriesMember(number, f"--lr={rate}", "", run.id))
+    members.append(SeriesMember(50, "--lr=0.001", ""))
+    history.series.begin(RunSeries("grid-1", "grid", "lumi", "", time.time(), tuple(members)))
+    for one in members[:-1]:
+        history.series.claim("grid-1", one.place, one.run or "")
+    return members[2].run or ""

@@ -5,7 +5,9 @@ from pathlib import Path
 from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.screens.cluster_screen import ClusterScreen, fitting
+from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LinkError
@@ -16,6 +18,7 @@ OVERVIEW = ClusterOverview(
     partitions=(Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),),
     queue=(
         QueuedJob("8123", "RUNNING", "small-g", 4, "31:02", "1:00:00", None, "None", "[/b] \x1b["),
+        QueuedJob("8124", "PENDING", "small-g", 4, "0:00", "1:00:00", 4e9, "Priority", "vit"),
     ),
     faults={"reservations": "It did not answer within 12 s."},
 )
@@ -38,12 +41,23 @@ async def test_sites_are_asked_when_they_are_shown(
         app = LumiApp(settings)
         app.runs.history.begin(a_run("old-000001", site="laptop", state=State.DONE))
         app.runs.history.begin(a_run("new-000001", site="lumi", state=State.DONE, created=2000.0))
+        app.runs.history.begin(a_run("mine-000001", site="lumi", state=State.QUEUED, job_id="8124"))
+        app.tick = lambda *, asked=False: None  # type: ignore[method-assign]
         async with app.run_test(size=(80, 30)) as pilot:
             await pilot.press("4")
             await sees(pilot, r"lumi .*ago")
-            await sees(pilot, r"standard-g +100 +23 +2,505 +40 +8 +2,676 +2-00:00:00 +1-1024")
-            await sees(pilot, r"My queue: 1 job, 1 running")
+            await sees(pilot, r"standard-g +100 +2,676 +2-00:00:00 +█▓░{20,}·✖")
+            await sees(pilot, r"✖ down\n +small-g: 4 nodes would start ~\d\d")
+            await sees(pilot, r"My queue: 2 jobs, 1 running")
             await sees(pilot, r"8123 +running +small-g .*\[/b\]")
+            await pilot.press("enter")
+            await sees(pilot, "Job 8123 is not one of your runs here")
+            await pilot.press("j", "c")
+            await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+            await pilot.press("escape", "enter")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run of the job")
+            assert app.screen.chosen == "mine-000001"
+            await pilot.press("escape")
             await sees(pilot, r"Reservations\s+It did not answer within 12 s\.")
             await sees(pilot, r"Budget\s+The profile names no command")
             assert asked == ["lumi"]

@@ -1,0 +1,152 @@
+"""A grid: its settings beside their loss, speed, price and curve; the best of each is marked."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import DataTable, Static
+
+from lumitui.app.explain.phrases import row_words
+from lumitui.app.tui.asking import ask, tui
+from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.widgets.chart import MARKS, Chart, lines_of
+from lumitui.app.tui.widgets.plot import sparkline
+from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from lumitui.app.runs import Curve, Run, Runs, Sweep
+
+_Known = tuple[float, int]
+MOST_LINES = 4
+"""Curves that are drawn over each other: those with the lowest loss."""
+_CURVE = 9
+"""Cells of a curve in the table."""
+
+
+@dataclass(frozen=True)
+class GridFigures:
+    """A grid, and what its runs are and have measured, by their ids."""
+
+    sweep: Sweep
+    runs: dict[str, Run]
+    curves: dict[str, Curve]
+
+
+def gather(runs: Runs, run_id: str) -> GridFigures:
+    """Return the grid of a run as history has it."""
+    sweep = runs.sweeps.of(run_id)
+    names = [row.run for row in sweep.rows if row.run]
+    found = {name: runs.history.get(name) for name in names}
+    return GridFigures(sweep, found, {name: runs.figures(name).loss for name in names})
+
+
+class GridScreen(FullScreen):
+    """The runs of one grid; enter opens one of them."""
+
+    def __init__(self, runs: Runs, run_id: str) -> None:
+        """Show the grid that the run `run_id` belongs to."""
+        super().__init__(runs)
+        self._run_id = run_id
+        self._seen: tuple[int, ...] = ()
+
+    def body(self) -> ComposeResult:
+        """Yield a row for each run, the best curves, and what follows from them."""
+        yield DataTable[Text](id="grid", cursor_type="row", cell_padding=1)
+        yield Chart("loss", id="grid-loss")
+        yield Static(id="grid-advice", markup=False)
+
+    def begin(self) -> None:
+        """Look for news every second."""
+        self.query_one("#grid").focus()
+        self.reread()
+        self.set_interval(1.0, self.every_second)
+
+    def draw(self) -> None:
+        """Read the grid again if anything was written to history since."""
+        self.title_text("Grid", Text(self._run_id.rpartition("-")[0] or self._run_id, "bold"))
+        if (stamp := self.runs.history.stamp()) != self._seen:
+            self._seen = stamp
+            ask(
+                self,
+                lambda runs: gather(runs, self._run_id),
+                self._gathered,
+                failed=lambda _: self.action_back(),  # the error of a run without a grid stays
+                key="grid",
+            )
+
+    def _gathered(self, found: GridFigures) -> None:
+        table: DataTable[Text] = self.query_one("#grid", DataTable)
+        chosen = table.cursor_row
+        table.clear(columns=True)
+        names = sorted(found.curves, key=lambda name: found.curves[name].values[-1:] or (9e99,))
+        titles = (*found.sweep.titles[:-1], "price", "curve", "run")
+        rows = grid_rows(found, time.time(), names[:MOST_LINES])
+        # A column in which nothing was measured tells nothing.
+        kept = [at for at in range(len(titles)) if any(cells[at].plain != "-" for cells, _ in rows)]
+        for at in kept:
+            table.add_column(Text(titles[at], "dim"))
+        for cells, run in rows:
+            table.add_row(*(cells[at] for at in kept), key=run)
+        table.move_cursor(row=chosen, animate=False)
+        lines = lines_of(
+            [found.curves[name] for name in names[:MOST_LINES]],
+            [
+                row.setting
+                for name in names[:MOST_LINES]
+                for row in found.sweep.rows
+                if row.run == name
+            ],
+        )
+        self.query_one(Chart).show(lines)
+        self.query_one("#grid-advice", Static).update(plain("\n".join(found.sweep.advice)))
+
+    @on(DataTable.RowSelected)
+    def _row_selected(self, event: DataTable.RowSelected) -> None:
+        if event.row_key.value:
+            tui(self).open_run(event.row_key.value)
+
+
+def grid_rows(
+    found: GridFigures, now: float, drawn: Sequence[str]
+) -> list[tuple[list[Text], str | None]]:
+    """Return the cells of each run, with its id; a star is beside the best of a column.
+
+    The curve of a run that is `drawn` below has the letter and the colour that it has there.
+    """
+    rows = found.sweep.rows
+    best = {
+        1: _best(min, (row.pace.epoch_s for row in rows)),
+        2: _best(max, (row.pace.samples_per_s for row in rows)),
+        4: _best(min, (row.pace.loss for row in rows)),
+    }
+    made = []
+    for at, row in enumerate(rows):
+        run = found.runs.get(row.run or "")
+        *cells, state, name = [plain(cell) for cell in row.cells]
+        for column, winner in best.items():
+            if at == winner:
+                cells[column] = Text(f"{cells[column]} ★", "bold green")
+        if run is not None:
+            state.stylize(COLOURS[run.state])
+        price = plain(row_words.cost(run, now) if run else "-")
+        curve = Text(sparkline(found.curves[run.id].values, _CURVE) if run else "-")
+        if row.run in drawn:
+            place = drawn.index(row.run)
+            curve = Text(f"{MARKS[place]} {curve}", SERIES[place])
+        made.append(([*cells, state, price, curve, name], row.run))
+    return made
+
+
+def _best(
+    choose: Callable[[Iterable[_Known]], _Known], values: Iterable[float | None]
+) -> int | None:
+    """Return where the best value is; None where fewer than two are known."""
+    known = [(value, at) for at, value in enumerate(values) if value is not None]
+    return choose(known)[1] if len(known) > 1 else None
