@@ -84,7 +84,7 @@ def environment(home: Home, run_id: str, *options: str) -> tuple[dict[str, str],
 
 @pytest.mark.cluster
 @pytest.mark.both_slurms
-def test_a_command_has_a_ranks_environment_its_input_and_its_exit_code(
+def test_a_command_has_a_ranks_container_its_variables_its_input_and_its_exit_code(
     cluster: Cluster, home: Home, path: Path
 ) -> None:
     home.add_cluster(cluster)
@@ -93,6 +93,7 @@ def test_a_command_has_a_ranks_environment_its_input_and_its_exit_code(
         assert (variables["RANK"], variables["WORLD_SIZE"]) == ("1", "2")
         assert variables["WORDS"] == "two  words $HOME"
         assert variables["RUN_DIR"] == folder
+        assert any(name.endswith("_CONTAINER") for name in variables), sorted(variables)
         assert variables["SLURM_JOB_ID"] == history(home)[0]["job_id"]
         hostile = 'a\'b "c" $(touch no) \n#SBATCH'
         argument = lt(home, "shell", run_id, "--", "printf", "%s", hostile)
@@ -111,15 +112,6 @@ def test_a_command_has_a_ranks_environment_its_input_and_its_exit_code(
         told(lt(home, "shell", run_id, "--node", "no'de", "--", "true"), 4, "has no node")
         told(lt(home, "shell", run_id), 2, "needs a terminal")
     told(lt(home, "shell", run_id, "--", "true"), 2, "not running")
-
-
-@pytest.mark.cluster
-def test_a_command_runs_in_the_jobs_container(cluster: Cluster, home: Home, path: Path) -> None:
-    home.add_cluster(cluster)
-    job = TWO_RANKS | {"strategy": "ddp"}
-    with running(home, path, job) as run_id:
-        inside = environment(home, run_id)[0]
-        assert any(name.endswith("_CONTAINER") for name in inside), sorted(inside)
 
 
 @pytest.mark.cluster
