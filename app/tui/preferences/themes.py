@@ -62,8 +62,18 @@ _COLOURS = (
 )  # fmt: skip
 
 
+_MADE: dict[str, TerminalTheme] = {}
+"""Those that were asked for: each widget that is drawn asks, and Textual caches by the object."""
+
+
 def terminal_colours(theme: Theme) -> TerminalTheme:
     """Return what `red`, `bright_black` … are in a theme: the colours of its states."""
+    if theme.name not in _MADE:
+        _MADE[theme.name] = _terminal_colours(theme)
+    return _MADE[theme.name]
+
+
+def _terminal_colours(theme: Theme) -> TerminalTheme:
     named = theme.to_color_system().generate()
     panel, error, success, warning, blue, accent, front, ground = (
         Color.parse(named[name]) for name in _COLOURS

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.preferences.themes import keep_theme, kept_theme
+from lumitui.app.tui.preferences.themes import DARK, keep_theme, kept_theme, terminal_colours
 from tests.support.program.driven_tui import sees, until
 
 
@@ -41,3 +41,8 @@ def test_an_unreadable_choice_is_none(tmp_path: Path) -> None:
     (tmp_path / "theme").write_bytes(b"\xff\x00" * 500)
     assert kept_theme(tmp_path / "theme") not in (None, "nord")
     assert kept_theme(tmp_path) is None
+
+
+def test_the_colours_of_a_theme_are_made_once_since_each_widget_that_is_drawn_asks() -> None:
+    """Made anew they took four percent of a processor while a log was followed."""
+    assert terminal_colours(DARK) is terminal_colours(DARK)
