@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lumitui.app.follow.refresh import Watcher, refresh
 from lumitui.app.follow.transitions import nobody_knows
@@ -81,31 +81,6 @@ class LogEnded:
 LogEvent = LogBegan | LogGrew | LogHeard | LogLost | LogWaits | LogEnded
 
 
-@dataclass(frozen=True)
-class LogReader:
-    """Who follows a run's log: what they have of it, and how they learn of the run's end."""
-
-    run: Callable[[], Run]
-    """Returns the run as history has it now."""
-    last: int
-    """Bytes to begin the first log with."""
-    last_of_next: int | None
-    """The same for the log of a later attempt; None: all of it."""
-    attempt: int | None = None
-    """The attempt that the reader has the log of already; None: none."""
-    offset: int = 0
-    """Bytes of that log that the reader has."""
-    refresh: Callable[[], object] = lambda: None
-    """Asks the site about the run; does nothing where others keep history fresh."""
-    pause: float = 1.0
-    """Seconds between two refreshes."""
-    waits: bool = False
-    """Whether a link is waited for however long it is away, also one that only a user can
-    restore; and whether a job that nobody knows may be known again, or counts as ended."""
-    silence: Callable[[], float] = lambda: 0.0
-    """Returns the seconds since the site was heard last, infinity without a connection."""
-
-
 def log_path(run: Run, attempt: int | None = None) -> str:
     """Return the path of an attempt's log on the site; None is the newest."""
     return f"{run.folder}/{attempt_log(attempt or run.attempt)}"
@@ -137,14 +112,14 @@ def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[Log
     """
     if ended := _never_logged(run):
         return iter((ended,))
-    reader = LogReader(
+    return LogFollower(
+        watcher.connection(run.site).transport,
+        stop,
         run=lambda: watcher.history.get(run.id),
         last=last,
-        last_of_next=None,
         refresh=lambda: refresh(watcher, run.site, attended=False),
         pause=watcher.sites.load(run.site).poll_seconds,
-    )
-    return events(watcher.connection(run.site).transport, reader, stop)
+    ).events()
 
 
 def show(
@@ -158,30 +133,17 @@ def show(
     """
     if ended := _never_logged(run):
         return iter((ended,))
-    reader = LogReader(
+    connection = watcher.connection(run.site)
+    return LogFollower(
+        connection.transport,
+        stop,
         run=lambda: watcher.history.get(run.id),
         last=FIRST_BYTES,
-        last_of_next=FIRST_BYTES,
         attempt=attempt,
         offset=offset,
         waits=True,
-        silence=watcher.connection(run.site).silence,
-    )
-    return events(watcher.connection(run.site).transport, reader, stop)
-
-
-def events(transport: Transport, reader: LogReader, stop: Stop) -> Iterator[LogEvent]:
-    """Yield what happens to a run's log until the run has ended, or until `stop()`.
-
-    A cut link is resumed at its byte, with back-off. A requeued run continues with the log of its
-    next attempt.
-
-    Raises:
-        AnswerNeeded: the link was lost, a new one needs a user, and the reader does not wait.
-        LinkError: the site cannot be reached, or the link was cut again and again, and the reader
-            does not wait.
-    """
-    yield from _Follower(transport, reader, stop).events()
+        silence=connection.silence,
+    ).events()
 
 
 def _never_logged(run: Run) -> LogEnded | None:
@@ -191,12 +153,34 @@ def _never_logged(run: Run) -> LogEnded | None:
     return None
 
 
-class _Follower:
-    """One reader's place in a log."""
+@dataclass
+class LogFollower:
+    """One reader of a run's log: what they have of it, and how they learn of the run's end."""
 
-    def __init__(self, transport: Transport, reader: LogReader, stop: Stop) -> None:
-        self._transport, self._reader, self._stop = transport, reader, stop
-        self._attempt, self._offset = reader.attempt, reader.offset
+    transport: Transport
+    stop: Stop
+    _: KW_ONLY
+    run: Callable[[], Run]
+    """Returns the run as history has it now."""
+    last: int
+    """Bytes to begin the first log with."""
+    attempt: int | None = None
+    """The attempt that the reader has the log of already; None: none."""
+    offset: int = 0
+    """Bytes of that log that the reader has."""
+    refresh: Callable[[], object] = lambda: None
+    """Asks the site about the run; does nothing where others keep history fresh."""
+    pause: float = 1.0
+    """Seconds between two refreshes."""
+    waits: bool = False
+    """Whether a link is waited for however long it is away, also one that only a user can
+    restore; and whether a job that nobody knows may be known again, or counts as ended. Such a
+    reader begins the log of a later attempt near its end; others read all of it."""
+    silence: Callable[[], float] = lambda: 0.0
+    """Returns the seconds since the site was heard last, infinity without a connection."""
+
+    def __post_init__(self) -> None:
+        """Nothing was asked yet."""
         self._attended = True  # a user opened the log; what comes later is the clock's
         self._waits_for = ""
         self._cuts = 0
@@ -207,76 +191,84 @@ class _Follower:
         self._quiet_since: float | None = None  # silence counts once the attempt is over
 
     def events(self) -> Iterator[LogEvent]:
-        while not self._stop():
-            run = self._reader.run()
+        """Yield what happens to the log until the run has ended, or until `stop()`.
+
+        A cut link is resumed at its byte, with back-off. A requeued run continues with the log of
+        its next attempt.
+
+        Raises:
+            AnswerNeeded: the link was lost, a new one needs a user, and the reader does not wait.
+            LinkError: the site cannot be reached, or the link was cut again and again, and the
+                reader does not wait.
+        """
+        while not self.stop():
+            run = self.run()
             if ended := _never_logged(run):
                 yield ended
                 return
             try:
-                if run.attempt != self._attempt:
+                if run.attempt != self.attempt:
                     yield from self._begin(run)
                 over = yield from self._stream(run)
             except LinkError as error:
                 yield from self._cut(error)
                 continue
-            now = self._reader.run()
-            if over and now.attempt == self._attempt:
+            now = self.run()
+            if over and now.attempt == self.attempt:
                 yield LogEnded(f"ended: {now.state}")
                 return
 
     def _begin(self, run: Run) -> Iterator[LogEvent]:
         """Begin the log of the attempt that `run` is at."""
-        last = self._reader.last if self._attempt is None else self._reader.last_of_next
+        last = self.last if self.attempt is None or self.waits else None
         start, data = 0, b""
         if last is not None:
             with attendance(self._attended and is_attended()):
-                found = run_log.read_end(self._transport, log_path(run), last)
+                found = run_log.read_end(self.transport, log_path(run), last)
             start, data = found or (0, b"")  # no log yet: the stream waits for it
-        self._attempt, self._offset = run.attempt, start + len(data)
+        self.attempt, self.offset = run.attempt, start + len(data)
         self._quiet_since, self._waits_for, self._answered = None, "", True
         yield LogBegan(run.attempt, start)
         if data:
-            yield LogGrew(data, self._offset)
+            yield LogGrew(data, self.offset)
 
     def _stream(self, run: Run) -> Generator[LogEvent, None, bool]:
         """Yield what comes; return whether the attempt is over and all of its log has come."""
-        chunks = run_log.stream(
-            self._transport, log_path(run, self._attempt), self._offset, self._stop
-        )
+        chunks = run_log.stream(self.transport, log_path(run, self.attempt), self.offset, self.stop)
         # A connection that the first chunk needs is made now.
         with attendance(self._attended and is_attended()):
             chunk = next(chunks, None)
         first = True  # of a stream: silence counts from its answer on
         while chunk is not None:
             self._attended, self._cuts = False, 0
-            silent = self._reader.silence()
+            silent = self.silence()
             if not chunk and silent > SILENCE:
                 yield from self._lose(time.time() - silent, "")
             elif chunk or self._waits_for or self._lost or not self._answered:
                 self._waits_for, self._lost, self._heard = "", None, time.time()
                 self._answered = True
-                self._offset += len(chunk)
-                yield LogGrew(chunk, self._offset)
+                self.offset += len(chunk)
+                yield LogGrew(chunk, self.offset)
             elif silent and time.time() - silent - self._heard > 1.0:
                 self._heard = time.time() - silent
                 yield LogHeard(self._heard)
             if self._is_whole(time.monotonic(), silent=not (chunk or first)):
                 return True
             chunk, first = next(chunks, None), False
-        sleep_unless(1.0, self._stop)  # it ended by itself: not again at once
+        sleep_unless(1.0, self.stop)  # it ended by itself: not again at once
         return False
 
     def _is_whole(self, now: float, *, silent: bool) -> bool:
         """Return whether the attempt is over and the log has been silent since."""
         if self._quiet_since is None:
             if now >= self._next_refresh:
-                self._next_refresh = now + self._reader.pause
-                self._reader.refresh()
-                run = self._reader.run()
+                self._next_refresh = now + self.pause
+                self.refresh()
+                run = self.run()
                 # A job that has left the queue writes no more, however it ended; but a later poll
                 # may find it there again, with another attempt.
-                lost = nobody_knows(run) and not self._reader.waits
-                if run.state.is_final or lost or run.attempt != self._attempt:
+                lost = nobody_knows(run) and not self.waits
+                if run.state.is_final or lost or run.attempt != self.attempt:
                     self._quiet_since = now
         elif not silent:
             self._quiet_since = now
@@ -286,25 +278,25 @@ class _Follower:
         """Pause after a cut link, as long as it makes sense to try again; else raise `error`."""
         self._attended = False
         if isinstance(error, AnswerNeeded):
-            if not self._reader.waits:
+            if not self.waits:
                 raise error
             if str(error) != self._waits_for:
                 self._waits_for = str(error)
                 yield LogWaits(self._waits_for)
-            sleep_unless(1.0, self._stop)
+            sleep_unless(1.0, self.stop)
             return
         self._cuts += 1
-        if not self._reader.waits:
-            if self._cuts > TRIES or self._attempt is None:
+        if not self.waits:
+            if self._cuts > TRIES or self.attempt is None:
                 raise error
-            sleep_unless(min(2.0**self._cuts, 60.0), self._stop)
+            sleep_unless(min(2.0**self._cuts, 60.0), self.stop)
             return
         yield from self._lose(self._heard, error.message)
-        away = math.isinf(self._reader.silence())
+        away = math.isinf(self.silence())
 
         def stop() -> bool:
             """Return whether to rest no longer: another request has made the connection again."""
-            return self._stop() or (away and not math.isinf(self._reader.silence()))
+            return self.stop() or (away and not math.isinf(self.silence()))
 
         sleep_unless(min(2.0 ** min(self._cuts, 6), 60.0), stop)
 

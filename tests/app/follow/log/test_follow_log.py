@@ -12,11 +12,10 @@ from lumitui.app.follow.log.log_follower import (
     LogBegan,
     LogEnded,
     LogEvent,
+    LogFollower,
     LogGrew,
     LogLost,
-    LogReader,
     LogWaits,
-    events,
 )
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import Connection
@@ -82,17 +81,17 @@ class Site:
 
     def events(self) -> list[LogEvent]:
         """Return what a reader of the whole log is given."""
-        return list(self._follow(LogReader(lambda: self.run_now, 100, None, pause=0)))
-
-    def _follow(self, reader: LogReader) -> Iterator[LogEvent]:
-        return events(self, reader, lambda: False)
+        return list(
+            LogFollower(self, lambda: False, run=lambda: self.run_now, last=100, pause=0).events()
+        )
 
     def on_screen(self, attempt: int | None = None, offset: int = 0) -> list[LogEvent]:
         """Return what a screen is given that has `offset` bytes of `attempt` already."""
-        reader = LogReader(
-            lambda: self.run_now, 100, 2, attempt=attempt, offset=offset, pause=0, waits=True
-        )
-        return list(self._follow(reader))
+        follower = LogFollower(
+            self, lambda: False, run=lambda: self.run_now, last=2, attempt=attempt,
+            offset=offset, pause=0, waits=True,
+        )  # fmt: skip
+        return list(follower.events())
 
 
 @pytest.fixture(autouse=True)
