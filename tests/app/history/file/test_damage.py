@@ -264,24 +264,6 @@ def test_a_column_of_another_type_is_told(path: Path) -> None:
 # -- the file is damaged before it is opened
 
 
-@pytest.mark.parametrize(
-    "content", [b"not a database, " * 300, b"SQLite format 3\0" + b"\xff" * 900]
-)
-def test_a_damaged_file_is_kept_and_a_fresh_one_begun(path: Path, content: bytes) -> None:
-    path.parent.mkdir()
-    path.write_bytes(content)
-    history = History(path)
-    history.begin(a_run())
-    (kept,) = path.parent.glob("history.db.corrupt-*")
-    assert kept.read_bytes() == content
-    (warning,) = history.take_warnings()
-    assert kept.name in warning
-    history.close()
-    again = History(path)
-    assert (again.count(), again.take_warnings()) == (1, [])
-    again.close()
-
-
 def test_a_file_that_was_just_emptied_is_damage(home: Home, here: Here) -> None:
     path = home.settings.history
     filled_history(path)
@@ -292,26 +274,6 @@ def test_a_file_that_was_just_emptied_is_damage(home: Home, here: Here) -> None:
     assert kept.stat().st_size == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert here("history", "--check").stderr == ""
-
-
-def test_damage_seen_in_use_is_told_and_set_aside_at_the_next_start(path: Path) -> None:
-    history = History(path)
-    for number in range(40):
-        history.begin(a_run(f"r-{number}", script="x" * 5000))
-    history.close()
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(12288)
-        file.write(b"\xa5" * (size - 12288))
-    history = History(path)
-    with pytest.raises(LumiError, match="is damaged"):
-        for run in history.page(limit=100):
-            history.get(run.id)
-    history.close()
-    fresh = History(path)
-    assert fresh.count() == 0 and "kept as" in fresh.take_warnings()[0]
-    fresh.close()
-    assert list(path.parent.glob("*.suspect")) == []
 
 
 def test_a_suspicion_that_is_not_confirmed_costs_nothing(path: Path) -> None:

@@ -91,21 +91,6 @@ for number in range(100_000):
 """
 
 
-def test_what_begin_returned_from_survives_kill_9(path: Path) -> None:
-    for kill_after in (1, 7, 20):
-        writer = child(BEGIN_FOREVER, str(path), f"w{kill_after}", "-1")
-        assert writer.stdout is not None
-        promised = [writer.stdout.readline().strip() for _ in range(kill_after)]
-        os.kill(writer.pid, signal.SIGKILL)
-        promised += writer.stdout.read().split()
-        writer.communicate(timeout=20)
-        history = History(path)
-        assert history.take_warnings() == []
-        assert history._file.rows("PRAGMA integrity_check")[0][0] == "ok"
-        assert [history.get(name).note for name in promised] == ["written"] * len(promised)
-        history.close()
-
-
 BEGIN_AND_DIE = """
 import os, signal, sys
 from pathlib import Path

@@ -204,23 +204,3 @@ def test_many_kills_at_any_moment_lose_nothing_that_was_told(
     tmp_path: Path, seed: int, place: str
 ) -> None:
     assert kills(tmp_path, seed=seed, count=200, place=place) > 200
-
-
-@pytest.mark.slow
-def test_many_hundred_transactions_of_eight_processes(tmp_path: Path) -> None:
-    path, done = tmp_path / "history.db", tmp_path / "done"
-    history = History(path)
-    for name in ("left", "right"):
-        history.begin(a_run(name, state=State.DONE))
-    reader = child(READER, str(path), str(done))
-    writers = [child(WRITER, str(path), f"w{number}", "100") for number in range(8)]
-    for writer in writers:
-        _, err = writer.communicate(timeout=400)
-        assert (writer.returncode, err) == (0, "")
-    done.touch()
-    out, err = reader.communicate(timeout=60)
-    assert reader.returncode == 0 and int(out) >= 20, err
-    assert history.count() == 802
-    assert {run.note for run in history.page(limit=1000) if run.id[0] == "w"} == {"written"}
-    assert history.facts(check=True).damage == ""
-    history.close()

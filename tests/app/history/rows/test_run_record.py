@@ -151,13 +151,6 @@ def test_no_bytes_raise_anything_else(text: bytes) -> None:
         run_of(text, folder_of(made()))
 
 
-def test_half_a_record_is_refused() -> None:
-    text = record_text(made()).encode()
-    for size in range(0, len(text) - 2, 97):
-        with pytest.raises(ValueError):
-            run_of(text[:size], folder_of(made()))
-
-
 def test_a_lone_surrogate_is_refused() -> None:
     text = record_text(made()).replace("#!/bin/bash", "\\ud800")
     with pytest.raises(ValueError, match="surrogates"):
