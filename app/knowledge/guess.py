@@ -91,7 +91,8 @@ class _Facts:
         ]
 
     def _partition(self, site: Site) -> int:
-        if not self.partition or self.partition not in _partitions(site):
+        own = {entry.slurm_partition for entry in site.partitions.values()}
+        if not self.partition or self.partition not in {*site.partitions, *own}:
             return 0
         return 1 if self.partition in _COMMON else 4
 
@@ -102,8 +103,8 @@ class _Facts:
             return 0
         if not re.match(site.account.pattern, name, re.IGNORECASE):
             return -2
-        alike = sum(1 for _ in takewhile(_same, zip(name, example, strict=False)))
-        return min(alike, 8) // 2
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(name, example, strict=False))
+        return min(len([*alike]), 8) // 2
 
     def _qos(self, site: Site) -> int:
         own = {word for entry in site.partitions.values() for word in entry.arguments}
@@ -113,15 +114,6 @@ class _Facts:
         if not self.gpu or not site.node.gres_types:
             return 0
         return 2 if self.gpu in site.node.gres_types else -3
-
-
-def _same(letters: tuple[str, str]) -> bool:
-    return letters[0] == letters[1]
-
-
-def _partitions(site: Site) -> set[str]:
-    own = {entry.slurm_partition for entry in site.partitions.values() if entry.slurm_partition}
-    return {*site.partitions, *own}
 
 
 def _marks(site: Site, text: str) -> int:

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.site.errors import InputError
@@ -63,7 +63,7 @@ def read_bind(value: str) -> Bind | None:
     found = _TYPE.fullmatch(_LOUD.sub("", value.strip(), count=1))
     if not found or "$" in found[2]:
         return None
-    return _bind(_kind(found[1]), found[2])
+    return _bind(cast(Kind, found[1]), found[2])
 
 
 def explained(text: str) -> tuple[Bind, ...]:
@@ -85,13 +85,6 @@ def explained(text: str) -> tuple[Bind, ...]:
     if not known or (len(known) < len(binds) and not options):
         raise _no_list(text)
     return known
-
-
-def _kind(word: str) -> Kind:
-    kinds: dict[str, Kind] = {
-        "mask_cpu": "mask_cpu", "map_cpu": "map_cpu", "mask_gpu": "mask_gpu", "map_gpu": "map_gpu",
-    }  # fmt: skip
-    return kinds[word]
 
 
 def _bare(text: str) -> Bind | None:

@@ -1,9 +1,10 @@
 """What a rule is, and how one registers itself."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lumitui.app.knowledge.any_site import SiteNotKnownError
+from lumitui.app.knowledge.rule_catalogue import Topic
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import RANK, Cure, Finding, Fix, Severity
 from lumitui.remote.site.profile import Site
@@ -33,26 +34,22 @@ check (`any_site`), and what was found before stays."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One thing that the adviser knows."""
+class Rule(Topic):
+    """A topic about any job, with the check that finds it."""
 
-    id: str
-    """Words with dashes, like `idle-gpus`."""
-    severity: Severity
-    title: str
-    """What it finds, as half a sentence without a full stop: `GPUs that no rank uses`."""
-    why: str
-    """What happens to a job that has it, in a sentence or two, for `lumitui rules ID`."""
-    source: str
-    """The document or address that says so."""
-    check: Check
+    check: Check = field(kw_only=True)
+
+    @property
+    def topic(self) -> Topic:
+        """The rule as a user reads it."""
+        return Topic(self.id, self.severity, self.title, self.why, self.source)
 
 
 def rule(
     name: str, severity: Severity, title: str, *, why: str, source: str
 ) -> Callable[[Check], Rule]:
     """Return a decorator that makes a rule of a check; `rule_table` finds it in its module."""
-    return lambda check: Rule(name, severity, title, why, source, check)
+    return lambda check: Rule(name, severity, title, why, source, check=check)
 
 
 def run(rules: tuple[Rule, ...], job: ScriptJob, site: Site) -> list[Finding]:

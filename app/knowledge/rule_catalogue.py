@@ -1,10 +1,8 @@
 """The rules as a user reads them: what each finds, why it matters, and who says so. Pure."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from lumitui.app.knowledge.rule import Rule
 from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.profile import Site
 
@@ -23,41 +21,22 @@ class Topic:
     """What it finds, as half a sentence."""
     why: str
     source: str
-    subject: Subject
+    subject: Subject = "script"
     site: str = ""
     """The site whose profile has it; "": all."""
 
 
 UNUSED_IGNORE = Topic(
     "unused-ignore", "note", "a comment that silences nothing or names an unknown rule",
-    "The comment would hide what the rule finds there later.", "docs/lint.md", "script",
+    "The comment would hide what the rule finds there later.", "docs/lint.md",
 )  # fmt: skip
 """The message about `# lumitui: ignore=RULE` itself; it needs the script's text, and no job."""
 
 
-def of_rules(rules: Iterable[Rule]) -> tuple[Topic, ...]:
-    """Return the topics of rules about the neutral job."""
-    return tuple(
-        Topic(item.id, item.severity, item.title, item.why, item.source, "script") for item in rules
-    )
-
-
 def of_site(site: Site) -> tuple[Topic, ...]:
-    """Return the topics of the rules in a site's profile."""
+    """Return the topics of the rules in a site's profile; what differs from job to job is open."""
     return tuple(
-        Topic(
-            item.id,
-            item.severity,
-            _without_values(item.message),
-            item.do,
-            item.source,
-            "site",
-            site.name,
-        )
+        Topic(item.id, item.severity, title.rstrip("."), item.do, item.source, "site", site.name)
         for item in site.rules
+        for title in [item.message.replace("{value}", "…").replace("{nodes}", "several")]
     )
-
-
-def _without_values(message: str) -> str:
-    """Return a site's message as a title: what it puts in at a job is left open."""
-    return message.replace("{value}", "…").replace("{nodes}", "several").rstrip(".")

@@ -31,7 +31,7 @@ def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
     """Return all rules, each id once: of any script, of job files, of the cluster, of `sites`."""
     found: dict[str, Topic] = {}
     for topic in (
-        *rule_catalogue.of_rules(SCRIPT_RULES),
+        *(rule.topic for rule in SCRIPT_RULES),
         rule_catalogue.UNUSED_IGNORE,
         *job_file.TOPICS,
         *cluster.TOPICS,

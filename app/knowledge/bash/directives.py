@@ -117,15 +117,12 @@ def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[
         piece = Piece(text, file, start)
         found.append(ExpandedWord(CommandWord(text, at, value=text), (piece,)))
         if "$" in text:
-            troubles.append(Trouble("directive-with-variable", _unexpanded(text), at))
+            message = f"sbatch does not expand variables: `{text[:60]}` is taken as it is written."
+            troubles.append(Trouble("directive-with-variable", message, at))
         if len(re.findall(r"(?<!\\)\"", match[0])) % 2 and "'" not in match[0]:
             message = f"The quote in `{match[0][:60]}` is not closed."
             troubles.append(Trouble("unclosed-quote", message, at))
     return found, troubles
-
-
-def _unexpanded(text: str) -> str:
-    return f"sbatch does not expand variables: `{text[:60]}` is taken as it is written."
 
 
 def _unquoted(text: str) -> str:

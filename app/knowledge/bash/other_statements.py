@@ -48,7 +48,8 @@ def around(text: str, at: Position) -> Iterator[OtherStatement]:
     A statement within another is its part, unless the one at `at` stands there, too.
     """
     clean = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", " ")
-    yield from _StatementReader(Tree(ParsedSource.of(File(clean))), at).parts()
+    tree = Tree(ParsedSource.of(File(clean)))
+    yield from _StatementReader(tree, at).statements(tree.root)
 
 
 @dataclass
@@ -56,10 +57,7 @@ class _StatementReader:
     tree: Tree
     at: Position
 
-    def parts(self) -> Iterator[OtherStatement]:
-        yield from self._of(self.tree.root, 0)
-
-    def _of(self, node: Node, depth: int) -> Iterator[OtherStatement]:
+    def statements(self, node: Node, depth: int = 0) -> Iterator[OtherStatement]:
         if not node.is_named or node.type == "comment" or depth > _DEEPEST:
             return
         if not self._holds(node) and (node.type not in ("program", "list") or self._chooses(node)):
@@ -68,17 +66,13 @@ class _StatementReader:
             yield from self._block(node, depth)
         elif node.type == "pipeline":
             yield from self._pipe(node, depth)
-        elif node.type == "redirected_statement":
+        elif node.type in ("redirected_statement", "command"):
+            for child in node.children:
+                if child.type in _REDIRECTS:
+                    yield OtherStatement("redirection", self.tree.text(child).strip())
             body = node.child_by_field_name("body")
-            for child in node.children:
-                if child.type in _REDIRECTS:
-                    yield OtherStatement("redirection", self.tree.text(child).strip())
             if body is not None:
-                yield from self._of(body, depth + 1)
-        elif node.type == "command":
-            for child in node.children:
-                if child.type in _REDIRECTS:
-                    yield OtherStatement("redirection", self.tree.text(child).strip())
+                yield from self.statements(body, depth + 1)
         else:
             yield from self._statements(node, depth)
 
@@ -86,8 +80,9 @@ class _StatementReader:
         if node.type == "negated_command":
             yield OtherStatement("negation", "!")
         if node.type in _KINDS:
+            head = self.tree.text(node).split("\n")[0].strip()
             at = self.tree.position(node)
-            yield OtherStatement(_KINDS[node.type], self._head(node), at=at, whole=False)
+            yield OtherStatement(_KINDS[node.type], head, at=at, whole=False)
         yield from self._statements(node, depth)
 
     def _statements(self, node: Node, depth: int) -> Iterator[OtherStatement]:
@@ -102,7 +97,7 @@ class _StatementReader:
             children = [child for child in node.children if child not in tests]
             children += [child for child in tests if self._holds(child)]
         for number, child in enumerate(children):
-            yield from self._of(child, depth + 1)
+            yield from self.statements(child, depth + 1)
             following = children[number + 1].type if number + 1 < len(children) else ""
             if following == "&" and self._holds(child):
                 yield OtherStatement("background", "&")
@@ -112,7 +107,7 @@ class _StatementReader:
         for part in node.named_children:
             if self._holds(part):
                 kind = "piped out"
-                yield from self._of(part, depth + 1)
+                yield from self.statements(part, depth + 1)
             else:
                 yield replace(self._whole(part), kind=kind)
 
@@ -151,9 +146,6 @@ class _StatementReader:
                 yield self.tree.text(each).strip("\"'").rsplit("/", 1)[-1]
             if each.type not in ("command_substitution", "process_substitution"):
                 waiting.extend(reversed(each.named_children))
-
-    def _head(self, node: Node) -> str:
-        return self.tree.text(node).split("\n")[0].strip()
 
     def _holds(self, node: Node) -> bool:
         """Whether a statement has the line in it."""

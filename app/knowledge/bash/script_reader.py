@@ -41,7 +41,10 @@ def read_script(
     reading = Reading(files or {})
     reading.troubles += [*_of_bytes(text), *directives.troubles]
     if not _is_odd(clean):
-        _read_shell(clean, reading)
+        tree = Tree(ParsedSource.of(File(clean)))
+        reading.troubles += troubles_of(tree)
+        reading.end = early_end(tree) or NOWHERE
+        Interpreter(reading, tree, Scope()).walk()
     else:
         message = "The script is too long to be read; only its #SBATCH lines are."
         reading.troubles.append(Trouble("not-understood", message, File(clean).position(0, 1)))
@@ -69,16 +72,9 @@ def read_script(
         files=MappingProxyType({**(files or {}), **written}),
         written=MappingProxyType({name: _lines(each) for name, each in reading.written.items()}),
         folder=folder,
-        strategy=_strategy(main),
+        strategy="deepspeed" if main is not None and main.launcher == "deepspeed" else "",
         end=reading.end,
     )
-
-
-def _read_shell(text: str, reading: Reading) -> None:
-    tree = Tree(ParsedSource.of(File(text)))
-    reading.troubles += troubles_of(tree)
-    reading.end = early_end(tree) or NOWHERE
-    Interpreter(reading, tree, Scope()).walk()
 
 
 def _lines(source: ParsedSource) -> tuple[Position, ...]:
@@ -134,7 +130,3 @@ def _in_container(steps: Iterable[JobStep], container: ContainerCall | None) -> 
     for step in steps:
         own = container is None or step.container is not None
         yield step if own else replace(step, container=container)
-
-
-def _strategy(step: JobStep | None) -> str:
-    return "deepspeed" if step is not None and step.launcher == "deepspeed" else ""

@@ -109,7 +109,8 @@ def diagnose(ending: RunEnd) -> list[Diagnosis]:
     evidence = Evidence(log, failed_rank, ending.world_size, aside | aside_lines(log), stopped)
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
-    found = [_LATE] if _was_late(ending) else []
+    chained = ending.spec is not None and ending.spec.chain > 1
+    found = [_LATE] if chained and state is State.TIMEOUT else []
     found += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
     found += _of_hang(known_rc, evidence)
     ended_by = culprit(log, failed_rank)
@@ -197,18 +198,13 @@ _LATE = Diagnosis(
 )
 
 
-def _was_late(ending: RunEnd) -> bool:
-    return ending.state is State.TIMEOUT and ending.spec is not None and ending.spec.chain > 1
-
-
 def _is_ours(rc: int | None, failed_rank: int | None, spec: JobKeys | None) -> bool:
     """Return whether the table of exit codes holds: a script of the user's may end with any."""
     if rc in _OF_TRAINERS:
         chained = spec is not None and spec.chain > 1 and rc == STOPPED_EARLY
         return chained or (spec is not None and spec.trainer is not None)
-    if rc == _STRICT:
-        return spec is not None and spec.proof == "strict" and failed_rank is None
-    return True
+    strict = spec is not None and spec.proof == "strict" and failed_rank is None
+    return strict or rc != _STRICT
 
 
 def _of_state(

@@ -80,7 +80,7 @@ def options_of(run: StepProgram) -> ParserOptions | None:
             elif any(one.text in parsers or one.text == "parser" for one in call.arguments):
                 if call.name == "deepspeed.add_config_arguments":
                     flags += _DEEPSPEED
-                elif not _is_own(run, call):
+                elif not any(call.last in file.functions for file in run.files):
                     return None  # somebody else may add options
             if call.name == "argparse.ArgumentParser" and _is_odd(call):
                 return None
@@ -89,10 +89,6 @@ def options_of(run: StepProgram) -> ParserOptions | None:
     return (
         ParserOptions(run.program.file, tuple(dict.fromkeys(flags)), not short) if flags else None
     )
-
-
-def _is_own(run: StepProgram, call: Call) -> bool:
-    return any(call.last in program.functions for program in run.files)
 
 
 def _is_odd(call: Call) -> bool:

@@ -158,11 +158,8 @@ def _assigned(tree: ast.Module, names: dict[str, Role]) -> dict[str, Role]:
         elif isinstance(node, ast.Call) and (made := functions.get(dotted(node.func))):
             for parameter, value in zip(made.args.args, node.args, strict=False):
                 found.setdefault(parameter.arg, set()).add(role_of(value, names))
-    return {name: next(iter(roles)) for name, roles in found.items() if _is_one(roles)}
-
-
-def _is_one(roles: set[Role]) -> bool:
-    return len(roles) == 1 and "" not in roles
+    single = {name: next(iter(roles)) for name, roles in found.items() if len(roles) == 1}
+    return {name: role for name, role in single.items() if role}
 
 
 def _pair(

@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from lumitui.app.knowledge.report.finding_text import CheckedScript
-from lumitui.app.knowledge.rule import Rule
+from lumitui.app.knowledge.rule_catalogue import Topic
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.safe_text import spell_out
 
@@ -53,13 +53,14 @@ def _property(text: str) -> str:
 
 
 def sarif(
-    checked: tuple[CheckedScript, ...], rules: tuple[Rule, ...], version: str
+    checked: tuple[CheckedScript, ...], rules: Sequence[Topic], version: str
 ) -> dict[str, Any]:
     """Return a log in SARIF 2.1.0 (OASIS)."""
-    known = {item.id: _rule(item) for item in rules}
+    known = {rule.id: _described(rule) for rule in rules}
     for one in checked:
-        for found in one.findings:
-            known.setdefault(found.rule, _rule_of(found))
+        for item in one.findings:  # those of a site's own rules have no row in the table
+            topic = Topic(item.rule, item.severity, item.rule, item.message, item.source)
+            known.setdefault(item.rule, _described(topic))
     order = {name: number for number, name in enumerate(known)}
     return {
         "$schema": _SCHEMA,
@@ -78,22 +79,14 @@ def sarif(
     }
 
 
-def _rule(item: Rule) -> dict[str, Any]:
-    return _descriptor(item.id, item.title, item.why, item.source, item.severity)
-
-
-def _rule_of(item: Finding) -> dict[str, Any]:
-    """Describe a rule of a site's own profile, which no table has."""
-    return _descriptor(item.rule, item.rule, item.message, item.source, item.severity)
-
-
-def _descriptor(name: str, title: str, why: str, source: str, level: str) -> dict[str, Any]:
+def _described(topic: Topic) -> dict[str, Any]:
+    source = f" (Source: {topic.source})" if topic.source else ""
     return {
-        "id": name,
-        "shortDescription": {"text": title},
-        "fullDescription": {"text": f"{why} (Source: {source})" if source else why},
-        "helpUri": _address(source),
-        "defaultConfiguration": {"level": level},
+        "id": topic.id,
+        "shortDescription": {"text": topic.title},
+        "fullDescription": {"text": f"{topic.why}{source}"},
+        "helpUri": _address(topic.source),
+        "defaultConfiguration": {"level": topic.severity},
     }
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.program.options import ParserOptions, given_options, options_of
-from lumitui.app.knowledge.program.step_program import StepProgram, runs
+from lumitui.app.knowledge.program.step_program import runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
@@ -39,18 +39,14 @@ def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
             flag = word.known.partition("=")[0]
             if "$" in flag or _SEVERAL.match(word.known) or word.at.field == "deepspeed.config":
                 continue
-            if not options.knows(word.known) and not _is_added(run, flag):
+            added = job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
+            if not options.knows(word.known) and not added:  # by lumitui, and not by the user
                 yield Hit(
                     f"{options.file} has no argument {flag}: argparse ends each rank with exit "
                     "code 2.",
                     _instead(job, options, flag),
                     word.at,
                 )
-
-
-def _is_added(run: StepProgram, flag: str) -> bool:
-    """Whether a launcher or lumitui adds the word, and not the user."""
-    return run.job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
 
 
 def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:

@@ -86,7 +86,8 @@ def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
             where = [one for one in call.arguments if one.name in ("", "device_ids", "device")][:1]
             if call.last == "DistributedDataParallel":
                 where = [one for one in call.arguments if one.name == "device_ids"]
-            if where and _is_first(call, where[0].text) and _always(call):
+            always = all("is_available" in one.text for one in call.guards)
+            if where and _is_first(call, where[0].text) and always:
                 yield Hit(
                     f"{program.file} takes GPU 0 in all {job.rank.per_node} ranks of a node, "
                     f"{_words(call)}.",
@@ -99,10 +100,6 @@ def _is_first(call: Call, text: str) -> bool:
     if call.last in ("set_device", "cuda") and text == "0":
         return True
     return text == "[0]" if call.last == "DistributedDataParallel" else bool(_FIRST.search(text))
-
-
-def _always(call: Call) -> bool:
-    return all("is_available" in one.text for one in call.guards)
 
 
 @rule(

@@ -78,7 +78,9 @@ def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if queue is None or not queue.partition.preempts:
         return
     never, where = job.options.get("no-requeue"), job.options.get("partition", "qos")
-    if never is None and (job.options.has("requeue") or _continues(job)):
+    # A job file with `resume:` says how its program continues when it comes back.
+    resumes = any(word.at.field == "resume" for step in job.training for word in step.arguments)
+    if never is None and (job.options.has("requeue") or resumes):
         return
     yield Hit(
         f"Jobs on {queue.name} are ended when others need their nodes"
@@ -87,11 +89,6 @@ def _preempted(job: ScriptJob, site: Site) -> Iterator[Hit]:
         never.at if never else (where.at if where else NOWHERE),
         rewrite(never, "--requeue") if never else None,
     )
-
-
-def _continues(job: ScriptJob) -> bool:
-    """Whether a job file says how its program continues: the job can go back into the queue."""
-    return any(word.at.field == "resume" for step in job.training for word in step.arguments)
 
 
 def _come_back(job: ScriptJob, *, never: bool) -> str:

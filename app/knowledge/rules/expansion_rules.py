@@ -78,8 +78,9 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
             source = source_at(job, at) or text
             names = names_in(outside_single_quotes(source))
             early = [n for n in names if n in RANK_VARIABLES and loses_ranks(job, n)]
-            if early and early[0] in said and _is_setting(job, at):
-                continue
+            in_setting = any(v.at.line <= at.line <= v.at.end_line for v in job.variables)
+            if early and early[0] in said and in_setting:
+                continue  # what the line takes over was said there
             if early:
                 yield Hit(
                     f"${early[0]} gets its value in the batch script, where it is 0, and not in "
@@ -88,11 +89,6 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     at if at.line else step.at,
                 )
                 break
-
-
-def _is_setting(job: ScriptJob, at: Position) -> bool:
-    """Whether a place is in a line that sets a variable: what it takes over was said there."""
-    return any(each.at.line <= at.line <= each.at.end_line for each in job.variables)
 
 
 @rule(

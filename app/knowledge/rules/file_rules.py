@@ -37,7 +37,8 @@ def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
         from_mktemp = variable.shell == "batch" and re.match(
             r"\$\(mktemp\s[^)]*-d\b", variable.value
         )
-        if from_mktemp and (variable.exported or _is_sent_in_another(job, variable.name)):
+        sent = any(one.exported and variable.name in names_in(one.value) for one in job.variables)
+        if from_mktemp and (variable.exported or sent):
             yield Hit(
                 f"mktemp makes ${variable.name} on only the first of {job.nodes} nodes.",
                 "Take a name of the job, and make it on every node: srun --ntasks-per-node=1 "
@@ -58,10 +59,6 @@ def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:
             command.at,
             severity="warning" if made else None,
         )
-
-
-def _is_sent_in_another(job: ScriptJob, name: str) -> bool:
-    return any(item.exported and name in names_in(item.value) for item in job.variables)
 
 
 def _is_spread(job: ScriptJob, command: Command) -> bool:

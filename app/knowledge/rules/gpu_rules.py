@@ -123,7 +123,9 @@ def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if option is None or not kind or site.node.on_cpu:
         return
     if kind not in (known or site.node.gpu.lower()):
-        right = _request(job, site).format(gpus=_count(option) or _gres_count(option) or 1)
+        queue = queue_of(job, site)
+        request = (queue.partition.gpu_request if queue else None) or site.gpu_request
+        right = request.format(gpus=_count(option) or _gres_count(option) or 1)
         yield Hit(
             f"{site.name} has no GPUs of the type {kind}: its nodes have {site.node.gpu}.",
             f"Write {right}." if right else f"Write {one_of(known)}.",
@@ -131,12 +133,6 @@ def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
             rewrite(option, right) if right and "," not in (option.value or "") else None,
             severity=None if known else "warning",
         )
-
-
-def _request(job: ScriptJob, site: Site) -> str:
-    """Return the option for `{gpus}` GPUs per node in the job's partition."""
-    queue = queue_of(job, site)
-    return (queue.partition.gpu_request if queue else None) or site.gpu_request
 
 
 def _disk(option: Option) -> tuple[str, int | None] | None:

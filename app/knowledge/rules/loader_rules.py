@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.program.downloads import STAGE_IT, downloads
-from lumitui.app.knowledge.program.program_facts import Call, PythonFile
-from lumitui.app.knowledge.program.step_program import StepProgram, runs
+from lumitui.app.knowledge.program.program_facts import Call
+from lumitui.app.knowledge.program.step_program import runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
@@ -13,11 +13,6 @@ from lumitui.remote.site.profile import Site
 _DATA = "docs.pytorch.org/docs/stable/data"
 _LOADER = "torch.utils.data.DataLoader"
 _TRAINS = re.compile(r"train", re.IGNORECASE)
-
-
-def _loaders(run: StepProgram) -> Iterator[tuple[PythonFile, Call]]:
-    """Yield the loaders whose arguments are all in the text."""
-    return ((program, call) for program, call in run.calls(_LOADER) if not call.open)
 
 
 def _is_for_training(call: Call) -> bool:
@@ -40,20 +35,16 @@ def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
             continue
         if run.has("split_dataset_by_node", "DistributedSampler", "shard", "Subset"):
             continue  # it shares the data in a way of its own, maybe before the loader
-        for program, call in _loaders(run):
-            given = call.get("sampler", 3) or call.get("batch_sampler", 4)
-            if not given and _is_for_training(call) and not _distributed_else(call):
+        for program, call in run.calls(_LOADER):
+            given = call.open or call.get("sampler", 3) or call.get("batch_sampler", 4)
+            one_gpu = any(guard.kind == "other" for guard in call.guards)  # it may be of such a run
+            if not given and _is_for_training(call) and not one_gpu:
                 yield Hit(
                     f"{program.file} reads the training data without a DistributedSampler: each of "
                     f"{run.world} ranks trains on all of it.",
                     "Give the loader sampler=DistributedSampler(dataset), without shuffle=True.",
                     call.at,
                 )
-
-
-def _distributed_else(call: Call) -> bool:
-    """Return whether the loader may be that of a run on one GPU."""
-    return any(guard.kind == "other" for guard in call.guards)
 
 
 _PROFILE = "the site's profile, internet_on_compute_nodes"

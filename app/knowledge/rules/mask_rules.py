@@ -56,7 +56,7 @@ def _mistake(name: str, severity: Severity, title: str, why: str, source: str = 
             if mistake.id == name:
                 yield Hit(mistake.message, mistake.do, option.at, severity=mistake.severity)
 
-    return Rule(name, severity, title, why, source, check)
+    return Rule(name, severity, title, why, source, check=check)
 
 
 @rule(

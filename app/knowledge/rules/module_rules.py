@@ -114,7 +114,9 @@ def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec image.sif pip install` without a place to install to."""
     for command in job.commands:
         words = [word.known for word in command.words]
-        if command.shell != "container" and not _runs_in_image(job, command):
+        step = job.steps[command.step] if command.step is not None else None
+        in_image = step is not None and step.container is not None and command.program != "srun"
+        if command.shell != "container" and not in_image:
             continue
         if not _installs(command.program, words) or _has_place(job, words):
             continue
@@ -124,11 +126,6 @@ def image_install_home(job: ScriptJob, site: Site) -> Iterator[Hit]:
             "Make an environment: python -m venv --system-site-packages DIR, and activate it.",
             command.at,
         )
-
-
-def _runs_in_image(job: ScriptJob, command: Command) -> bool:
-    step = job.steps[command.step] if command.step is not None else None
-    return step is not None and step.container is not None and command.program != "srun"
 
 
 def _has_place(job: ScriptJob, words: list[str]) -> bool:

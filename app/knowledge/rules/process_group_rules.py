@@ -159,7 +159,7 @@ def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 call for call in program.calls if call.name in _COLLECTIVES or call.name in sharded
             ]
             guarded = [call for call in found if program.reach(call) in ("one", "local")]
-            apart = [call for call in found if _asks_for_ranks(call)]
+            apart = [call for call in found if any(one.kind != "other" for one in call.guards)]
             for call in guarded:
                 # The other ranks may have one of their own, in the else branch or elsewhere.
                 paired = any(one is not call and one.name == call.name for one in guarded + apart)
@@ -171,10 +171,6 @@ def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
                         "Call it outside the condition, on all ranks.",
                         call.at,
                     )
-
-
-def _asks_for_ranks(call: Call) -> bool:
-    return any(guard.kind != "other" for guard in call.guards)
 
 
 def _of_group(call: Call) -> bool:

@@ -51,6 +51,8 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find eight tasks on four GPUs."""
     gpus = job.resources.gpus_per_node
+    # A script that gives each task its rank starts a task for each GPU.
+    ranked = any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
     for step in job.training:
         tasks = tasks_per_node_of(job, step)
         if not gpus or not tasks or step.launcher not in ("srun", "plain") or not step.srun:
@@ -61,7 +63,7 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"Write --ntasks-per-node={gpus}.",
                 step.at,
             )
-        elif step.python and (1 < tasks < gpus or (tasks == 1 < gpus and _is_told_its_rank(job))):
+        elif step.python and (1 < tasks < gpus or (tasks == 1 < gpus and ranked)):
             yield Hit(
                 f"Each node starts {some(tasks, 'task')} for {gpus} GPUs, so that "
                 f"{gpus - tasks} of them stay idle.",
@@ -69,11 +71,6 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 step.at,
                 severity="warning",
             )
-
-
-def _is_told_its_rank(job: ScriptJob) -> bool:
-    """Whether the script gives each task its rank, so that a task is for one GPU."""
-    return any("SLURM_PROCID" in variable.value for variable in job.settings("RANK"))
 
 
 @rule(

@@ -182,7 +182,7 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="sbatch(1) --qos; the site's profile, partitions.*.arguments",
 )
 def _qos_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    option, known = job.options.get("qos"), _known_qos(site)
+    option, known = job.options.get("qos"), [*filter(None, map(qos_of, site.partitions.values()))]
     if option is None or not option.value or "$" in option.value or not known:
         return
     purposes = " ".join(each.purpose for each in site.partitions.values())
@@ -222,10 +222,6 @@ def _qos_partition(job: ScriptJob, site: Site) -> Iterator[Hit]:
             option.at,
             severity=None if sure else "warning",
         )
-
-
-def _known_qos(site: Site) -> list[str]:
-    return [qos for each in site.partitions.values() if (qos := qos_of(each))]
 
 
 @rule(

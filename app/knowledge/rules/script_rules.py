@@ -24,7 +24,7 @@ def _about(
         def check(job: ScriptJob, site: Site) -> Iterator[Hit]:
             return (hit(job, trouble) for trouble in job.troubles if trouble.id == name)
 
-        return Rule(name, severity, title, why, source, check)
+        return Rule(name, severity, title, why, source, check=check)
 
     return made
 

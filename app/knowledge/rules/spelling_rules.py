@@ -74,7 +74,8 @@ def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
     for variable in job.variables[:_MOST]:
         name = variable.name
         sent = variable.exported and name not in told and name.lstrip("_") not in NAMES
-        if not sent or is_named(job, name) or _is_in_a_file(job, name):
+        own = any(name in text for text in job.files.values())
+        if not sent or own or is_named(job, name):
             continue
         told.add(name)
         meant = alike(name, NAMES)
@@ -84,8 +85,3 @@ def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
                 f"Write {meant}.",
                 variable.at,
             )
-
-
-def _is_in_a_file(job: ScriptJob, name: str) -> bool:
-    """Whether a file of the project names it: then it is the project's own."""
-    return any(name in text for text in job.files.values())

@@ -6,17 +6,10 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, whole_nodes
-from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.profile import Site
 
 _BINDS_ITSELF = re.compile(r"cpu_affinity|sched_setaffinity|numa_bind|\bpsutil\b.*affinity")
 _BINDERS = ("numactl", "taskset", "hwloc-bind")
-
-
-def _in_order(node: NodeShape) -> bool:
-    """Return whether Slurm's own order of cores is that of the GPUs: GPU i has the i-th block."""
-    cores = [core for own in node.cores_of_gpu for core in sorted(own)]
-    return cores == sorted(cores)
 
 
 def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
@@ -46,8 +39,9 @@ def _unbound(job: ScriptJob, site: Site) -> Iterator[Hit]:
     ranks = job.resources.tasks_per_node
     if gpus != site.node.gpus or ranks != gpus or whole_nodes(job, site) is not True:
         return
-    if not site.node.gpu_cores or _in_order(site.node):
-        return
+    cores = [core for own in site.node.cores_of_gpu for core in sorted(own)]
+    if not site.node.gpu_cores or cores == sorted(cores):
+        return  # Slurm's own order of cores is that of the GPUs: GPU i has the i-th block
     for step in job.training:
         if step.srun is None or step.launcher not in ("srun", "plain"):
             continue
