@@ -7,7 +7,6 @@ finds with `hit`; the rules about any script are in `app/knowledge`. `lumitui ru
 from collections.abc import Callable, Iterator
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.knowledge import rule_catalogue
 from lumitui.app.knowledge.rule_catalogue import Topic
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.placement import Placement
@@ -155,7 +154,7 @@ TOPICS = (
            "docs/scripts.md; SECURITY.md"),
 )  # fmt: skip
 """The rules about a job file, by subject: launch, container, files."""
-_TOPICS = {one.id: one for one in (*rule_catalogue.of_rules(SCRIPT_RULES), *TOPICS)}
+_TOPICS: dict[str, Topic] = {one.id: one for one in (*SCRIPT_RULES, *TOPICS)}
 
 
 def hit(
