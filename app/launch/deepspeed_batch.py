@@ -196,10 +196,5 @@ def with_strategy(config: dict[str, object], strategy: Strategy) -> dict[str, ob
 
 def sent_config(launch: Launch) -> dict[str, object]:
     """Return the DeepSpeed configuration that is sent with `launch`; empty when none is."""
-    text = sent_text(launch)
+    text = launch.texts.get(DEEPSPEED_CONFIG)
     return {} if text is None else read_config(text, DEEPSPEED_CONFIG)
-
-
-def sent_text(launch: Launch) -> str | None:
-    """Return the text of the DeepSpeed configuration that is sent with `launch`; None: none."""
-    return next((file.content for file in launch.files if file.name == DEEPSPEED_CONFIG), None)

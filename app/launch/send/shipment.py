@@ -10,7 +10,6 @@ from pathlib import Path
 from lumitui.app.history.rows.run_record import record_text
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
-from lumitui.app.launch.deepspeed_batch import sent_text
 from lumitui.app.launch.script.staged import link_target
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.project_files import Code
@@ -22,6 +21,7 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.run_folder import (
     CODE,
+    DEEPSPEED_CONFIG,
     JOB_SCRIPT,
     MACHINERY,
     PROBE_SCRIPT,
@@ -163,7 +163,7 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
         layout=launch.layout,
         price=launch.price,
         global_batch=launch.global_batch,
-        deepspeed_config=sent_text(launch),
+        deepspeed_config=launch.texts.get(DEEPSPEED_CONFIG),
         project=str(preview.project),
         job_file=str(preview.job_file) if preview.job_file else None,
         folder=f"{root}/runs/{run_id}",

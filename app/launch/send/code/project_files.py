@@ -246,20 +246,16 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
 
 
 def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, ScanGuard]:
-    guard, extra, follow = ScanGuard(spec.ship_secrets), _bundled(spec), Follow(spec.follow_links)
+    extra, elsewhere = _bundled(spec), left_out(spec, root)
+    known = _hashes(hashes, root) if hashes else None
+    limits = ProjectLimits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`")
+    if spec.ship == "archive":
+        limits = ProjectLimits(archive.MAX_FILES, archive.MAX_BYTES)
+    guard, follow = ScanGuard(spec.ship_secrets), Follow(spec.follow_links)
     manifest = scan(
-        root,
-        extra=extra,
-        guard=guard,
-        limits=ProjectLimits(archive.MAX_FILES, archive.MAX_BYTES)
-        if spec.ship == "archive"
-        else ProjectLimits(
-            MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`"
-        ),
-        hashes=_hashes(hashes, root) if hashes else None,
-        elsewhere=left_out(spec, root),
+        root, extra=extra, guard=guard, limits=limits, hashes=known, elsewhere=elsewhere,
         follow=follow,
-    )
+    )  # fmt: skip
     return Code(root, manifest, {**extra, **follow.taken}, tuple(guard.kept_back)), guard
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.launch.deepspeed_batch import ACCUMULATION, MICRO, TRAIN, sent_text
+from lumitui.app.launch.deepspeed_batch import ACCUMULATION, MICRO, TRAIN
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from tests.support.jobs.sites.rescaled_jobs import (
     CONFIG,
     LINEAR,
@@ -20,7 +21,7 @@ from tests.support.jobs.sites.rescaled_jobs import (
 
 
 def sent_config(launch: Launch) -> dict[str, Any]:
-    found = json.loads(sent_text(launch) or "")
+    found = json.loads(launch.texts[DEEPSPEED_CONFIG])
     assert isinstance(found, dict)
     return found
 
@@ -118,7 +119,7 @@ def test_deepspeeds_rates_go_there_and_back() -> None:
     })  # fmt: skip
     first = launched(zero(scale=LINEAR), config)
     up = rescale(first, LUMI, nodes=3, deepspeed_config=config)
-    down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=sent_text(up.launch))
+    down = rescale(up.launch, LUMI, nodes=1, deepspeed_config=up.launch.texts[DEEPSPEED_CONFIG])
     assert sent_config(down.launch) == sent_config(first)
 
 
