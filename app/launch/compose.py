@@ -155,12 +155,14 @@ def _script(
     plain one it is the command itself.
     """
     signal = _stop_signal(place)
-    values = _values(place, layout) | {"exported": bool(plain), "signal": _handled(place, signal)}
-    values["save_seconds"] = _save_seconds(signal)
-    values |= {"stop_on": _to_script(signal), "chain": 1 if plain else place.spec.chain}
     directives = _directives(place, layout, signal, exported=bool(plain))
-    values |= {"directives": [*directives, *plain]}
-    values |= {"relaunch": 0 if plain else place.spec.relaunch}
+    values = _values(place, layout) | _signal_values(place, signal)
+    values |= {
+        "exported": bool(plain),
+        "chain": 1 if plain else place.spec.chain,
+        "relaunch": 0 if plain else place.spec.relaunch,
+        "directives": [*directives, *plain],
+    }
     preflight = preflight_of(place, layout)
     words = [each.words_for(place.launcher) for each in (program, PROBE, preflight)]
     values |= dict(zip(("program", "probe", "preflight_program"), words, strict=True))
@@ -273,28 +275,21 @@ def _stop_signal(place: Placement) -> str | None:
     return f"TERM@{wanted.partition('@')[2]}"
 
 
-def _to_script(signal: str | None) -> str:
-    """Return the signal that the script itself gets, or nothing."""
-    to_script, _, name = (signal or "").partition("@")[0].rpartition(":")
-    return name if to_script else ""
-
-
-def _save_seconds(signal: str | None) -> int | None:
-    """Return how long torchrun waits for ranks that save on a signal that it passes on.
-
-    Without it torchrun kills them after 30 s; before PyTorch 2.12 the variable is ignored.
-    """
-    name, _, lead = (signal or "").partition("@")
-    return int(lead) if lead.isdecimal() and not name.startswith("B:") else None
-
-
-def _handled(place: Placement, signal: str | None) -> str:
-    """Return the signal for torchrun's `--signals-to-handle`; it passes on SIGTERM by itself.
-
-    Of a bundled trainer it is the one that a user may send manually.
-    """
-    name = (signal or "").partition("@")[0].rpartition(":")[2].removeprefix("SIG")
-    return f"SIG{name}" if name not in ("", "TERM") and place.runtime.torchrun_signals else ""
+def _signal_values(place: Placement, signal: str | None) -> dict[str, object]:
+    """Return what the templates read of the job's stop signal."""
+    head, _, lead = (signal or "").partition("@")
+    to_script, _, name = head.rpartition(":")
+    own = name.removeprefix("SIG")
+    # torchrun passes on SIGTERM without being told, and each other signal in newer versions alone.
+    # Of a bundled trainer it is the signal that a user may send manually.
+    handled = own not in ("", "TERM") and place.runtime.torchrun_signals
+    return {
+        "stop_on": name if to_script else "",
+        "signal": f"SIG{own}" if handled else "",
+        # How long torchrun waits for ranks that save on a signal; without it torchrun kills them
+        # after 30 s. Before PyTorch 2.12 it ignores the variable.
+        "save_seconds": int(lead) if lead and not to_script else None,
+    }
 
 
 def _global_batch(spec: JobSpec, layout: RankLayout) -> int | None:

@@ -15,7 +15,6 @@ from lumitui.app.launch.adviser import lint_findings
 from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.rules import (
-    binding_rules,
     chain_rules,
     launcher_rules,
     mistakes,
@@ -29,17 +28,6 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
 from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES
-
-
-def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
-    if launch.spec.launcher not in place.site.launchers:
-        yield hit(
-            "launcher",
-            "launcher",
-            f"The launcher {launch.spec.launcher} does not work at {place.site.name}.",
-            f"Use {' or '.join(place.site.launchers)}.",
-            fix=Fix(f"use {place.site.launchers[0]}", at_key("launcher"), place.site.launchers[0]),
-        )
 
 
 def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -156,12 +144,10 @@ RULES: tuple[LaunchRule, ...] = (
     *offline_rules.RULES,
     *venv_rules.RULES,
     *mistakes.RULES,
-    _launcher,
     _image,
     *rank_memory.RULES,
     _strategy_stage,
     _two_micro_batches,
-    *binding_rules.RULES,
     _lightning_name,
     _archive,
     _keys_in_words,

@@ -119,20 +119,6 @@ def _readme(launch: Launch, site: Site) -> str:
     return "\n".join(_readme_lines(launch.spec, site, slug(launch.spec.name))) + "\n"
 
 
-def _one_limit(spec: JobSpec) -> Iterator[str]:
-    if spec.chain > 1:
-        yield f"It takes one time limit: `chain: {spec.chain}` needs what lumitui adds to a job."
-        yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
-        yield ""
-
-
-def _one_launch(spec: JobSpec) -> Iterator[str]:
-    if spec.relaunch:
-        adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
-        yield f"It launches the program once: {adds}"
-        yield ""
-
-
 def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     host = site.hosts.login or site.name
     yield from (
@@ -145,8 +131,16 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         *(f"3. Set {key}, whose value is not here: `export {key}=…`" for key in spec.secrets),
         f"{4 if spec.secrets else 3}. `sbatch job.sh`",
         "",
-        *_one_limit(spec),
-        *_one_launch(spec),
+    )
+    if spec.chain > 1:
+        yield f"It takes one time limit: `chain: {spec.chain}` needs what lumitui adds to a job."
+        yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
+        yield ""
+    if spec.relaunch:
+        adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
+        yield f"It launches the program once: {adds}"
+        yield ""
+    yield from (
         f"The log is `slurm-{name}-JOB.out`. What the program writes to `$RUN_DIR` comes here too.",
         "",
         "It needs:",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.rules.job_file_catalogue import hit
 from lumitui.app.launch.script.program_call import BUNDLED
 from lumitui.app.launch.send.code import secret_files, weight
@@ -29,7 +30,6 @@ from lumitui.remote.transfer.snapshots import archive
 
 _CONFIG_BYTES = 1_000_000
 """More than DeepSpeed's configuration ever has."""
-TRAINER_FOLDER = Path(__file__).resolve().parents[4] / "trainers"
 
 
 @dataclass(frozen=True)

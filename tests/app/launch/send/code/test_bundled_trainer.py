@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.launch.send.code.project_files import TRAINER_FOLDER, collect
+from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
+from lumitui.app.launch.send.code.project_files import collect
 from tests.support.jobs.small_jobs import hello_job
 
 
