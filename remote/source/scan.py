@@ -126,7 +126,7 @@ class _ScanReader:
     def read(self, path: str, info: os.stat_result) -> tuple[ManifestEntry, FileContent]:
         """Return the file's entry and what is in it; `info` is its stat when it was found."""
         try:
-            read = read_file(self._where(path), path, info, self._hashes)
+            read = read_file(lambda: self._where(path), path, info, self._hashes)
         except OSError as error:
             raise _unreadable(path, error) from error
         if read is None:
@@ -137,7 +137,7 @@ class _ScanReader:
 
 
 def read_file(
-    source: Path,
+    where: Callable[[], Path],
     key: str,
     info: os.stat_result,
     hashes: Hashes | None,
@@ -147,8 +147,8 @@ def read_file(
 ) -> tuple[FileContent, os.stat_result] | None:
     """Return what is in a file and its stat; None: it is no longer the one of the stat `info`.
 
-    It is read unless `hashes` know it as `key`; then they do. `passed` hears of each portion of
-    bytes; without `search` nobody looks for keys.
+    It is read where `where` says, unless `hashes` know it as `key`. `passed` hears of each portion
+    of bytes; without `search` nobody looks for keys.
 
     Raises:
         OSError: as `opened`.
@@ -159,7 +159,7 @@ def read_file(
         return contents, info
     # Plain descriptors, and a buffer of the file's size: for small files a file object and a
     # large buffer cost more than the hash.
-    file = opened(source)
+    file = opened(where())
     try:
         digest, shapes = hashlib.sha256(), ShapeSearch() if search else None
         while chunk := os.read(file, min(_CHUNK, info.st_size + 1)):

@@ -37,23 +37,24 @@ class StageWalk(FolderWalk):
             len(self.files) + len(self.links) >= self._enough or len(self.refused) >= _MOST_REFUSED
         )
 
-    def objection(self, path: str, place: Path, target: str | None) -> str:
+    def objection(self, path: str, place: str, target: str | None) -> str:
         """Return why the entry at `place` cannot be sent, or ""."""
-        what = looks_like(place.parent, place.name) or looks_like(self.root, path)
+        at = Path(place)
+        what = looks_like(at.parent, at.name) or looks_like(self.root, path)
         if what and not self._allowed(path):
             return f"looks like {what}"
         if target is None:
             return ""
-        if not place.exists():
+        if not at.exists():
             return f"is a link to {target!r}, which is not a file"
         if self.stays_inside(path, target, place):
             return ""
         if not self.follow.names(path, f"{self.root.name}/{path}"):
             return (
-                f"is a link out of the folder, to {way(target, place)}; to send what is there, "
+                f"is a link out of the folder, to {way(target, at)}; to send what is there, "
                 f"write `follow_links: [{path}]`"
             )
-        for hop in hops(place):
+        for hop in hops(at):
             what = looks_like(hop.parent, hop.name)
             if what and not self._allowed(path):
                 return f"is a link to {hop}, which looks like {what}"

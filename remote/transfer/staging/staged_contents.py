@@ -183,7 +183,7 @@ def _contents(
     passed: Callable[[int], None],
 ) -> FileContent:
     try:
-        read = read_file(source, key, info, hashes, passed, search=key.endswith("/"))
+        read = read_file(lambda: source, key, info, hashes, passed, search=key.endswith("/"))
     except OSError as error:
         raise InputError(
             f"The file {source} cannot be read: {error.strerror}.", "Make it readable."

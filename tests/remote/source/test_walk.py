@@ -201,6 +201,14 @@ def test_links_out_that_are_named_are_followed_but_not_to_secrets(tmp_path: Path
     assert b"lib/deep/other.py" in sent and b"a key" not in sent
 
 
+def test_links_inside_stay_links_where_the_project_is_behind_a_link(tmp_path: Path) -> None:
+    project = write(tmp_path / "p", "sub/a")
+    (project / "b").symlink_to("sub/a")
+    (tmp_path / "behind").symlink_to("p")
+    manifest = scan(tmp_path / "behind")
+    assert {entry.path: entry.target for entry in manifest.entries} == {"b": "sub/a", "sub/a": None}
+
+
 def test_a_followed_circle_ends(tmp_path: Path) -> None:
     project = write(tmp_path / "p", "train.py")
     (project / "up").symlink_to("..")
