@@ -34,44 +34,34 @@ sha256sum decides: a name with a backslash is written otherwise in LIST."""
 # checksums are copied first, so that the copy is checked whatever happens to the original.
 _COPY = """\
 (
-{sha}{verified}umask 077
+{sha}umask 077
 s={snapshot}; t={target}; w=$t.part-$$
-[ -d "$t" ] && exit 0
-gone() { [ -d "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
-trap 'rm -rf "$w" "$w.sums" "$w.own"' EXIT
-[ -d "$s" ] || gone
-[ -f "$s.sums" ] || { echo damaged-snapshot; exit 5; }
-cp "$s.sums" "$w.sums" || gone
+[ -{kind} "$t" ] && exit 0
+gone() { [ -{kind} "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
+damaged() { echo damaged-snapshot; exit 5; }
+trap 'rm -rf "$w" "$w.{sums}" "$w.own"' EXIT
+[ -{kind} "$s" ] || gone
+[ -f "$s.{sums}" ] || damaged
+cp "$s.{sums}" "$w.{sums}" || gone
 {reflink}
 cp -PR $reflink "$s" "$w" || gone
-chmod -R u+w "$w" || exit 1
+{check}mv "$w" "$t"
+)"""
+
 # Equal files of a snapshot are one file. busybox's cp leaves them so: a write would change both.
+_TREE = """\
+chmod -R u+w "$w" || exit 1
 find "$w" -type f -links +1 -exec sh -c '
   own=$1; shift
   for f; do cp "$f" "$own" && mv -f "$own" "$f" || exit 1; done' x "$w.own" {} + || exit 1
 ( cd "$w" && verified "$w.sums" &&
   [ $(( $(find . -type f | wc -l) )) -eq $(( $(wc -l <"$w.sums") )) ]
-) || {
-  printf '%s\\n' "${s##*/}" 2>/dev/null >"${s%/*}/.suspect"; echo damaged-snapshot; exit 5
-}
-mv "$w" "$t"
-)"""
-
-_COPY_ARCHIVE = """\
-(
-{sha}umask 077
-s={snapshot}; t={target}; w=$t.part-$$
-[ -f "$t" ] && exit 0
-gone() { [ -f "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
-trap 'rm -f "$w" "$w.sha256"' EXIT
-[ -f "$s" ] || gone
-[ -f "$s.sha256" ] || { echo damaged-snapshot; exit 5; }
-cp "$s.sha256" "$w.sha256" || gone
-{reflink}
-cp $reflink "$s" "$w" || gone
-h=$(sha <"$w") && [ "${h%% *}" = "$(cat "$w.sha256")" ] || { echo damaged-snapshot; exit 5; }
-chmod u+w "$w" "$w.sha256" && mv "$w.sha256" "$t.sha256" && mv "$w" "$t"
-)"""
+) || { printf '%s\\n' "${s##*/}" 2>/dev/null >"${s%/*}/.suspect"; damaged; }
+"""
+_ARCHIVE = """\
+h=$(sha <"$w") && [ "${h%% *}" = "$(cat "$w.sha256")" ] || damaged
+chmod u+w "$w" "$w.sha256" && mv "$w.sha256" "$t.sha256" || exit 1
+"""
 
 
 def copy_script(snapshot: str, target: str) -> str:
@@ -80,22 +70,14 @@ def copy_script(snapshot: str, target: str) -> str:
     When it fails it leaves nothing at `target`: with status 4 it prints `no-snapshot`, with 5
     `damaged-snapshot`. When `target` is there it does nothing, so that it may be repeated.
     """
-    return fill(
-        _COPY,
-        sha=SHA,
-        verified=VERIFIED,
-        reflink=REFLINK,
-        snapshot=quote(snapshot),
-        target=quote(target),
-    )
+    return _copy(snapshot, target, kind="d", sums="sums", sha=SHA + VERIFIED, check=_TREE)
 
 
 def archive_copy_script(snapshot: str, folder: str) -> str:
     """Return the same for an archive, which becomes `CODE_ARCHIVE` in the run's `folder`."""
-    return fill(
-        _COPY_ARCHIVE,
-        sha=SHA,
-        reflink=REFLINK,
-        snapshot=quote(f"{snapshot}.tar.gz"),
-        target=quote(f"{folder}/{CODE_ARCHIVE}"),
-    )
+    archive, target = f"{snapshot}.tar.gz", f"{folder}/{CODE_ARCHIVE}"
+    return _copy(archive, target, kind="f", sums="sha256", sha=SHA, check=_ARCHIVE)
+
+
+def _copy(snapshot: str, target: str, **words: str) -> str:
+    return fill(_COPY, reflink=REFLINK, snapshot=quote(snapshot), target=quote(target), **words)
