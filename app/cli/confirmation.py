@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ from lumitui.app.explain.phrases import chain_words
 from lumitui.app.runs import InputError, LumiError, lines_of
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import CodeNews, Preview, Resubmission
+    from lumitui.app.runs import CodeNews, Preview, Resubmission, Runs
     from lumitui.app.runs import LoginQuestion as Question
 
 NOTHING_SENT = "Nothing was sent."
@@ -56,10 +57,29 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise LumiError(otherwise)
 
 
-def show_findings(*found: "Preview") -> None:
-    """Print what the adviser found in a job or a grid, each sentence once, on stderr."""
-    for text in dict.fromkeys(words.finding(item) for one in found for item in one.findings):
+def show_findings(*found: "Preview") -> list[str]:
+    """Print what the adviser found in a job or a grid, each sentence once; return the sentences."""
+    texts = finding_texts(found)
+    for text in texts:
         say(text)
+    return texts
+
+
+def finding_texts(found: Sequence["Preview"]) -> list[str]:
+    """Return what the adviser found in a job or the runs of a grid, each sentence once."""
+    return list(dict.fromkeys(words.finding(item) for one in found for item in one.findings))
+
+
+def show_unseen(runs: "Runs", job: Path, found: Sequence["Preview"]) -> None:
+    """Print the findings that a preview has not just printed, and every error, on stderr."""
+    texts = finding_texts(found)
+    unseen = runs.shown_findings.unseen(job, texts)
+    errors = finding_texts([replace(one, findings=one.errors) for one in found])
+    shown = [text for text in texts if text in unseen or text in errors]
+    for text in shown:
+        say(text)
+    if rest := len(texts) - len(shown):
+        say(f"{words.count(rest, 'finding')} as in the preview: lumitui preview {job}")
 
 
 def refuse_errors(found: "Preview") -> None:
@@ -84,7 +104,7 @@ def agreed(
     cure: str = "Correct the job file",
     terms: Sequence[str] = (),
 ) -> bool:
-    """Show the findings and `terms`, and return when the user agrees; see `confirm`.
+    """Show `terms`, and return when the user agrees to them and to the errors; see `confirm`.
 
     `force` agrees to errors beforehand; `yes` alone does not, since nobody has seen them then.
     `cure` says where a user corrects them.
@@ -95,7 +115,6 @@ def agreed(
     Raises:
         InputError: nobody can agree to the errors, or nothing can be sent with them.
     """
-    show_findings(*found)
     for one in found:
         if any(error.final for error in one.errors):
             refuse_errors(one)
@@ -207,6 +226,7 @@ def agree_to_resubmit(
     """Show what changes, and return what is sent when the user agrees; see `agreed`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
+    show_findings(planned.preview)
     plan = planned.plan
     question = (
         f"Resubmit {plan.parent.id} with the {plan.request.code} code from {plan.start}; "

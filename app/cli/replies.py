@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
 
+from lumitui.app.cli.views.diff import Difference
+from lumitui.app.cli.views.why_page import WhyReply
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.job.launch import LaunchFile, Price, RankLayout
 from lumitui.app.runs import (
@@ -304,44 +306,37 @@ class Images:
     unknown: list[Image]
 
 
-def _replies() -> dict[str, Any]:
-    from lumitui.app.cli.views.diff import Difference
-    from lumitui.app.cli.views.why_page import WhyReply
-
-    return {
-        "new": Begun | list[ExampleReply],
-        "import": Adopted,
-        "preview": PreviewedGrid | Previewed,
-        "fix": FixReply,
-        "export": ExportReply,
-        "submit": RunData | Sent,
-        "status": Status,
-        "history": list[RunData] | HistoryFile | RecoveryReply,
-        "show": RunReply,
-        "why": WhyReply,
-        "note": RunData,
-        "diff": Difference,
-        "cancel": RunData,
-        "wait": list[RunData],
-        "fetch": FetchOutcome,
-        "resubmit": RunData | Sent,
-        "scaling": Compared,
-        "grid": Sweep,
-        "lint": list[ScriptReply],
-        "rules": list[Topic] | RuleReply,
-        "bind": list[RankBinding] | Explained,
-        "site show": list[Site] | Site,
-        "site add": ProfileReply,
-        "site check": list[Finding] | Probed,
-        "site live": Answered,
-        "site images": Images,
-        "site venvs": dict[str, list[Venv]] | dict[str, RemovedVenvs],
-        "site data": list[Stock] | list[RemovedItems],
-        "site prune": dict[str, Pruned],
-    }
-
-
-REPLIES = _replies()
+REPLIES: dict[str, Any] = {
+    "new": Begun | list[ExampleReply],
+    "import": Adopted,
+    "preview": PreviewedGrid | Previewed,
+    "fix": FixReply,
+    "export": ExportReply,
+    "submit": RunData | Sent,
+    "status": Status,
+    "history": list[RunData] | HistoryFile | RecoveryReply,
+    "show": RunReply,
+    "why": WhyReply,
+    "note": RunData,
+    "diff": Difference,
+    "cancel": RunData,
+    "wait": list[RunData],
+    "fetch": FetchOutcome,
+    "resubmit": RunData | Sent,
+    "scaling": Compared,
+    "grid": Sweep,
+    "lint": list[ScriptReply],
+    "rules": list[Topic] | RuleReply,
+    "bind": list[RankBinding] | Explained,
+    "site show": list[Site] | Site,
+    "site add": ProfileReply,
+    "site check": list[Finding] | Probed,
+    "site live": Answered,
+    "site images": Images,
+    "site venvs": dict[str, list[Venv]] | dict[str, RemovedVenvs],
+    "site data": list[Stock] | list[RemovedItems],
+    "site prune": dict[str, Pruned],
+}
 """What is in `data` of the envelope, by verb."""
 
 

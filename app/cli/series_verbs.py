@@ -11,6 +11,7 @@ from lumitui.app.cli.confirmation import (
     agree_to_submit,
     agreed,
     show_code_news,
+    show_findings,
 )
 from lumitui.app.cli.output import Reply, run_data, say, say_rows
 from lumitui.app.cli.send_progress import show_step
@@ -111,7 +112,9 @@ def _send_rest(
         say("All of them were sent already.")
         reply.give({"series": now.series.id, "runs": [], "members": []}, "")
         return
-    ready = agree_to_submit(runs.series.made_ready(now), yes=yes, force=force)
+    ready = runs.series.made_ready(now)
+    show_findings(*ready)
+    ready = agree_to_submit(ready, yes=yes, force=force)
     forced = any(one.forced for one in ready)
     _send(reply, runs, now.series, now.left, forced=forced)
 
@@ -191,8 +194,10 @@ def resubmit_ladder(
     for note in dict.fromkeys(note for made in plans for note in made.plan.notes):
         say(f"note: {note}")
     show_code_news(plans[0], runs.code_news(parent.id))
+    previews = [plan.preview for plan in plans]
+    show_findings(*previews)
     forced = agreed(
-        [plan.preview for plan in plans],
+        previews,
         f"Send {parent.id} again as {words.count(len(plans), 'run')}?",
         yes=yes,
         force=force,

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lumitui.app.history.listing.series_runs import Kind, RunSeries, SeriesMember
 from lumitui.app.launch.send.lock import sender_lock
@@ -26,52 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lumitui.app.follow.refresh import Refreshed
-    from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
-    from lumitui.app.launch.send.drafts.drafts import Drafts
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submit import Report
-    from lumitui.app.scale.run_plan import CodeChoice, StartPoint
+    from lumitui.app.runs.launches import Launches
 
 _LONGEST_NOTE = 200
-
-
-class SeriesCore(Protocol):
-    """What a series needs of the facade."""
-
-    @property
-    def history(self) -> History:
-        """The runs."""
-
-    @property
-    def drafts(self) -> Drafts:
-        """Previews of job files."""
-
-    def plan_resubmission(
-        self,
-        run_id: str,
-        *,
-        nodes: int | None,
-        settings: Sequence[str],
-        code: CodeChoice,
-        start: StartPoint | None,
-    ) -> Resubmission:
-        """Return a run prepared again."""
-
-    def send(
-        self,
-        preview: Preview,
-        *,
-        report: Report,
-        resubmission: Resubmission | None,
-        begun: Callable[[Run], None],
-        place: str,
-        tried: Sequence[str],
-    ) -> Run:
-        """Send one run."""
-
-    def refresh(self, site_name: str | None) -> Refreshed:
-        """Ask a site what became of its runs."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +45,12 @@ class _Ready:
 class SeriesRuns:
     """Begins series, and sends what is left of them. Threads may share it."""
 
-    def __init__(self, core: SeriesCore, locks: Path) -> None:
-        """Send through `core`; the folder `locks` keeps two processes from sending one series."""
-        self._core, self._locks = core, locks
+    def __init__(self, core: Launches, refresh: Callable[[str], Refreshed], locks: Path) -> None:
+        """Send through `core`, and `refresh` a site to learn what became of its runs.
+
+        The folder `locks` keeps two processes from sending one series.
+        """
+        self._core, self._refresh, self._locks = core, refresh, locks
         self._ready: dict[tuple[str, int], _Ready] = {}
         """Members that were prepared before the series began, and are not sent yet."""
 
@@ -185,7 +148,7 @@ class SeriesRuns:
         """Return how a series stands after its site was asked about the members that are open."""
         if not now.open:
             return now
-        self._core.refresh(now.series.site)
+        self._refresh(now.series.site)
         return self.standing(self._core.history.series.get(now.series.id))
 
     def leave_out(self, series_id: str) -> None:

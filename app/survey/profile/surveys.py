@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lumitui.app.survey.profile.node_job import LOOKS, NAME, folder_of, node_job
 from lumitui.app.survey.profile.profile_edit import Edited, edited
@@ -42,22 +42,6 @@ _MOST_REPORT = 1 << 20
 """Most bytes of a node's report. One with 288 cores and 8 GPUs has some 20,000."""
 
 
-class SurveyCore(Protocol):
-    """What a survey needs of the facade."""
-
-    @property
-    def sites(self) -> Sites:
-        """The profiles."""
-
-    @property
-    def history(self) -> History:
-        """The runs."""
-
-    @property
-    def drafts(self) -> Drafts:
-        """Previews of job files."""
-
-
 @dataclass(frozen=True)
 class WrittenProfile:
     """A profile that was written."""
@@ -83,13 +67,16 @@ class Surveys:
 
     def __init__(
         self,
-        core: SurveyCore,
+        sites: Sites,
+        history: History,
+        drafts: Drafts,
         connections: Callable[[], Connections],
         transport: Callable[[Run], Transport],
         settings: Settings,
     ) -> None:
         """Write profiles into the user's own folder, and a node's job into their data."""
-        self._core, self._connections, self._transport = core, connections, transport
+        self._sites, self._history, self._drafts = sites, history, drafts
+        self._connections, self._transport = connections, transport
         self._folders, self._data = settings.profiles, settings.data
 
     # -- a new profile
@@ -113,9 +100,10 @@ class Surveys:
         choice = choose(cluster, partition, gpus)
         proposal = propose(name, host, cluster, choice)
         text = text_of(proposal, host.login, datetime.now(UTC).date())
-        found = self._checked(text, path)
+        document = Document(text, str(path))
+        described = validate(document, Site, document.data)
         _write_new(path, text)
-        return WrittenProfile(path, found, proposal.guessed, choice.left_out)
+        return WrittenProfile(path, described, proposal.guessed, choice.left_out)
 
     def _new_file(self, name: str) -> Path:
         """Return the file of a new profile.
@@ -127,18 +115,13 @@ class Surveys:
             raise InputError(
                 f"{name!r} cannot be a site's name.", "Use letters, digits, dots and dashes."
             )
-        if name in self._core.sites.names():
-            path = self._core.sites.path(name)
+        if name in self._sites.names():
+            path = self._sites.path(name)
             raise InputError(
                 f"There is a profile called {name!r} already: {path}.",
                 "Choose another name, or remove the file if it is yours.",
             )
         return self._folders[0] / f"{name}.yaml"
-
-    def _checked(self, text: str, path: Path) -> Site:
-        """Return the site of a profile's text, as it will be read from `path`."""
-        document = Document(text, str(path))
-        return validate(document, Site, document.data)
 
     # -- a node
 
@@ -149,24 +132,18 @@ class Surveys:
             InputError: no such site or partition, or it has no Slurm.
             LumiError: its files cannot be written.
         """
-        site = self._core.sites.load(site_name)
+        site = self._sites.load(site_name)
         folder = folder_of(self._data)
         spec = node_job(site, partition, account)
-        (found,) = self._core.drafts.previews(spec, folder)
+        (preview,) = self._drafts.previews(spec, folder)
         # The job is lumitui's own, and measures where no masks are set: nobody can change that.
-        kept = tuple(one for one in found.findings if one.at.field != "binding")
-        return replace(found, findings=kept)
+        findings = tuple(one for one in preview.findings if one.at.field != "binding")
+        return replace(preview, findings=findings)
 
     def under_way(self, site_name: str) -> Run | None:
         """Return the newest such job on a site that has not ended; no site is asked."""
-        return next(
-            (
-                run
-                for run in self._core.history.unfinished()
-                if (run.site, run.name) == (site_name, NAME)
-            ),
-            None,
-        )
+        runs = self._history.unfinished(site_name)
+        return next((run for run in runs if run.name == NAME), None)
 
     def looked(self, run: Run) -> Looked:
         """Return what the node of an ended run said, beside the profile.
@@ -185,17 +162,10 @@ class Surveys:
         result = self._transport(run).run(script)
         report = node_report.read(result.out.decode("utf-8", "replace"))
         if not report.host:
-            raise self._silent(run)
-        site = self._core.sites.load(run.site)
+            raise _silent(run)
+        site = self._sites.load(run.site)
         measured = compare(report, site)
         return Looked(measured, edited(measured, site, self._folders))
-
-    def _silent(self, run: Run) -> LumiError:
-        if run.state is State.DONE:
-            return RefusedError(f"{run.id} left no report.", f"Read its log: lumitui logs {run.id}")
-        return LumiError(
-            f"{run.id} is {run.state} and has no report.", f"See why: lumitui show {run.id}"
-        )
 
     def write(self, looked: Looked) -> Path:
         """Write the changed profile into the user's own folder, and return its file.
@@ -233,6 +203,14 @@ def _write_new(path: Path, text: str) -> None:
         raise InputError(f"{path} is already there.", "Choose another name.") from error
     except OSError as error:
         raise _unwritten(path, error) from error
+
+
+def _silent(run: Run) -> LumiError:
+    if run.state is State.DONE:
+        return RefusedError(f"{run.id} left no report.", f"Read its log: lumitui logs {run.id}")
+    return LumiError(
+        f"{run.id} is {run.state} and has no report.", f"See why: lumitui show {run.id}"
+    )
 
 
 def _unwritten(path: Path, error: OSError) -> LumiError:

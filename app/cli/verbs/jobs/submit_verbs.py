@@ -10,6 +10,7 @@ from lumitui.app.cli.confirmation import (
     grid_lines,
     refuse_wait,
     show_findings,
+    show_unseen,
     without_first,
     without_secrets,
 )
@@ -46,8 +47,8 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         every = runs.previews(job)
         every = with_cluster(runs, every) if cluster else every
         price = price_line(runs, every[0])
+        runs.shown_findings.keep(job, show_findings(*every))
     found, launch = every[0], every[0].launch
-    show_findings(*every)
     if len(every) > 1:
         say_rows("\n".join(grid_lines(every)))
         say(f"The script of the first run, {found.cell}:")
@@ -135,6 +136,7 @@ def submit(
             series_verbs.note_rest(runs, job)
         found = with_cluster(runs, found) if cluster else found
         price = price_line(runs, found[0])
+        show_unseen(runs, job, found)
         found = agree_to_submit(found, yes=yes, force=force, price=price)
         if rest is False:
             series_verbs.leave_out_rest(runs, job)

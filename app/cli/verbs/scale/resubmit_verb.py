@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
-from click.core import ParameterSource
 
 from lumitui.app.cli import series_verbs
 from lumitui.app.cli.confirmation import agree_to_resubmit, refuse_wait
@@ -14,6 +13,7 @@ from lumitui.app.cli.session import (
     core,
     force_option,
     json_option,
+    refuse_options,
     run_argument,
     wait_options,
     yes_option,
@@ -41,28 +41,8 @@ def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, 
     return (*kept_off, *([half_batch(run.spec)] if batch else []))
 
 
-_PLANNED = {
-    "ladder": "--ladder", "nodes": "--nodes", "settings": "--set", "code": "--code",
-    "start": "--from", "exclude": "--exclude", "batch": "--batch",
-}  # fmt: skip
+_PLANNED = ("ladder", "nodes", "settings", "code", "start", "exclude", "batch")
 """The options of `resubmit` that say what is sent: of a rest that is written down already."""
-
-
-def _refuse_changes_of_rest() -> None:
-    """Refuse an option that `--rest` could not heed.
-
-    Raises:
-        InputError: one was given; the message names it.
-    """
-    ctx = click.get_current_context()
-    given = [
-        option
-        for name, option in _PLANNED.items()
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        message = f"--rest sends what was planned before, without {' and '.join(given)}."
-        raise InputError(message, "Leave out one or the other.")
 
 
 @click.command()
@@ -130,7 +110,7 @@ def resubmit(
         if ladder is not None and changes["nodes"] is not None:
             raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
         if rest:
-            _refuse_changes_of_rest()
+            refuse_options("changes what --rest sends, which was planned before", *_PLANNED)
             series_verbs.resubmit_rest(reply, runs, run_id, yes=yes, force=force)
             return
         remedies = _remedies(runs.history.get(run_id), exclude, batch)
