@@ -15,11 +15,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log_pane import LogPane
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
-from tests.support.program.driven_tui import (
-    sees,
-    shown,
-    until,
-)
+from tests.support.program.driven_tui import sees, shown, until
 
 
 async def test_the_log_is_bounded_and_does_not_jump(settings: Settings) -> None:
@@ -74,6 +70,31 @@ async def test_long_lines_are_wrapped_on_demand(settings: Settings) -> None:
         assert view.lines == ["kurz", "漢" * 100, "e"]
         await pilot.press("w")
         await until(pilot, lambda: view.virtual_size.height == 3, "three rows")
+
+
+async def test_enter_opens_one_fold_after_the_other_then_closes_all_and_a_jump_opens_its_own(
+    settings: Settings,
+) -> None:
+    noise = [
+        b"cpu-bind=MASK - nid1, task 0 0 [1]: mask 0xfe set\n" * 4,
+        b"0: nid1:7:9 [0] NCCL INFO Channel 00/32\n" * 5,
+    ]
+    async with LumiApp(settings).run_test(size=(60, 20)) as pilot:
+        view = LogView()
+        await pilot.app.screen.mount(view)
+        view.focus()
+        view.feed(b"first\n" + b"between\n".join(noise) + b"last\n")
+
+        def has(rows: int) -> Callable[[], bool]:
+            return lambda: view.virtual_size.height == rows
+
+        await until(pilot, has(5), "two folds")
+        await sees(pilot, r"(?s)first.*▸ 4 lines of cpu-bind.*between.*▸ 5 lines of NCCL.*last")
+        for rows in (8, 12, 5):
+            await pilot.press("enter")
+            await until(pilot, has(rows), f"{rows} rows")
+        assert view.go_to(6 + len(noise[0]) + 8 + 10), "into the second fold"
+        await until(pilot, has(9), "it alone is open")
 
 
 class OnePane(App[int]):
