@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from lumitui.app.history.attempts import merged
-from lumitui.app.launch.launcher_templates import TEMPLATES
+from tests.support.jobs.job_functions import made_folder, run_bash, sourced
 
 SCONTROL = """#!/bin/bash
 echo "$1" >>"$CALLS"
@@ -25,13 +24,7 @@ case $reply in
   *) echo "$reply" >&2; exit 1 ;;
 esac
 """
-HEAD = f"""
-set -eo pipefail
-. {TEMPLATES / "job/lumitui.sh"}
-. {TEMPLATES / "job/proof.sh"}
-. {TEMPLATES / "job/failed_rank.sh"}
-. {TEMPLATES / "job/chain.sh"}
-export JOB=$$
+HEAD = f"""{sourced("chain")}export JOB=$$
 sleep() {{ echo "slept $1"; }}
 scancel() {{ echo "scancel $*"; }}
 lumitui_begin
@@ -62,28 +55,17 @@ class Done:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "scontrol").write_text(SCONTROL)
-    (tmp_path / "bin" / "scontrol").chmod(0o755)
-    (tmp_path / "attempt-1.submit").mkdir()
-    (tmp_path / "attempt-1.out").write_text("")
-    return tmp_path
+    return made_folder(tmp_path, scontrol=SCONTROL)
 
 
 def attempt(folder: Path, *replies: str, **environ: str) -> Done:
     """Run an attempt; scontrol gives the `replies` one after the other."""
     (folder / "replies").write_text("".join(f"{reply}\n" for reply in replies))
-    (folder / "calls").write_text("")
-    env = {
-        "PATH": f"{folder}/bin:{os.environ['PATH']}", "CALLS": f"{folder}/calls",
-        "REPLIES": f"{folder}/replies", "SLURM_JOB_ID": "9", "SLURM_JOB_NUM_NODES": "1",
-        "SLURM_JOB_NAME": "run-1",
-        "SLURM_JOB_NODELIST": "nid1", "SLURM_SUBMIT_DIR": str(folder),
-    }  # fmt: skip
-    done = subprocess.run(
-        ["bash", "-c", HEAD], env=env | environ, cwd=folder, capture_output=True, text=True,
-        timeout=60,
-    )  # fmt: skip
+    environ = {
+        "REPLIES": f"{folder}/replies", "SLURM_JOB_NAME": "run-1", "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_JOB_NODELIST": "nid1",
+    } | environ  # fmt: skip
+    done = run_bash(folder, HEAD, environ)
     lines = (folder / "attempts.jsonl").read_text().splitlines()
     logs = "".join(path.read_text() for path in folder.glob("attempt-*.out"))
     asked = (folder / "calls").read_text().split()

@@ -7,17 +7,11 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.launcher_templates import TEMPLATES
+from tests.support.jobs.job_functions import sourced
 from tests.support.jobs.sites.lumi_job import LUMI
 from tests.support.jobs.sites.lumi_job import job as job_of
 
-HEAD = f"""
-set -eo pipefail
-. {TEMPLATES / "job/lumitui.sh"}
-. {TEMPLATES / "job/proof.sh"}
-. {TEMPLATES / "job/failed_rank.sh"}
-. {TEMPLATES / "job/compiled.sh"}
-srun() {{ while [[ $1 == --* ]]; do shift; done; "$@"; }}
+HEAD = f"""{sourced("compiled")}srun() {{ while [[ $1 == --* ]]; do shift; done; "$@"; }}
 timeout() {{ while [[ $1 == -* ]]; do shift 2; done; shift; "$@"; }}
 SLURM_JOB_NUM_NODES=1
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.launch.launcher_templates import TEMPLATES
+from tests.support.jobs.job_functions import made_folder, run_bash, sourced
 
 STRANGER = 54321
 """Another user's number."""
@@ -22,24 +22,15 @@ fi
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
 """
-HEAD = f"""
-set -eo pipefail
-. {TEMPLATES / "job/lumitui.sh"}
-. {TEMPLATES / "job/proof.sh"}
-. {TEMPLATES / "job/failed_rank.sh"}
-sleep() {{ echo "slept $1"; }}
+HEAD = f"""{sourced()}sleep() {{ echo "slept $1"; }}
 lumitui_begin
 """
 
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
-    folder = tmp_path / "run it's-1"
-    for name in ("bin", "attempt-1.submit", "node"):
-        (folder / name).mkdir(parents=True)
-    (folder / "bin" / "srun").write_text(SRUN)
-    (folder / "bin" / "srun").chmod(0o755)
-    (folder / "attempt-1.out").write_text("")
+    folder = made_folder(tmp_path / "run it's-1", srun=SRUN)
+    (folder / "node").mkdir()
     return folder
 
 
@@ -47,23 +38,7 @@ def job(
     run_dir: Path, text: str, refusals: int = 0, **environ: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run the text of a job in the run's folder; `refusals` steps are refused first."""
-    env = {
-        "PATH": f"{run_dir}/bin:{os.environ['PATH']}",
-        "CALLS": f"{run_dir}/calls",
-        "REFUSALS": str(refusals),
-        "SLURM_JOB_ID": "9",
-        "SLURM_JOB_NUM_NODES": "2",
-        "SLURM_SUBMIT_DIR": str(run_dir),
-    }
-    (run_dir / "calls").write_text("")
-    return subprocess.run(
-        ["bash", "-c", HEAD + text],
-        env=env | environ,
-        cwd=run_dir,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return run_bash(run_dir, HEAD + text, {"REFUSALS": str(refusals)} | environ)
 
 
 def test_a_job_records_what_hangs_and_forgets_an_earlier_attempts(run_dir: Path) -> None:

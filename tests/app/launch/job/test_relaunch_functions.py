@@ -4,14 +4,12 @@ app/follow/chain/test_relaunch.py has the same on this machine, test_relaunch_cl
 """
 
 import json
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from lumitui.app.launch.launcher_templates import TEMPLATES
+from tests.support.jobs.job_functions import made_folder, run_bash, sourced
 
 SRUN = """#!/bin/bash
 echo "srun ${*: -1}" >>"$CALLS"
@@ -22,13 +20,7 @@ echo scontrol >>"$CALLS"
 [[ -z ${CONTROLLER_AWAY:-} && $SLURM_TIME_FORMAT == standard ]] || exit 1
 echo "JobId=9 JobState=${STATE:-RUNNING} Restarts=${RESTARTS:-0} EndTime=${END:-Unknown} "
 """
-HEAD = f"""
-set -eo pipefail
-. {TEMPLATES / "job/lumitui.sh"}
-. {TEMPLATES / "job/proof.sh"}
-. {TEMPLATES / "job/failed_rank.sh"}
-. {TEMPLATES / "job/relaunch.sh"}
-sleep() {{ echo "slept $1"; }}
+HEAD = f"""{sourced("relaunch")}sleep() {{ echo "slept $1"; }}
 save() {{
   mkdir -p "$RUN_DIR/checkpoints/$1"
   command sleep 0.02
@@ -69,27 +61,14 @@ class Done:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("bin", "attempt-1.submit"):
-        (tmp_path / name).mkdir()
-    for name, text in {"srun": SRUN, "scontrol": SCONTROL}.items():
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
-    (tmp_path / "attempt-1.out").write_text("")
-    return tmp_path
+    return made_folder(tmp_path, srun=SRUN, scontrol=SCONTROL)
 
 
 def job(folder: Path, *launches: str, **environ: str) -> Done:
     """Run a job whose launches do one after the other what the texts say, in bash."""
-    env = {
-        "PATH": f"{folder}/bin:{os.environ['PATH']}", "CALLS": f"{folder}/calls",
-        "SLURM_JOB_ID": "9", "SLURM_JOB_NUM_NODES": "2", "SLURM_SUBMIT_DIR": str(folder),
-    }  # fmt: skip
     cases = "".join(f"    {number}) {text} ;;\n" for number, text in enumerate(launches, 1))
     text = f'launch() {{\n  echo "port $MASTER_PORT"\n  case $launch in\n{cases}  esac\n}}\n'
-    done = subprocess.run(
-        ["bash", "-c", f"{HEAD}{text}lumitui_run launch"], env=env | environ, cwd=folder,
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = run_bash(folder, f"{HEAD}{text}lumitui_run launch", environ)
     out = (folder / "attempt-1.out").read_text() + done.stdout + done.stderr
     calls, exit_file = folder / "calls", folder / "attempt-1.exit"
     return Done(

@@ -35,16 +35,15 @@ def test_deepspeeds_batch_fields_are_recomputed(
 ) -> None:
     spec = zero(scale={"batch": {"keep": keep}})
     first = launched(spec, CONFIG)
-    sent = next(file.content for file in first.files if file.name == "ds_config.json")
-    scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=sent)
-    config = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
+    scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=first.texts[DEEPSPEED_CONFIG])
+    config = sent_config(scaled.launch)
     assert (config[TRAIN], config[MICRO], config[ACCUMULATION]) == fields
 
 
 def test_deepspeeds_learning_rate_follows_the_rule() -> None:
     spec = zero(scale={"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}})
     scaled = rescale(launched(spec, CONFIG), LUMI, nodes=2, deepspeed_config=CONFIG)
-    config = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
+    config = sent_config(scaled.launch)
     assert config["optimizer"]["params"]["lr"] == 0.002
 
 
@@ -64,7 +63,7 @@ def test_the_micro_batch_never_grows_with_the_global_batch_kept(
     config = f'{{"{TRAIN}": 512, "{MICRO}": 8, "{ACCUMULATION}": 4}}'
     first = launched(zero(nodes=2), config)
     scaled = rescale(first, LUMI, nodes=nodes, deepspeed_config=config)
-    sent = json.loads(next(f.content for f in scaled.launch.files if f.name == "ds_config.json"))
+    sent = sent_config(scaled.launch)
     assert (sent[TRAIN], sent[MICRO], sent[ACCUMULATION]) == fields
 
 

@@ -16,6 +16,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish
 from tests.support.program.command_line import LAPTOP, Here, envelope, told, write
@@ -48,7 +49,6 @@ def ran(runs: Runs, work: Path, job: str | Resubmission, **changes: object) -> R
         preview = job.preview
         changes["parent"] = job.plan.parent.id
     launch = preview.launch
-    sent = next((file.content for file in launch.files if file.name == "ds_config.json"), None)
     run = a_run(
         f"t-{runs.history.count():06}",
         **{
@@ -57,7 +57,7 @@ def ran(runs: Runs, work: Path, job: str | Resubmission, **changes: object) -> R
             "layout": launch.layout,
             "price": launch.price,
             "global_batch": launch.global_batch,
-            "deepspeed_config": sent,
+            "deepspeed_config": launch.texts.get(DEEPSPEED_CONFIG),
             "project": str(work),
             "snapshot": "s",
             "state": State.DONE,
@@ -71,8 +71,7 @@ def ran(runs: Runs, work: Path, job: str | Resubmission, **changes: object) -> R
 
 
 def sent(made: Resubmission) -> dict[str, Any]:
-    files = made.preview.launch.files
-    found = json.loads(next(file.content for file in files if file.name == "ds_config.json"))
+    found = json.loads(made.preview.launch.texts[DEEPSPEED_CONFIG])
     assert isinstance(found, dict)
     return found
 
