@@ -14,7 +14,7 @@ LINES = {
     "app/survey": 1560, "app/launch": 8040, "app/explain": 2730, "app/history": 3980,
     "app/job": 2150, "app/knowledge": 17550, "remote/site": 2750, "remote/ssh": 3170,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1650,
-    "remote/transfer": 4380, "remote/survey": 2720, "remote/laptop": 1480, "trainers": 9500,
+    "remote/transfer": 4360, "remote/survey": 2720, "remote/laptop": 1480, "trainers": 9500,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3

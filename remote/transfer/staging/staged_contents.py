@@ -6,8 +6,7 @@ it: then what it leads to is sent, where neither a name on its way nor the conte
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lumitui.remote.site.errors import InputError
@@ -17,37 +16,14 @@ from lumitui.remote.source.outside_links import Follow, hops
 from lumitui.remote.source.project_walk import is_system, some
 from lumitui.remote.source.scan import file_state, read_file
 from lumitui.remote.transfer.contents.content_store import Item, stage_changed
-from lumitui.remote.transfer.staging.search import MOST_FILES, StageWalk, key_in, said_of
-from lumitui.remote.transfer.staging.suspects import Allowed, looks_like, private
-
-
-@dataclass(frozen=True)
-class StagedFiles:
-    """What there is to stage under one name, before a byte is read."""
-
-    name: str
-    root: Path
-    """The file or folder itself; a link to it is resolved."""
-    files: Mapping[str, os.stat_result]
-    links: Mapping[str, str]
-    """Path to target, inside the folder."""
-    private: Sequence[str] = ()
-    """What other people of this machine may not read: files, or "." for the folder."""
-    heeded: Set[str] = frozenset()
-    """The patterns that allow something."""
-    followed: Mapping[str, Path] = field(default_factory=dict)
-    """The files behind links out of the folder: path to real path."""
-    allow: Allowed = field(default_factory=Allowed, repr=False)
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(info.st_size for info in self.files.values())
-
-    @property
-    def single(self) -> str:
-        """The name of the one file; "" for a folder."""
-        return "" if self.root.is_dir() else self.root.name
+from lumitui.remote.transfer.staging.staged_files import (
+    MOST_FILES,
+    Allowed,
+    StagedFiles,
+    key_in,
+    looks_like,
+    said_of,
+)
 
 
 def find(
@@ -83,26 +59,27 @@ def find(
         raise InputError(f"stage: {name} is to be {root}, with all files there are.", "Name less.")
     if is_system(root):
         raise InputError(f"stage: {name} is to be {root}, a folder of the system.", "Name another.")
-    search = StageWalk(root, allow, Follow(follow), enough)
-    search.walk(root)
-    if search.refused:
+    staged = StagedFiles(name, root, allow, Follow(follow), enough)
+    staged.walk(root)
+    if staged.refused:
         raise InputError(
-            f"stage: {name} cannot be sent: {some(search.refused)}.",
+            f"stage: {name} cannot be sent: {some(staged.refused)}.",
             "Remove or repair them, or stage a folder without them. In the job file, "
             "`ship_secrets:` names files that are sent although they look like secrets, and "
             "`follow_links:` links out of the folder that are followed.",
         )
-    if enough is None and search.full:
+    if enough is None and staged.full:
         raise InputError(
             f"stage: {name} has more than {MOST_FILES:,} files.",
             "Pack them into shards (`trainers/pack.py`) or an archive, and stage that.",
         )
-    if not search.files and not search.links:
+    if not staged.files and not staged.links:
         raise InputError(
             f"stage: {name} is to be {place}, which has no file in it.",
             "Fill it, or correct the path.",
         )
-    return _found(name, search)
+    staged.find_private()
+    return staged
 
 
 def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
@@ -123,17 +100,10 @@ def _single(name: str, place: Path, root: Path, allow: Allowed) -> StagedFiles:
             f"Correct the path; or send it all the same, with `ship_secrets: [{root.name}]` in the "
             "job file.",
         )
-    search = StageWalk(root, allow, Follow(taken=followed))
-    search.files[root.name] = info
-    return _found(name, search)
-
-
-def _found(name: str, search: StageWalk) -> StagedFiles:
-    root, allow = search.root, search.allow
-    top = root if root.is_dir() else root.parent
-    closed = tuple(path for path in private(root, search.files) if not allow.names(top, path))
-    heeded, followed = frozenset(allow.heeded), search.follow.taken
-    return StagedFiles(name, root, search.files, search.links, closed, heeded, followed, allow)
+    staged = StagedFiles(name, root, allow, Follow(taken=followed))
+    staged.files[root.name] = info
+    staged.find_private()
+    return staged
 
 
 def read(
@@ -149,7 +119,7 @@ def read(
     entries = [ManifestEntry(path, 0, False, "", target) for path, target in staged.links.items()]
     sources, seen = {}, {}
     for path, info in staged.files.items():
-        behind = staged.followed.get(path)
+        behind = staged.follow.taken.get(path)
         sources[path] = staged.root if staged.single else behind or staged.root / path
         key = path if behind is None else f"{path}/"  # known only after a search for keys
         contents = _contents(staged, sources[path], key, info, hashes, passed)
@@ -165,8 +135,8 @@ def read(
 
 
 def _refuse_key(staged: StagedFiles, path: str, real: Path, contents: FileContent) -> None:
-    what, top = said_of(real, contents.marks), staged.root.parent if staged.single else staged.root
-    if what and not staged.allow.names(top, path):
+    what = said_of(real, contents.marks)
+    if what and not staged.allow.names(staged.top, path):
         raise InputError(
             f"stage: {staged.name}: {path!r} leads to {real}, which has {what}.",
             f"Remove the link; or send it all the same, with `ship_secrets: [{path}]` in the job "

@@ -26,7 +26,8 @@ from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import StagedFiles, find, read
+from lumitui.remote.transfer.staging.staged_contents import find, read
+from lumitui.remote.transfer.staging.staged_files import StagedFiles
 from lumitui.remote.transport.transport import Transport
 
 _PAUSES = (1.0, 3.0, 10.0)
@@ -170,7 +171,7 @@ def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
     for name, one in spec.stage.items():
         try:
             place = place_of(one.path, project)
-            words |= find(name, place, spec.ship_secrets, spec.follow_links).heeded
+            words |= find(name, place, spec.ship_secrets, spec.follow_links).allow.heeded
         except InputError:  # it has an error of its own
             return frozenset(spec.ship_secrets)
     return frozenset(words)
@@ -185,10 +186,10 @@ _MOST_LINKS = 5
 
 def _origin(found: StagedFiles, place: Path) -> str:
     """Return where it comes from; links that are followed are named."""
-    if found.single or not found.followed:
+    if found.single or not found.follow.taken:
         return f"{place} (a link to {found.root})" if os.path.islink(place) else str(place)
-    named = [f"{path} to {real}" for path, real in list(found.followed.items())[:_MOST_LINKS]]
-    more = len(found.followed) - len(named)
+    named = [f"{path} to {real}" for path, real in list(found.follow.taken.items())[:_MOST_LINKS]]
+    more = len(found.follow.taken) - len(named)
     also = f" and {count(more, 'more file')}" if more else ""
     return f"{place}, where links lead out: {', '.join(named)}{also}"
 

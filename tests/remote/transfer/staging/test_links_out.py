@@ -67,7 +67,7 @@ def test_links_inside_stay_links(data: Path) -> None:
     (data / "sub/link").symlink_to("../real.bin")
     (data / "up").symlink_to("sub")
     found = find("DATA", data)
-    assert found.links == {"sub/link": "../real.bin", "up": "sub"} and not found.followed
+    assert found.links == {"sub/link": "../real.bin", "up": "sub"} and not found.follow.taken
 
 
 def test_a_link_to_a_link_out_is_one(data: Path) -> None:

@@ -1,16 +1,16 @@
-"""The walk over a folder to stage: its files and links, and where links lead out of it."""
+"""What there is to stage: the files and links of a folder, and which of them must not be sent."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lumitui.remote.site.secret_shapes import KeyMark, ShapeSearch, shape_of
-from lumitui.remote.source.guard import head_of
+from lumitui.remote.source.guard import covering, head_of
 from lumitui.remote.source.outside_links import Follow, hops, way
 from lumitui.remote.source.project_walk import FolderWalk
 from lumitui.remote.source.scan import opened
-from lumitui.remote.source.secret_names import has_settings
-from lumitui.remote.transfer.staging.suspects import Allowed, looks_like
+from lumitui.remote.source.secret_names import has_settings, secret_name
 
 MOST_FILES = 200_000
 """More files in one item load a parallel file system more than they help; packed they are one."""
@@ -20,15 +20,74 @@ _SEARCHED = 1 << 18  # bytes: a key has less; larger files are searched when the
 _MOST_SEARCHED = 200
 
 
-class StageWalk(FolderWalk):
-    """A walk over a folder to stage: everything in it is sent, or it is refused."""
+@dataclass(frozen=True)
+class Allowed:
+    """The files of an item that the user wants to be sent, whatever they look like."""
+
+    words: Sequence[str] = ()
+    """Patterns as `ship_secrets:` has them: from the item, or from the folder that it is in."""
+    heeded: set[str] = field(default_factory=set)
+    """Those that name a file which looks like a secret, or which others may not read."""
+
+    def names(self, root: Path, path: str) -> bool:
+        """Whether a pattern names the file at `path` of the item at `root`."""
+        own = root.name if path == "." else f"{root.name}/{path}"
+        word = covering(self.words, path) or covering(self.words, own)
+        if word is not None:
+            self.heeded.add(word)
+        return word is not None
+
+
+def looks_like(root: Path, path: str) -> str:
+    """Return which secret the file at `path` of the folder `root` seems to be; "": none.
+
+    The names of the folders count that the item is in: all of `~/.ssh` is one.
+
+    Raises:
+        OSError: its contents decide, and cannot be read.
+    """
+    rule = secret_name("/".join([*root.parts[-2:], path]))
+    if rule is None or (
+        rule.holds and not rule.holds(head_of(opened(Path(os.path.realpath(root / path)))))
+    ):
+        return ""
+    return rule.what
+
+
+class StagedFiles(FolderWalk):
+    """What there is to stage under one name, before a byte of it is read: all, or it is refused."""
 
     def __init__(
-        self, root: Path, allow: Allowed, follow: Follow, enough: int | None = None
+        self, name: str, root: Path, allow: Allowed, follow: Follow, enough: int | None = None
     ) -> None:
         """Stop after `enough` files and links; None: after the most that can be sent."""
         super().__init__(root, follow)
-        self.allow, self._enough = allow, MOST_FILES + 1 if enough is None else enough
+        self.name, self.allow = name, allow
+        self.private: list[str] = []
+        """What other people of this machine may not read: files, or "." for the folder."""
+        self._enough = MOST_FILES + 1 if enough is None else enough
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(info.st_size for info in self.files.values())
+
+    @property
+    def single(self) -> str:
+        """The name of the one file; "" for a folder."""
+        return "" if self.root.is_dir() else self.root.name
+
+    @property
+    def top(self) -> Path:
+        """The folder that the paths of the files are below."""
+        return self.root.parent if self.single else self.root
+
+    def find_private(self) -> None:
+        """Note what other people here may not read, unless a pattern names it."""
+        paths = [path for path, info in self.files.items() if not info.st_mode & 0o004]
+        if not self.single and not self.root.stat().st_mode & 0o004:
+            paths = ["."]
+        self.private = [path for path in paths if not self.allow.names(self.top, path)]
 
     @property
     def full(self) -> bool:
