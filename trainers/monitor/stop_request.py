@@ -18,6 +18,7 @@ for _number in (_signal.SIGUSR1, _signal.SIGTERM):
 _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGUSR1, _signal.SIGTERM))
 
 # isort: split
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -55,6 +56,12 @@ class StopRequest:
         self.listen()
         for number in _early:
             self._note(number, None)
+        # Python runs a handler when the main thread is back from C. One that waits for another
+        # rank there never is; the number of the signal is in this pipe at once.
+        self._numbers, write = os.pipe()
+        for end in (self._numbers, write):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
     def listen(self) -> None:
         """Listen again, after a library has taken the signals for itself."""
@@ -89,6 +96,10 @@ class StopRequest:
         Slurm 26.05 sends SIGTERM to the other ranks when one has failed, and SIGKILL only after
         KillWait. Before it ends, a rank writes what has failed into `errors/` of the run folder.
         """
+        with suppress(OSError):  # nothing came
+            for number in os.read(self._numbers, 64):
+                if number in (signal.SIGUSR1, signal.SIGTERM):
+                    self._note(number, None)
         if self.received != "SIGTERM":
             return None
         new = (name for name, at in self._errors().items() if self._old_errors.get(name) != at)

@@ -85,6 +85,7 @@ def test_a_signal_because_another_rank_failed_is_no_wish_to_stop(tmp_path: Path)
         while not (tmp_path / "errors" / "rank-1.json").exists():
             assert time.monotonic() < ends, job.output()
             time.sleep(0.02)
+        time.sleep(1)  # by now rank 0 waits for it in C, where no handler of Python's runs
         job.processes[0].send_signal(signal.SIGTERM)  # of Slurm 26.05
         assert job.processes[0].wait(timeout=60) == 1
         (tmp_path / "hold").unlink()
