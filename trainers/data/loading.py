@@ -43,15 +43,6 @@ def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
     return torch.randperm(count, generator=generator)
 
 
-def share(order: Tensor, start: int, global_batch: int, rank: int, world_size: int) -> Tensor:
-    """One rank's samples of the global batch that starts at `start`.
-
-    All ranks' shares together are order[start : start + global_batch] for every world size, so
-    that a training can continue with another number of ranks and see the same samples.
-    """
-    return order[start : start + global_batch][rank::world_size]
-
-
 class Shares(Protocol):
     """One rank's micro batches, as places in the data; every rank has as many."""
 
@@ -67,6 +58,8 @@ class TrainingShares:
     """The micro batches of what is left of an epoch; what fills no global batch is dropped.
 
     A step takes the next `accumulate` of them. A global batch is batch x accumulate x world_size.
+    All ranks' shares together are the next samples of the order for every world size, so that a
+    training can continue with another number of ranks and see the same samples.
     """
 
     order: Tensor
@@ -79,21 +72,18 @@ class TrainingShares:
     rank: int
     world_size: int
 
-    @property
-    def global_batch(self) -> int:
-        """Samples a step, over all ranks."""
-        return self.batch * self.accumulate * self.world_size
-
     def __len__(self) -> int:
         """How many micro batches this rank takes."""
-        return max(0, len(self.order) - self.start) // self.global_batch * self.accumulate
+        global_batch = self.batch * self.accumulate * self.world_size
+        return max(0, len(self.order) - self.start) // global_batch * self.accumulate
 
     def __getitem__(self, number: int) -> Tensor:
         """The places of one micro batch."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         part = self.batch * self.world_size
-        return share(self.order, self.start + number * part, part, self.rank, self.world_size)
+        first = self.start + number * part
+        return self.order[first : first + part][self.rank :: self.world_size]
 
 
 @dataclass(frozen=True)
@@ -117,8 +107,8 @@ class TestingShares:
         if not 0 <= number < len(self):
             raise IndexError(number)
         part = self.batch * self.world_size
-        everything = torch.arange(number * part, min(self.count, (number + 1) * part))
-        return everything[self.rank :: self.world_size]
+        first, end = number * part + self.rank, min(self.count, (number + 1) * part)
+        return torch.arange(min(first, end), end, self.world_size)
 
 
 AHEAD = 3
@@ -162,8 +152,8 @@ class Batches:
         """
         self._shares, self._view, self._device = shares, view, device
         workers = min(workers, len(shares))
-        read = _in_threads if workers and samples.in_threads else _in_processes
-        self._host = read(samples, shares, workers, device)
+        kind = (_in_threads if samples.in_threads else _in_processes) if workers else _at_once
+        self._host = kind(samples, shares, workers, device)
         self._batches: Generator[Batch, None, None] = (
             self._on_gpu() if device.type == "cuda" else self._on_cpu()
         )
@@ -218,7 +208,7 @@ class _Damage:
 
 
 class _Reader(Dataset["Batch | _Damage"]):
-    """Reads the samples of one micro batch, in a worker process or in this one."""
+    """Reads the samples of one micro batch in a worker process."""
 
     def __init__(self, samples: Samples) -> None:
         self._samples = samples
@@ -230,29 +220,39 @@ class _Reader(Dataset["Batch | _Damage"]):
             return _Damage(str(error))
 
 
+def _read(samples: Samples, places: Tensor, device: torch.device) -> Batch:
+    """Read one micro batch; pinned, when a GPU copies it."""
+    try:
+        inputs, targets = samples.read(places)
+    except OSError as error:
+        raise BadData(str(error)) from error
+    if device.type == "cuda":
+        return inputs.pin_memory(), targets.pin_memory()
+    return inputs, targets
+
+
+def _at_once(
+    samples: Samples, shares: Shares, workers: int, device: torch.device
+) -> Generator[Batch, None, None]:
+    """Read each micro batch when it is asked for."""
+    for number in range(len(shares)):
+        yield _read(samples, shares[number], device)
+
+
 def _in_threads(
     samples: Samples, shares: Shares, workers: int, device: torch.device
 ) -> Generator[Batch, None, None]:
-    """Read the micro batches in threads, a few ahead; pinned, when a GPU copies them."""
+    """Read the micro batches in threads, a few ahead."""
 
     def begin() -> None:
         if device.type == "cuda":
             torch.cuda.set_device(device)  # or each thread would use a little of the first GPU
 
-    def read(number: int) -> Batch:
-        try:
-            inputs, targets = samples.read(shares[number])
-        except OSError as error:
-            raise BadData(str(error)) from error
-        if device.type == "cuda":
-            return inputs.pin_memory(), targets.pin_memory()
-        return inputs, targets
-
     pool = ThreadPoolExecutor(workers, "data", initializer=begin)
     waiting: deque[Future[Batch]] = deque()
     try:
         for number in range(len(shares)):
-            waiting.append(pool.submit(read, number))
+            waiting.append(pool.submit(_read, samples, shares[number], device))
             if len(waiting) > workers * AHEAD:
                 yield waiting.popleft().result()
         while waiting:
@@ -264,7 +264,7 @@ def _in_threads(
 def _in_processes(
     samples: Samples, shares: Shares, workers: int, device: torch.device
 ) -> Generator[Batch, None, None]:
-    """Read the micro batches in processes, or in this one; pinned, when a GPU copies them."""
+    """Read the micro batches in processes; pinned, when a GPU copies them."""
     loader = DataLoader(
         _Reader(samples),
         batch_size=None,  # a share is a batch
@@ -272,9 +272,9 @@ def _in_processes(
         num_workers=workers,
         collate_fn=_as_it_is,
         pin_memory=device.type == "cuda",
-        multiprocessing_context="fork" if workers else None,
+        multiprocessing_context="fork",
         generator=torch.Generator(),  # or it would draw from the training's random numbers
-        prefetch_factor=AHEAD if workers else None,
+        prefetch_factor=AHEAD,
     )
     batches = _start(loader)
     try:
@@ -295,8 +295,8 @@ def _in_processes(
                 raise BadData(batch.what)
             yield batch
     finally:
-        if workers:  # now, not when the last traceback that knows the iterator is forgotten
-            batches._shutdown_workers()  # type: ignore[attr-defined]
+        # Now, not when the last traceback that knows the iterator is forgotten.
+        batches._shutdown_workers()  # type: ignore[attr-defined]
 
 
 def _start(loader: DataLoader[Batch | _Damage]) -> Iterator[Batch | _Damage]:

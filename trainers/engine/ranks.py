@@ -312,19 +312,15 @@ def by_all(ranks: Ranks, work: Callable[[], Value]) -> Value:
     Raises:
         UsageError: it failed on a rank.
     """
-    found: list[Value] = []
-    trouble: UsageError | None = None
     try:
-        found.append(work())
+        found = work()
     except UsageError as error:
-        trouble = error
-    troubles = gather(str(trouble or ""))
-    if trouble:
-        raise trouble
-    for rank, text in enumerate(troubles):
+        gather(str(error))
+        raise
+    for rank, text in enumerate(gather("")):
         if text:
             raise UsageError(f"Rank {rank} ended: {text}")
-    return found[0]
+    return found
 
 
 def gather(value: Value, group: dist.ProcessGroup | None = None) -> list[Value]:

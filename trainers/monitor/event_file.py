@@ -76,21 +76,22 @@ def record(data: bytes) -> bytes:
 class EventFile:
     """An event file that grows by whole records; a reader sees each at once."""
 
-    def __init__(self, folder: Path, began: float) -> None:
+    def __init__(self, folder: Path, began: float | None = None) -> None:
         """Begin a new one in the folder; the name tells when, so that attempts are in order."""
+        began = time.time() if began is None else began
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"events.out.tfevents.{began:.0f}.{os.getpid()}"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._write(b"\x09" + struct.pack("<d", began) + _nested(3, FIRST_VERSION))
 
-    def add(self, step: int, numbers: Mapping[str, float], wall_time: float) -> None:
-        """Add some numbers at a step.
+    def add(self, step: int, numbers: Mapping[str, float], wall_time: float | None = None) -> None:
+        """Add some numbers at a step; by default of now.
 
         Raises:
             OSError: they can't be written.
         """
         if numbers:
-            self._write(event(wall_time, step, numbers))
+            self._write(event(wall_time or time.time(), step, numbers))
 
     def _write(self, data: bytes) -> None:
         os.write(self._file, record(data))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -34,22 +33,6 @@ class Watcher(Protocol):
 
     def close(self) -> None:
         """Keep what is left."""
-
-
-class TensorBoard:
-    """An event file."""
-
-    def __init__(self, folder: Path, facts: Line) -> None:
-        """Begin one."""
-        self._file = EventFile(folder, time.time())
-
-    def add(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Add a record."""
-        self._file.add(step, numbers, time.time())
-
-    def close(self) -> None:
-        """Close it."""
-        self._file.close()
 
 
 class MLflow:
@@ -100,7 +83,7 @@ class WandB:
 
 
 WATCHERS: dict[str, tuple[str, Callable[[Path, Line], Watcher]]] = {
-    "tensorboard": ("", TensorBoard),
+    "tensorboard": ("", lambda folder, facts: EventFile(folder)),
     "mlflow": ("mlflow", MLflow),
     "wandb": ("wandb", WandB),
 }

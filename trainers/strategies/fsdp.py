@@ -144,7 +144,7 @@ class Fsdp(TorchStrategy):
         here = self.module.state_dict()
         model = {name: _part(value, here[name]) for name, value in tree["model"].items()}
         self.module.load_state_dict(model)
-        weights = [weight for group in self._optimizer.param_groups for weight in group["params"]]
+        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
         saved = tree["optimizer"]["state"]
         state = {}
         if isinstance(saved, dict):
@@ -154,7 +154,7 @@ class Fsdp(TorchStrategy):
                     name: _part(value, like) if like.shape == value.shape else value
                     for name, value in values.items()
                 }
-        optimizers.load(self._optimizer, {"state": state})
+        optimizers.load(self.optimizer, {"state": state})
 
 
 def _own(module: nn.Module) -> Iterator[Tensor]:

@@ -1,21 +1,22 @@
 """PyTorch Lightning's Trainer around the same model, data and optimizer: the hooks it calls.
 
-Written with Lightning 2.6.6. Its Trainer begins anew in each start, with what is left of the
-epochs; weights and optimizer are read from the checkpoint it has made.
+Written with Lightning 2.6.6. Its Trainer begins anew in each start, with what is left to train;
+weights and optimizer are read from the checkpoint it has made.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from data.loading import Batch, Batches
+from data.loading import Batch
 from engine import loop, ranks
 from engine.exits import UsageError
 from engine.speed import DATA
@@ -68,16 +69,9 @@ class Lightning(TorchStrategy):
         """Take Lightning's checkpoint, which rank 0 writes."""
         self.trainer.save_checkpoint(folder / CHECKPOINT)
         held = self.trainer.strategy.checkpoint_io
-        if self._me.rank or not isinstance(held, HeldCheckpoint):
+        if self._me.rank or not isinstance(held, HeldCheckpoint):  # rank 0 alone is given it
             return list
-        content = held.content | self._loss_scale()
-        tree = self._staging.copied(content) if copy else content
-
-        def write() -> list[str]:
-            torch.save(tree, folder / CHECKPOINT)
-            return [CHECKPOINT]
-
-        return write
+        return self._writer(held.content | self._loss_scale(), folder / CHECKPOINT, copy)
 
     def load(self, folder: Path, saved_by: int) -> None:
         """Take weights and optimizer from Lightning's checkpoint, with any number of ranks."""
@@ -87,10 +81,6 @@ class Lightning(TorchStrategy):
         self.take({"model": weights, "optimizer": tree["optimizer_states"][0]})
         self._take_loss_scale(tree)
 
-    def configured(self) -> torch.optim.Optimizer:
-        """The optimizer, for Lightning to save."""
-        return self._optimizer
-
 
 class EpochBatches:
     """What is left of the epoch that the training is in, each time Lightning asks for it."""
@@ -98,29 +88,19 @@ class EpochBatches:
     def __init__(self, of: Training) -> None:
         """Read the data of this training."""
         self._of = of
-        self._open: Batches | None = None
-
-    def __len__(self) -> int:
-        """Micro batches of a whole epoch; the first may have fewer, and just ends."""
-        steps = self._of.at.train_samples // self._of.global_batch
-        return steps * self._of.strategy.accumulate
+        self.workers = ExitStack()
+        """To be closed where the training ends early."""
 
     def __iter__(self) -> Iterator[Batch]:
         """Begin at the training's next sample."""
-        self.close()
-        self._open = self._of.batches()
-        batches = iter(self._open)
+        batches = iter(self.workers.enter_context(self._of.batches()))
         while True:
             with self._of.clock.part(DATA):
                 batch = next(batches, None)
             if batch is None:
-                return
+                break
             yield batch
-
-    def close(self) -> None:
-        """End the worker processes."""
-        if self._open:
-            self._open.close()
+        self.workers.close()
 
 
 class Module(LightningModule):
@@ -137,7 +117,7 @@ class Module(LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """The one that ddp.py takes."""
-        return self._with.configured()
+        return self._with.optimizer
 
     def on_train_start(self) -> None:
         """Hear signals again: Lightning's handler of SIGTERM waits for the other ranks in it."""
@@ -159,11 +139,7 @@ class Module(LightningModule):
         return self._with.scaled(loss)
 
     def optimizer_step(
-        self,
-        epoch: int,
-        number: int,
-        optimizer: object,
-        optimizer_closure: Callable[[], Any] | None = None,
+        self, epoch: int, number: int, optimizer: object, optimizer_closure: Any = None
     ) -> None:
         """Run the last forward and backward pass, then change the weights if all is finite."""
         if optimizer_closure:
@@ -219,7 +195,5 @@ def fit(of: Training, report: Reporter) -> None:
         enable_model_summary=False,
         enable_autolog_hparams=False,
     )
-    try:
+    with batches.workers:
         strategy.trainer.fit(Module(of, strategy, report), batches)
-    finally:
-        batches.close()

@@ -79,7 +79,7 @@ class TorchStrategy:
                 )
             net.loss_parts = args.loss_parts
         self.module: nn.Module = self.placed(net)
-        self._optimizer = optimizers.make(args, self.module.parameters())
+        self.optimizer = optimizers.make(args, self.module.parameters())
         self._sharded: Sharded | None = None
         self._staging = Staging()
 
@@ -111,12 +111,12 @@ class TorchStrategy:
 
     def state(self) -> on_disk.Tree:
         """All of model and optimizer, on rank 0 at least."""
-        return {"model": self.module.state_dict(), "optimizer": self._optimizer.state_dict()}
+        return {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def take(self, tree: on_disk.Tree) -> None:
         """Continue from what `state` gave, on any number of ranks."""
         self.module.load_state_dict(tree["model"])
-        optimizers.load(self._optimizer, tree["optimizer"])
+        optimizers.load(self.optimizer, tree["optimizer"])
 
     def communication(self) -> dict[str, float]:
         """What is known of the time on the wire; nothing where it isn't measured."""
@@ -154,7 +154,7 @@ class TorchStrategy:
 
     def step(self, lr: float) -> Tensor:
         """Change the weights, unless the gradient is not finite; return the gradient's length."""
-        for group in self._optimizer.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = lr
         grads = list(self._gradients())
         squares = torch.stack(torch._foreach_norm(grads)).double().square().sum()
@@ -166,9 +166,9 @@ class TorchStrategy:
         if factor is not None:
             torch._foreach_mul_(grads, factor)
         finite = torch.isfinite(norm)
-        optimizers.step(self._optimizer, finite)
+        optimizers.step(self.optimizer, finite)
         self._scale.update(finite)
-        self._optimizer.zero_grad()
+        self.optimizer.zero_grad()
         return norm
 
     def _gradients(self) -> Iterator[Tensor]:
@@ -181,14 +181,17 @@ class TorchStrategy:
         """Take everything on rank 0, or each rank's part where checkpoints are in parts."""
         if (self._args.save or self.saves) == "sharded":
             return self._parts().stage(folder, self._loss_scale(), copy)
-        tree: object = self.state() | self._loss_scale()
+        return self._writer(self.state() | self._loss_scale(), folder / STATE, copy)
+
+    def _writer(self, tree: object, path: Path, copy: bool) -> Write:
+        """What writes a tree, which rank 0 has, into one file."""
         if self._me.rank:
             return list
-        whole = self._staging.copied(tree) if copy else tree
+        kept = self._staging.copied(tree) if copy else tree
 
         def write() -> list[str]:
-            torch.save(whole, folder / STATE)
-            return [STATE]
+            torch.save(kept, path)
+            return [path.name]
 
         return write
 
@@ -212,7 +215,7 @@ class TorchStrategy:
         from saving.sharded import Sharded  # takes a second, and not every training needs it
 
         if not self._sharded:
-            self._sharded = Sharded(self._me, self.module, self._optimizer)
+            self._sharded = Sharded(self._me, self.module, self.optimizer)
         return self._sharded
 
 
@@ -284,7 +287,7 @@ class Ddp(TorchStrategy):
         with optimizers.autocast(self._args.precision, self._device):
             answer = wrapped(self.input(batch))
         answer.float().sum().backward()
-        self._optimizer.zero_grad()
+        self.optimizer.zero_grad()
         with torch.no_grad():
             for buffer, before in zip(self.module.buffers(), buffers, strict=True):
                 buffer.copy_(before)  # running means of batch norm
