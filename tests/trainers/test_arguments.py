@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trainers.ranks import Load, events, losses, train, train_alone
+from tests.support.trainers.ranks import Load, checkpoints, events, losses, train, train_alone
 
 pytestmark = pytest.mark.usefixtures("needs_torch")
 
@@ -37,6 +37,31 @@ def test_a_training_saves_when_its_minutes_are_over(tmp_path: Path) -> None:
     assert {4, 8, 12, 16} <= set(saved)
     train(tmp_path / "seldom", 2, *words, "60", "--limit", "1024")
     assert [line["step"] for line in events(tmp_path / "seldom", "checkpoint")] == [64]
+
+
+TESTED = """
+import os
+from engine import tasks
+figures = iter(map(float, os.environ["FIGURES"].split(",")))
+tasks.test = lambda *given, **named: next(figures)
+"""
+
+
+def test_the_checkpoint_of_the_best_test_stays_beside_the_last_two(tmp_path: Path) -> None:
+    words = ("ddp.py", "--model", "cnn-gn", "--limit", "64", "--save-every", "1", "--keep-best")
+    figures = {"FIGURES": "0.5,0.9,0.7,0.6"}
+    code, said = train_alone(tmp_path, *words, "--epochs", "4", before=TESTED, **figures)
+    assert code == 0, said
+    steps = [int(name.rpartition("-")[2]) for name in checkpoints(tmp_path)]
+    assert steps == [4, 7, 8]
+    # A training that resumes knows what the best was, and keeps it until another is better.
+    for epochs, figure, kept in (("5", "0.8", [4, 9, 10]), ("6", "0.95", [11, 12])):
+        more = {"FIGURES": figure}
+        code, said = train_alone(
+            tmp_path, *words, "--epochs", epochs, "--resume", before=TESTED, **more
+        )
+        assert code == 0, said
+        assert [int(name.rpartition("-")[2]) for name in checkpoints(tmp_path)] == kept
 
 
 TEXT = ("--model", "gpt2-tiny", "--data", "synthetic:64", "--steps", "4", "--eval", "never",

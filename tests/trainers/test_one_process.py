@@ -97,6 +97,38 @@ def test_trainers_import_nothing_of_the_laptop() -> None:
         assert not re.search(r"(?m)^\s*(import|from) lumitui", path.read_text()), path
 
 
+LOADED = """
+import os, sys
+from pathlib import Path
+here, leave = str(Path(sys.argv[0]).parent), os._exit
+def counted(code):
+    files = {str(getattr(one, "__file__", "")) for one in list(sys.modules.values())}
+    files = sorted(one.removeprefix(here) for one in files if one.startswith(here))
+    print("loaded", *files, flush=True)
+    leave(code)
+os._exit = counted
+"""
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_a_training_loads_only_the_files_that_it_uses(tmp_path: Path) -> None:
+    code, said = train_alone(tmp_path, *SHORT, before=LOADED)
+    assert code == 0, said
+    (files,) = (line.split()[1:] for line in said.splitlines() if line.startswith("loaded "))
+    assert "/models/digits.py" in files and "/models/llama.py" not in files
+    assert len(files) <= 30, files
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_packing_loads_no_model() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(TRAINERS)!r}); import pack; "
+        "assert not [name for name in sys.modules if name.partition('.')[0] == 'models']"
+    )
+    done = subprocess.run([PYTHON, "-c", program], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 # ------------------------------------------------------------------------ the learning rate
 
 

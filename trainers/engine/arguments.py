@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from data.mnist import SAMPLE
-from models.table import MODELS
 from strategies.optimizers import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
 
 
@@ -67,6 +66,8 @@ def span(text: str) -> tuple[int, int]:
 
 def add_shared(parser: argparse.ArgumentParser) -> None:
     """Add those that every trainer takes."""
+    from models.table import MODELS  # pack.py takes `count` from here, and knows no model
+
     add = parser.add_argument
     # What is trained, and on what.
     add("--model", choices=MODELS, default="cnn", help="network (default: %(default)s)")
@@ -89,6 +90,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--save-every", type=count, metavar="STEPS",
         help="between checkpoints (default: 100, or any with --save-minutes)")  # fmt: skip
     add("--save-minutes", type=amount, metavar="MINUTES", help="between checkpoints")
+    add("--keep-best", action="store_true",
+        help="save after a test that is the best so far, and keep that checkpoint")  # fmt: skip
     add("--save-in-background", action="store_true",
         help="train on while a checkpoint is written; it takes memory for a copy")  # fmt: skip
     add("--eval", choices=("epoch", "end", "never"), default="epoch", help="when to test")

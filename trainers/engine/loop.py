@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
@@ -215,6 +216,9 @@ def end_epoch(training: Training, report: Reporter) -> float | None:
         return None
     figure = test(training, report)
     report.test(step=training.at.step, epoch=training.at.epoch, figure=figure)
+    better = figure if training.task.figure == "test_accuracy" else -figure
+    if training.args.keep_best and training.checkpoints.is_best(better, training.at.step):
+        save(training, report, training.save)
     return figure
 
 
@@ -248,7 +252,7 @@ def after_step(training: Training, report: Reporter) -> None:
     if saves or training.window.full or not _goes_on(training):
         saves |= read(training, report)
     if saves and not training.guard.in_a_row:
-        save(training, report)
+        save(training, report, training.begin_save)
 
 
 def _goes_on(training: Training) -> bool:
@@ -284,11 +288,11 @@ def read(training: Training, report: Reporter) -> bool:
     return saves
 
 
-def save(training: Training, report: Reporter) -> None:
+def save(training: Training, report: Reporter, write: Callable[[], object]) -> None:
     """Save on the way: what can't be written now costs this checkpoint, not the training."""
     with HEART.doing("save"), report.timed("save_s"):
         try:
-            training.begin_save()
+            write()
         except checkpoint.SaveFailed as error:
             report.not_saved(step=training.at.step, error=error)
     tell_of_saves(training, report)

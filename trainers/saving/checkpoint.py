@@ -79,6 +79,8 @@ class Checkpoints:
         self._keep = keep
         self.settings: Settings = {}
         """Kept in each checkpoint, to say what has changed when a training continues."""
+        self.best: tuple[float, int] | None = None
+        """The best test so far, more is better, and its step, whose checkpoint stays."""
         self._start = 0
         self._first = 0
         """The start with which this training began; this one, unless it resumed."""
@@ -128,6 +130,13 @@ class Checkpoints:
         tokens = [_number(path) for path in self._run_dir.glob(".start-*")]
         return max([*tokens, *(one.start for one in self.newest_first())], default=0)
 
+    def is_best(self, figure: float, step: int) -> bool:
+        """Whether a test was better than all before; then its step's checkpoint will stay."""
+        if self.best and figure <= self.best[0]:
+            return False
+        self.best = figure, step
+        return True
+
     def is_followed(self) -> bool:
         """Whether a later start of this training has taken over."""
         return self._latest_start() > self._start
@@ -158,17 +167,20 @@ class Checkpoints:
             "attempt": attempt(),
             "first_start": self._first,
             "settings": dict(self.settings),
+            "best": self.best,
         }
         whole = json.dumps({"content": content, "sha256": seal(content)}, indent=1).encode()
         write_whole(saved.folder / MANIFEST, whole)
         sync(self.folder)
         (saved.folder / UNFINISHED).unlink(missing_ok=True)
-        kept = [one.folder for one in self._own() if one.folder not in self._damaged]
+        usable = [one for one in self._own() if one.folder not in self._damaged]
+        best = [one for one in usable if self.best and one.step == self.best[1]]
+        kept = [one.folder for one in (*usable[: self._keep], *best[:1])]
         for other in self.folder.glob("start-*"):
             named = NAME.fullmatch(other.name)
             # What a later start saves is none of ours, nor what another training has saved.
             ours = named and self._first <= int(named[1]) <= self._start
-            if ours and other not in kept[: self._keep]:
+            if ours and other not in kept:
                 shutil.rmtree(other, ignore_errors=True)
         # What an attempt that was killed while it resumed had divided anew (strategies/zero_parts).
         shutil.rmtree(self.folder / ".universal", ignore_errors=True)

@@ -96,6 +96,11 @@ class Saved:
         """The start with which its training began; its own where the manifest doesn't say."""
         return int(self._content().get("first_start", self.start))
 
+    def best(self) -> tuple[float, int] | None:
+        """The best test until then, and its step; None where no best one is kept."""
+        found = self._content().get("best")
+        return (float(found[0]), int(found[1])) if found else None
+
     def settings(self) -> Settings:
         """With what it was made."""
         return dict(self._content().get("settings", {}))
