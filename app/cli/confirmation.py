@@ -57,24 +57,24 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise LumiError(otherwise)
 
 
-def show_findings(*found: "Preview") -> list[str]:
+def show_findings(*previews: "Preview") -> list[str]:
     """Print what the adviser found in a job or a grid, each sentence once; return the sentences."""
-    texts = finding_texts(found)
+    texts = finding_texts(previews)
     for text in texts:
         say(text)
     return texts
 
 
-def finding_texts(found: Sequence["Preview"]) -> list[str]:
+def finding_texts(previews: Sequence["Preview"]) -> list[str]:
     """Return what the adviser found in a job or the runs of a grid, each sentence once."""
-    return list(dict.fromkeys(words.finding(item) for one in found for item in one.findings))
+    return list(dict.fromkeys(words.finding(item) for one in previews for item in one.findings))
 
 
-def show_unseen(runs: "Runs", job: Path, found: Sequence["Preview"]) -> None:
+def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
     """Print the findings that a preview has not just printed, and every error, on stderr."""
-    texts = finding_texts(found)
+    texts = finding_texts(previews)
     unseen = runs.shown_findings.unseen(job, texts)
-    errors = finding_texts([replace(one, findings=one.errors) for one in found])
+    errors = finding_texts([replace(one, findings=one.errors) for one in previews])
     shown = [text for text in texts if text in unseen or text in errors]
     for text in shown:
         say(text)
@@ -82,21 +82,21 @@ def show_unseen(runs: "Runs", job: Path, found: Sequence["Preview"]) -> None:
         say(f"{words.count(rest, 'finding')} as in the preview: lumitui preview {job}")
 
 
-def refuse_errors(found: "Preview") -> None:
+def refuse_errors(preview: "Preview") -> None:
     """Raise when the adviser's findings keep the launch from being sent.
 
     Raises:
         InputError: there is an error among them.
     """
-    if found.errors:
+    if errors := preview.errors:
         raise InputError(
-            f"The job has {words.count(len(found.errors), 'error')}, shown above with what to do.",
+            f"The job has {words.count(len(errors), 'error')}, shown above with what to do.",
             NOTHING_SENT,
         )
 
 
 def agreed(
-    found: Sequence["Preview"],
+    previews: Sequence["Preview"],
     question: str,
     *,
     yes: bool,
@@ -115,10 +115,10 @@ def agreed(
     Raises:
         InputError: nobody can agree to the errors, or nothing can be sent with them.
     """
-    for one in found:
+    for one in previews:
         if any(error.final for error in one.errors):
             refuse_errors(one)
-    errors = list(dict.fromkeys(error.rule for one in found for error in one.errors))
+    errors = list(dict.fromkeys(error.rule for one in previews for error in one.errors))
     named = f"The job has {words.count(len(errors), 'error')} ({', '.join(errors)})"
     if errors and not force and (yes or not has_person()):
         raise InputError(
@@ -147,30 +147,30 @@ def without_secrets(found: "Preview") -> "Preview":
     return replace(found, findings=findings)
 
 
-def grid_lines(found: Sequence["Preview"]) -> list[str]:
+def grid_lines(previews: Sequence["Preview"]) -> list[str]:
     """Return each run of a grid with its price, and the whole price."""
     from lumitui.app.runs import total_price
 
     lines = [
         f"{number:3}  {item.cell}  {words.price_sentence(item.launch.price)}"
-        for number, item in enumerate(found, 1)
+        for number, item in enumerate(previews, 1)
     ]
-    whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(found)))
-    return [*lines, f"{words.count(len(found), 'run')}; {whole}"]
+    whole = ", ".join(words.price_sentence(price) for price in total_price(tuple(previews)))
+    return [*lines, f"{words.count(len(previews), 'run')}; {whole}"]
 
 
-def without_first(found: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
+def without_first(previews: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
     """Return the runs of a grid without the first `skip`.
 
     Raises:
         InputError: there are no others.
     """
-    if skip >= len(found):
+    if skip >= len(previews):
         raise InputError(
-            f"--skip {skip} leaves no run: the job file has {words.count(len(found), 'run')}.",
+            f"--skip {skip} leaves no run: the job file has {words.count(len(previews), 'run')}.",
             "Give a smaller number.",
         )
-    return found[skip:]
+    return previews[skip:]
 
 
 def refuse_wait(wait: bool) -> None:
@@ -187,23 +187,23 @@ def refuse_wait(wait: bool) -> None:
 
 
 def agree_to_submit(
-    found: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
+    previews: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
 ) -> tuple["Preview", ...]:
     """Show what would be sent, and return it when the user agrees; see `agreed`.
 
     `price` says more of the price of one run than its limit.
     """
-    launch, site = found[0].launch, found[0].site.name
-    question, terms = f"Submit these {len(found)} runs to {site}?", grid_lines(found)
-    if len(found) == 1:
+    launch, site = previews[0].launch, previews[0].site.name
+    question, terms = f"Submit these {len(previews)} runs to {site}?", grid_lines(previews)
+    if len(previews) == 1:
         terms = []
         question = (
             f"Submit {launch.spec.name} to {site}: "
             f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
             f"{price or words.price_sentence(launch.price)}?"
         )
-    forced = agreed(found, question, yes=yes, force=force, terms=terms)
-    return tuple(replace(one, forced=forced) for one in found)
+    forced = agreed(previews, question, yes=yes, force=force, terms=terms)
+    return tuple(replace(one, forced=forced) for one in previews)
 
 
 def show_changes(planned: "Resubmission", columns: int) -> None:

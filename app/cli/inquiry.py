@@ -20,23 +20,23 @@ cluster_option = click.option(
 """Gives a verb `--cluster`."""
 
 
-def with_cluster(runs: "Runs", found: Sequence["Preview"]) -> "tuple[Preview, ...]":
+def with_cluster(runs: "Runs", every: Sequence["Preview"]) -> "tuple[Preview, ...]":
     """Return the previews, the first with what its cluster says: the runs of a grid ask alike.
 
     A cluster that cannot be asked is a note among the findings, and no error.
     """
     from lumitui.app.explain.words import length
 
-    first, *others = found
-    asked = runs.inquiries.of_preview(first)
-    age = time.time() - asked.at
+    first, *others = every
+    answer = runs.inquiries.of_preview(first)
+    age = time.time() - answer.at
     if age > 1:
         say(f"{first.site.name} was asked {length(age)} ago.")
-    return (replace(first, findings=(*first.findings, *asked.findings)), *others)
+    return (replace(first, findings=(*first.findings, *answer.findings)), *others)
 
 
-def price_line(runs: "Runs", found: "Preview") -> str:
+def price_line(runs: "Runs", preview: "Preview") -> str:
     """Return what a job is billed at most and probably, and what its account has left."""
     from lumitui.app.explain.phrases.price_words import price_outlook_sentence
 
-    return price_outlook_sentence(runs.price_outlook(found), time.time())
+    return price_outlook_sentence(runs.price_outlook(preview), time.time())

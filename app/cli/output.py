@@ -187,16 +187,16 @@ def run_data(run: "Run") -> dict[str, object]:
     return {name: derived[name] if name in derived else getattr(run, name) for name in _RUN_KEYS}
 
 
-def preview_data(found: "Preview") -> dict[str, object]:
+def preview_data(job: "Preview") -> dict[str, object]:
     """Return what `preview --json` says."""
-    launch = found.launch
+    launch = job.launch
     return {
-        "command": found.command,
+        "command": job.command,
         "script": launch.script,
-        "findings": found.findings,
-        "code": {"files": found.files.count, "bytes": found.files.bytes},
-        "kept_back": found.files.kept_back,
-        "shipped_secrets": found.files.shipped,
+        "findings": job.findings,
+        "code": {"files": job.files.count, "bytes": job.files.bytes},
+        "kept_back": job.files.kept_back,
+        "shipped_secrets": job.files.shipped,
         "price": launch.price,
         "layout": launch.layout,
         "global_batch": launch.global_batch,
@@ -204,11 +204,11 @@ def preview_data(found: "Preview") -> dict[str, object]:
     }
 
 
-def previews_data(found: Sequence["Preview"]) -> dict[str, object]:
+def previews_data(previews: Sequence["Preview"]) -> dict[str, object]:
     """Return what `preview --json` says: of a grid, the first run and what each has of its own."""
-    data = preview_data(found[0])
-    if len(found) > 1:
+    data = preview_data(previews[0])
+    if len(previews) > 1:
         data["runs"] = [
-            {"name": one.name, "settings": one.cell, "price": one.launch.price} for one in found
+            {"name": one.name, "settings": one.cell, "price": one.launch.price} for one in previews
         ]
     return data

@@ -82,9 +82,9 @@ class Verbs(click.Group):
         word, root = args[0], ctx.find_root().command
         if word in self._modules or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        known = next((verbs for ends, verbs in _TAKEN_BY.items() if word.endswith(ends)), None)
-        if known or Path(word).is_file():
-            tries = " or ".join(f"`lumitui {verb} {word}`" for verb in known or _OF_SCRIPTS)
+        takers = next((verbs for ends, verbs in _TAKEN_BY.items() if word.endswith(ends)), None)
+        if takers or Path(word).is_file():
+            tries = " or ".join(f"`lumitui {verb} {word}`" for verb in takers or _OF_SCRIPTS)
             raise InputError(f"{word} is a file, not a verb.", f"Try {tries}.")
         near = root.nearest(word) if isinstance(root, Verbs) else []
         meant = " or ".join(f"`lumitui {verb}`" for verb in near)
@@ -111,13 +111,13 @@ class Verbs(click.Group):
 
     def every(self) -> dict[str, click.Command]:
         """Return all verbs as they are typed, those of a group in its place: `site show`."""
-        found: dict[str, click.Command] = {}
+        by_name: dict[str, click.Command] = {}
         for name, verb in self._own().items():
             if isinstance(verb, Verbs):
-                found |= {f"{name} {below}": one for below, one in verb.every().items()}
+                by_name |= {f"{name} {below}": one for below, one in verb.every().items()}
             else:
-                found[name] = verb
-        return found
+                by_name[name] = verb
+        return by_name
 
     def verb_of(self, arguments: Sequence[str]) -> str:
         """Return the verb of a command line; of one that begins a group, both words."""
@@ -128,8 +128,8 @@ class Verbs(click.Group):
         return words[0] if words else ""
 
     def _own(self) -> dict[str, click.Command]:
-        found = {name: self.get_command(None, name) for name in self._modules}
-        return {name: verb for name, verb in found.items() if verb is not None}
+        verbs = {name: self.get_command(None, name) for name in self._modules}
+        return {name: verb for name, verb in verbs.items() if verb is not None}
 
 
 def run_verb(verbs: Verbs, arguments: list[str]) -> int:

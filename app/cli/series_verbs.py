@@ -55,9 +55,9 @@ class Sizes(_Numbers):
         return tuple(sorted({int(text) for text in texts}))
 
 
-def send_grid(reply: Reply, runs: "Runs", found: Sequence["Preview"]) -> None:
+def send_grid(reply: Reply, runs: "Runs", previews: Sequence["Preview"]) -> None:
     """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
-    _send(reply, runs, runs.series.begin_grid(found))
+    _send(reply, runs, runs.series.begin_grid(previews))
 
 
 def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool = False) -> None:

@@ -222,7 +222,7 @@ def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> N
         return
     reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
     raise type(reasons[0])(
-        f"There is no news from {', '.join(failed)}.",
+        f"No answer from {', '.join(failed)}.",
         "Fix what the warning names. The states are from the last poll; the jobs keep running.",
     )
 

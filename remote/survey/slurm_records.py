@@ -150,8 +150,8 @@ def _qos(row: Mapping[str, str]) -> Qos:
 
 
 def _gpus(limits: Mapping[str, str]) -> int | None:
-    found = [count(value) or 0 for key, value in limits.items() if key.startswith("gres/gpu")]
-    return max(found, default=0) or None
+    counts = [count(value) or 0 for key, value in limits.items() if key.startswith("gres/gpu")]
+    return max(counts, default=0) or None
 
 
 def named(text: str, key: str) -> list[dict[str, str]]:
@@ -166,12 +166,12 @@ def records(text: str) -> list[dict[str, str]]:
 
 def settings(text: str) -> dict[str, str]:
     """Return what `scontrol show config` prints: a `Key = value` a line."""
-    found = {}
+    values = {}
     for line in lines(text):
         key, sign, value = line.partition("=")
         if sign and re.fullmatch(r"[\w/]+", key.strip()):
-            found[key.strip()] = value.strip()
-    return found
+            values[key.strip()] = value.strip()
+    return values
 
 
 def seconds(text: str) -> int | None:
@@ -247,13 +247,13 @@ class Gpus:
 
 def gpus_of(text: str) -> tuple[Gpus, ...]:
     """Return the GPUs of `gpu:a100:4(S:0-1),nvme:3600`, a row for each type; (): there are none."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     # What is in brackets lists sockets or indexes, with commas of its own.
     for part in re.sub(r"\([^)]*\)?", "", text).split(","):
         if match := _GRES.match(part.strip().replace(":no_consume", "")):
             if int(match["number"]):
                 kind = match["kind"] or ""
-                found[kind] = found.get(kind, 0) + int(match["number"])
+                counts[kind] = counts.get(kind, 0) + int(match["number"])
         elif part.strip() == "gpu":
-            found[""] = found.get("", 0) + 1
-    return tuple(Gpus(kind, number) for kind, number in found.items())
+            counts[""] = counts.get("", 0) + 1
+    return tuple(Gpus(kind, number) for kind, number in counts.items())

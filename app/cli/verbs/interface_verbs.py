@@ -93,6 +93,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None
-    output.put(found(ctx.find_root().command, {}, "lumitui", "_LUMITUI_COMPLETE").source())
+    shell_script = get_completion_class(shell)
+    assert shell_script is not None
+    output.put(shell_script(ctx.find_root().command, {}, "lumitui", "_LUMITUI_COMPLETE").source())

@@ -33,34 +33,38 @@ def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
     Raises:
         InputError: no such run.
     """
-    found = runs.comparisons.of((first, second))
+    comparison = runs.comparisons.of((first, second))
     (code,) = runs.comparisons.code((first, second))
     return Difference(
-        (found.runs[0].id, found.runs[1].id),
-        found.fields,
-        found.code,
-        found.metrics,
-        found.scripts[0],
+        (comparison.runs[0].id, comparison.runs[1].id),
+        comparison.fields,
+        comparison.code,
+        comparison.metrics,
+        comparison.scripts[0],
         code.files,
         code.unknown,
     )
 
 
-def difference_text(found: Difference, columns: int) -> str:
+def difference_text(difference: Difference, columns: int) -> str:
     """Return the differences as a user reads them."""
     parts = []
     for title, rows in (
-        ("job file", found.fields),
-        ("code", found.code),
-        ("metrics", found.metrics),
+        ("job file", difference.fields),
+        ("code", difference.code),
+        ("metrics", difference.metrics),
     ):
         cells = [(row.what, *row.values) for row in rows]
-        body = table(("", *found.runs), cells, columns - 2, shrink=(1, 2)) if cells else "the same"
+        body = (
+            table(("", *difference.runs), cells, columns - 2, shrink=(1, 2))
+            if cells
+            else "the same"
+        )
         if title != "metrics" or cells:
             parts.append(section(title, body))
-    files = [spell_out(f"{item.what:8} {item.path}") for item in found.files]
-    if files or found.files_unknown:
-        parts.append(section("files", "\n".join(files) or spell_out(found.files_unknown)))
-    script = "\n".join(spell_out(line, keep="\t") for line in found.script)
+    files = [spell_out(f"{item.what:8} {item.path}") for item in difference.files]
+    if files or difference.files_unknown:
+        parts.append(section("files", "\n".join(files) or spell_out(difference.files_unknown)))
+    script = "\n".join(spell_out(line, keep="\t") for line in difference.script)
     parts.append(section("script", script or "the same"))
     return "\n\n".join(parts)

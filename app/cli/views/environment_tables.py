@@ -60,7 +60,7 @@ def image_notes(
             how = f"`venv: {{packages: [{package}], wheels: FOLDER}}`, with wheels of it,"
         yield f"No image is known to have {package}; {how} in a job file installs it."
     if shown:
-        yield "`*` is what a job takes that names no image; `?` is not known, `-` is not in it."
+        yield "`*` is the default image; `?`: unknown; `-`: not installed."
     for one in shown:
         if one.path != one.real:
             yield spell_out(f"{one.path.rpartition('/')[2]} leads to {one.real}.")

@@ -165,14 +165,14 @@ def _history_row(run: "Run") -> list[str]:
 
 def file_words(facts: "FileFacts", runs: int) -> str:
     """Return where the history's file is, and how it is, in a line."""
-    said = [words.count(runs, "run"), words.size(facts.size), f"schema {facts.schema}"]
+    parts = [words.count(runs, "run"), words.size(facts.size), f"schema {facts.schema}"]
     if facts.damage:
-        said.append(f"damaged: {facts.damage}")
+        parts.append(f"damaged: {facts.damage}")
     elif facts.lost_texts:
-        said.append(f"{words.count(facts.lost_texts, 'text')} lost")
+        parts.append(f"{words.count(facts.lost_texts, 'text')} lost")
     elif facts.damage is not None:
-        said.append("sound")
-    return f"{facts.path}: {', '.join(said)}"
+        parts.append("sound")
+    return f"{facts.path}: {', '.join(parts)}"
 
 
 def change_table(changes: Sequence["PlanChange"], columns: int) -> str:
@@ -284,18 +284,18 @@ def _loose_words(loose: "Loose") -> str:
 def removed_text(freed: "Sequence[RemovedItems]", *, dry: bool) -> str:
     """Return what was removed of each store, or would be."""
     verb, gone = ("would free", "would remove") if dry else ("freed", "removed")
-    said = []
+    lines = []
     for each in freed:
-        found = [words.count(len(each.ids), "item")] if each.ids or not each.loose.files else []
+        parts = [words.count(len(each.ids), "item")] if each.ids or not each.loose.files else []
         if each.loose.files:
-            found.append(f"{words.count(each.loose.files, 'file')} of unfinished sends")
+            parts.append(f"{words.count(each.loose.files, 'file')} of unfinished sends")
         size = words.size(each.bytes + each.loose.bytes)
-        said.append(f"{spell_out(each.folder)}: {' and '.join(found)}, {verb} {size}")
-        said += [
+        lines.append(f"{spell_out(each.folder)}: {' and '.join(parts)}, {verb} {size}")
+        lines += [
             f"  {gone} {item.name} ({item.id}), {words.size(item.bytes)}" for item in each.items
         ]
-        said += [
+        lines += [
             f"  kept {item.name} ({item.id}): an unfinished run needs it: {', '.join(item.used_by)}"
             for item in each.kept
         ]
-    return "\n".join(said)
+    return "\n".join(lines)

@@ -16,14 +16,18 @@ def image_version(image: Image, name: str) -> str | None:
 
     "": it has none. None: that is not known.
     """
-    said, wanted = image.contents, name.lower().replace("_", "-")
-    if said is None or said.why_not:
-        return image.named.get(wanted)
-    own = {"python": said.python, "rocm": said.rocm, "cuda": said.cuda}
-    if wanted in own:
-        return own[wanted]
+    contents, key = image.contents, name.lower().replace("_", "-")
+    if contents is None or contents.why_not:
+        return image.named.get(key)
+    own = {"python": contents.python, "rocm": contents.rocm, "cuda": contents.cuda}
+    if key in own:
+        return own[key]
     return next(
-        (said.packages[one] for one in _OTHER_NAMES.get(wanted, (wanted,)) if one in said.packages),
+        (
+            contents.packages[one]
+            for one in _OTHER_NAMES.get(key, (key,))
+            if one in contents.packages
+        ),
         "",
     )
 

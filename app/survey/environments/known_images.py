@@ -67,9 +67,9 @@ def with_known(images: Iterable[Image], earlier: SiteImages | None) -> tuple[Ima
     """
     answers = {one.key: one.contents for one in earlier.images} if earlier else {}
     answers = {key: said for key, said in answers.items() if said and not said.why_not}
-    found = tuple(images)
-    answers |= {one.key: one.contents for one in found if one.contents}
-    return tuple(replace(one, contents=answers.get(one.key)) for one in found)
+    listed = tuple(images)
+    answers |= {one.key: one.contents for one in listed if one.contents}
+    return tuple(replace(one, contents=answers.get(one.key)) for one in listed)
 
 
 def answered(listing: SiteImages | None) -> list[str]:

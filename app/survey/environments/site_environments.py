@@ -46,8 +46,8 @@ class Environments:
 
     def choices(self, site_name: str) -> list[FieldChoice]:
         """Return the images as they were found last, for the form; the site is not asked."""
-        known = self._known.get(site_name)
-        return [choice_of(image) for image in known.images] if known else []
+        listing = self._known.get(site_name)
+        return [choice_of(image) for image in listing.images] if listing else []
 
     def images(self, site_name: str, *, refresh: bool = False) -> SiteImages:
         """Return the images of a site: as they were found last, or asked for now.
@@ -67,8 +67,8 @@ class Environments:
         if earlier and not refresh:
             return earlier
         transport = self._connections.get(site).transport
-        found = find_images(transport, site, answered(earlier))
-        listing = SiteImages(time.time(), with_known(found, earlier))
+        listed = find_images(transport, site, answered(earlier))
+        listing = SiteImages(time.time(), with_known(listed, earlier))
         self._known.put(site_name, listing)
         return listing
 
@@ -128,13 +128,17 @@ class Environments:
     def _used_there(self, site: Site, account: str) -> dict[str, str]:
         """Return what unfinished runs use whose folders the site has, each with such a run."""
         connection = self._connections.get(site)
-        found: dict[str, list[RunUser]] = {}
+        users_of: dict[str, list[RunUser]] = {}
         for root in self._roots(site, account):
             for name, users in venv_users(connection.transport, root).items():
-                found.setdefault(name, []).extend(users)
-        every = sorted({one for each in found.values() for one in each}, key=lambda one: one.folder)
+                users_of.setdefault(name, []).extend(users)
+        every = sorted(
+            {one for each in users_of.values() for one in each}, key=lambda one: one.folder
+        )
         at_work = self._going(site.name, connection, every) if every else ()
-        return {name: one.run for name, each in found.items() for one in each if one.run in at_work}
+        return {
+            name: one.run for name, each in users_of.items() for one in each if one.run in at_work
+        }
 
     def _in_use(self, site_name: str) -> dict[str, str]:
         """Return the environments of unfinished runs, each with such a run."""
@@ -157,12 +161,12 @@ class Environments:
     def _roots(self, site: Site, account: str) -> list[str]:
         """Return the work roots that are known of the account; "": of all accounts."""
         connection = self._connections.get(site)
-        known = set[str]()
+        earlier = set[str]()
         if not account:
             roots = self._history.snapshots.in_use(site.name)
-            known = {root.rpartition("/")[0] for root in roots}
+            earlier = {root.rpartition("/")[0] for root in roots}
         accounts = {account} if account else self._accounts(site)
-        return sorted(known | {connection.work_root(site, name) for name in accounts})
+        return sorted(earlier | {connection.work_root(site, name) for name in accounts})
 
     def _accounts(self, site: Site) -> set[str]:
         """Return the accounts that runs at the site were paid by."""

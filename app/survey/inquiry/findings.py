@@ -21,22 +21,22 @@ _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
 _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "communication")
 
 
-def findings(wanted: InquiryNeeds, found: Answers, now: float) -> tuple[Finding, ...]:
+def findings(needs: InquiryNeeds, replies: Answers, now: float) -> tuple[Finding, ...]:
     """Return what is wrong with a job by what the site answered at `now`, in epoch seconds."""
-    said = [
-        *_of_paths(wanted, found),
-        *_of_quotas(wanted, found),
-        *_of_account(wanted, found),
-        *_of_partition(wanted, found),
-        *_of_jobs(wanted, found),
-        *_of_budget(wanted, found),
+    findings_ = [
+        *_of_paths(needs, replies),
+        *_of_quotas(needs, replies),
+        *_of_account(needs, replies),
+        *_of_partition(needs, replies),
+        *_of_jobs(needs, replies),
+        *_of_budget(needs, replies),
     ]
-    explained = any(one.rule in _OF_SLURM and one.severity == "error" for one in said)
-    return (*said, *_trial(found, now, explained=explained), *_silent(found))
+    explained = any(one.rule in _OF_SLURM and one.severity == "error" for one in findings_)
+    return (*findings_, *_trial(replies, now, explained=explained), *_silent(replies))
 
 
-def _trial(found: Answers, now: float, *, explained: bool) -> Iterator[Finding]:
-    tried = found.trial
+def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding]:
+    tried = replies.trial
     if tried is None:
         return
     if not tried.accepted:
@@ -69,12 +69,12 @@ def _about(seconds: float) -> str:
     return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} days"
 
 
-def _silent(found: Answers) -> Iterator[Finding]:
-    said = list(dict.fromkeys(found.faults.values()))
-    if said:
-        more = f" And {len(said) - 3} more." if said[3:] else ""
+def _silent(replies: Answers) -> Iterator[Finding]:
+    faults = list(dict.fromkeys(replies.faults.values()))
+    if faults:
+        more = f" And {len(faults) - 3} more." if faults[3:] else ""
         yield finding(
-            "cluster-silent", f"{' '.join(said[:3])}{more}",
+            "cluster-silent", f"{' '.join(faults[:3])}{more}",
             "Continue: the rest was answered, and none of this is an error in the job.",
         )  # fmt: skip
 
@@ -82,9 +82,9 @@ def _silent(found: Answers) -> Iterator[Finding]:
 # -- paths, quotas and disks
 
 
-def _of_paths(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
-    states = {state.path: state for state in found.paths}
-    for place in wanted.places:
+def _of_paths(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
+    states = {state.path: state for state in replies.paths}
+    for place in needs.places:
         if state := states.get(place.path):
             yield from _path(place, state)
 
@@ -124,10 +124,10 @@ def _link(state: PathState) -> str:
     return ": it is a link that leads nowhere" if state.kind == "link" else ""
 
 
-def _of_quotas(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
+def _of_quotas(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
     covered: set[str] = set()
-    for row in found.quotas:
-        inside = [place for place in wanted.places if _beneath(place.path, row.folder)]
+    for row in replies.quotas:
+        inside = [place for place in needs.places if _beneath(place.path, row.folder)]
         covered |= {place.path for place in inside}
         writing = next((place for place in inside if place.role in ("work", "output")), None)
         if not inside:
@@ -142,13 +142,13 @@ def _of_quotas(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
                     (writing or inside[0]).at,
                     "error" if part >= 1 and writing else None,
                 )
-    yield from _disks(wanted, found, covered)
+    yield from _disks(needs, replies, covered)
 
 
-def _disks(wanted: InquiryNeeds, found: Answers, covered: set[str]) -> Iterator[Finding]:
-    writing = {place.path: place for place in wanted.places if place.role in ("work", "output")}
+def _disks(needs: InquiryNeeds, replies: Answers, covered: set[str]) -> Iterator[Finding]:
+    writing = {place.path: place for place in needs.places if place.role in ("work", "output")}
     told: set[str] = set()
-    for state in found.paths:
+    for state in replies.paths:
         if state.path not in writing or state.path in covered or state.space is None:
             continue
         for part, what in ((state.space.blocks, "space"), (state.space.files or 0.0, "files")):
@@ -170,47 +170,47 @@ def _beneath(path: str, folder: str) -> bool:
 # -- what Slurm says
 
 
-def _own(wanted: InquiryNeeds, found: Answers) -> list[Association]:
+def _own(needs: InquiryNeeds, replies: Answers) -> list[Association]:
     """Return the associations that a job of this account and partition can use."""
     return [
         one
-        for one in found.associations
-        if one.account.lower() == wanted.account.lower() and one.partition in ("", wanted.partition)
+        for one in replies.associations
+        if one.account.lower() == needs.account.lower() and one.partition in ("", needs.partition)
     ]
 
 
-def _of_account(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
-    if not wanted.account or wanted.account == "none" or not found.associations:
+def _of_account(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
+    if not needs.account or needs.account == "none" or not replies.associations:
         return
-    known = list(dict.fromkeys(one.account for one in found.associations))
-    if wanted.account.lower() not in {name.lower() for name in known}:
+    known = list(dict.fromkeys(one.account for one in replies.associations))
+    if needs.account.lower() not in {name.lower() for name in known}:
         some = f"{', '.join(known[:5])}{' …' if known[5:] else ''}"
         yield finding(
             "cluster-account",
-            f"You have no account {wanted.account} there; Slurm knows {some}.",
-            f"Write one of these, or wait until you are a member of {wanted.account}.",
-            wanted.at("account"),
+            f"You have no account {needs.account} there; Slurm knows {some}.",
+            f"Write one of these, or wait until you are a member of {needs.account}.",
+            needs.at("account"),
         )
-    elif not (own := _own(wanted, found)):
+    elif not (own := _own(needs, replies)):
         yield finding(
             "cluster-account",
-            f"Your account {wanted.account} may not use the partition {wanted.partition}.",
+            f"Your account {needs.account} may not use the partition {needs.partition}.",
             "Name another partition or account.",
-            wanted.at("partition"),
+            needs.at("partition"),
         )
-    elif wanted.qos and not any(wanted.qos in one.qos for one in own if one.qos):
+    elif needs.qos and not any(needs.qos in one.qos for one in own if one.qos):
         names = ", ".join(dict.fromkeys(name for one in own for name in one.qos))
         if names:
             yield finding(
                 "cluster-account",
-                f"Your account {wanted.account} may not use the QOS {wanted.qos}; it has {names}.",
+                f"Your account {needs.account} may not use the QOS {needs.qos}; it has {names}.",
                 "Name one of these.",
-                wanted.at("qos"),
+                needs.at("qos"),
             )
 
 
-def _of_partition(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
-    now, name = found.partition, wanted.partition
+def _of_partition(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
+    now, name = replies.partition, needs.partition
     if now is None:
         return
     if now.state != "UP":
@@ -220,39 +220,39 @@ def _of_partition(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
             f"The partition {name} is {now.state}: "
             + ("sbatch refuses jobs." if closed else "jobs wait until it is UP again."),
             "Name another partition, or wait for the end of the maintenance.",
-            wanted.at("partition"),
+            needs.at("partition"),
             "error" if closed else "warning",
         )
-    if now.seconds and wanted.seconds and wanted.seconds > now.seconds:
+    if now.seconds and needs.seconds and needs.seconds > now.seconds:
         yield finding(
             "cluster-partition",
-            f"The job asks for {walltime.text_of(wanted.seconds)}, and Slurm allows "
+            f"The job asks for {walltime.text_of(needs.seconds)}, and Slurm allows "
             f"{walltime.text_of(now.seconds)} in {name}.",
             f"Write {walltime.text_of(now.seconds)} or less, or name another partition.",
-            wanted.at("time"),
+            needs.at("time"),
         )
-    if now.nodes is not None and wanted.nodes and wanted.nodes > now.nodes:
+    if now.nodes is not None and needs.nodes and needs.nodes > now.nodes:
         yield finding(
             "cluster-partition",
-            f"The job asks for {wanted.nodes:,} nodes, and Slurm allows {now.nodes:,} in {name}.",
+            f"The job asks for {needs.nodes:,} nodes, and Slurm allows {now.nodes:,} in {name}.",
             f"Write {now.nodes:,} nodes or fewer, or name another partition.",
-            wanted.at("nodes"),
+            needs.at("nodes"),
         )
 
 
-def _of_jobs(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
-    if "jobs" in found.faults:
+def _of_jobs(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
+    if "jobs" in replies.faults:
         return
     limits: list[tuple[str, int | None, int | None, int, int]] = []
-    for one in _own(wanted, found):
-        own = [job for job in found.jobs if job.account.lower() == one.account.lower()]
+    for one in _own(needs, replies):
+        own = [job for job in replies.jobs if job.account.lower() == one.account.lower()]
         running = sum(job.state == "RUNNING" for job in own)
         limits.append(
             (f"the account {one.account}", one.max_jobs, one.max_submit, len(own), running)
         )
-    for quality in found.qos:
-        if wanted.qos == quality.name:
-            own = [job for job in found.jobs if job.qos == quality.name]
+    for quality in replies.qos:
+        if needs.qos == quality.name:
+            own = [job for job in replies.jobs if job.qos == quality.name]
             running = sum(job.state == "RUNNING" for job in own)
             limits.append(
                 (f"the QOS {quality.name}", quality.max_jobs, quality.max_submit, len(own), running)
@@ -275,24 +275,24 @@ def _of_jobs(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
             )
 
 
-def _of_budget(wanted: InquiryNeeds, found: Answers) -> Iterator[Finding]:
-    row = next((b for b in found.budgets if b.account.lower() == wanted.account.lower()), None)
+def _of_budget(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
+    row = next((b for b in replies.budgets if b.account.lower() == needs.account.lower()), None)
     if row is None:
         return
     if row.left <= 0:
         yield finding(
             "cluster-budget",
-            f"{wanted.account} has used up its {row.limit or 0:,.0f} {wanted.unit}."
+            f"{needs.account} has used up its {row.limit or 0:,.0f} {needs.unit}."
             if row.limit
-            else f"{wanted.account} has no {wanted.unit} left.",
+            else f"{needs.account} has no {needs.unit} left.",
             "Ask for more, or name another account: Slurm may refuse the job, or let it wait.",
-            wanted.at("account"),
+            needs.at("account"),
         )
-    elif wanted.price is not None and wanted.price > row.left:
+    elif needs.price is not None and needs.price > row.left:
         yield finding(
             "cluster-budget",
-            f"At its time limit the job is billed {wanted.price:,.1f} {wanted.unit}, and "
-            f"{wanted.account} has {row.left:,.0f} left.",
+            f"At its time limit the job is billed {needs.price:,.1f} {needs.unit}, and "
+            f"{needs.account} has {row.left:,.0f} left.",
             "Ask for less time or fewer nodes, or name another account.",
-            wanted.at("account"),
+            needs.at("account"),
         )

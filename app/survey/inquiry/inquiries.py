@@ -17,7 +17,7 @@ from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.source_position import Position
 from lumitui.remote.ssh.prompts import attendance
-from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, Asked, inquire
+from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, InquiryRequest, inquire
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Inquiries:
     ) -> None:
         """Ask over what `connection` returns, and keep what accounts have left in `budgets`."""
         self._connection, self._budgets = connection, budgets
-        self._kept: dict[tuple[str, Asked], tuple[Answers, float]] = {}
+        self._kept: dict[tuple[str, InquiryRequest], tuple[Answers, float]] = {}
         self._lock = threading.Lock()
 
     def of_preview(
@@ -63,27 +63,27 @@ class Inquiries:
         `fresh`: an earlier answer does not count. Not `attended`, no login asks a question.
         """
         try:
-            wanted = self._wanted(preview)
+            needs = self._needs_of(preview)
         except LumiError as error:
             return _unanswered(error)
         script = preview.launch.script
-        return self._answered(preview.site, wanted, script, fresh=fresh, attended=attended)
+        return self._answered(preview.site, needs, script, fresh=fresh, attended=attended)
 
     def known(self, preview: "Preview") -> tuple[Finding, ...]:
         """Return what the site said of the very same job a while ago; no site is asked."""
         site = preview.site
         with self._lock:
-            asked = any(name == site.name for name, _ in self._kept)
-        if not asked:
+            has_answers = any(name == site.name for name, _ in self._kept)
+        if not has_answers:
             return ()  # the user's name there may take a moment to find out
         try:
-            wanted = self._wanted(preview)
+            needs = self._needs_of(preview)
         except LumiError:
             return ()
-        kept = self._fresh(site, _asked_of(site, wanted, preview.launch.script))
-        return _inquired(wanted, *kept).findings if kept else ()
+        kept = self._fresh(site, _request_of(site, needs, preview.launch.script))
+        return _inquired(needs, *kept).findings if kept else ()
 
-    def _wanted(self, preview: "Preview") -> InquiryNeeds:
+    def _needs_of(self, preview: "Preview") -> InquiryNeeds:
         """Return what a launch wants of its cluster.
 
         Raises:
@@ -95,9 +95,9 @@ class Inquiries:
         at = {name: Position(field="sbatch" if name == "qos" else name) for name in fields}
         qos = _QOS.findall(launch.script)
         work = self._connection(site).work_root(site, spec.account)
-        found = job_paths.of_spec(spec, site, work)
+        paths = job_paths.of_spec(spec, site, work)
         return InquiryNeeds(
-            found,
+            paths,
             account="" if spec.account == "none" else spec.account,
             partition=partition.slurm_partition or spec.partition,
             qos=qos[-1] if qos else "",
@@ -112,37 +112,39 @@ class Inquiries:
         self, job: "ScriptJob", site: "Site", *, fresh: bool = False, attended: bool = True
     ) -> Inquired:
         """Return what the site says of a script that was read as `job`; see `of_preview`."""
-        options, asked = job.options, job.resources
+        options, resources = job.options, job.resources
         names = ("account", "partition", "time", "nodes", "qos")
         at = {name: option.at for name in names if (option := options.get(name))}
-        wanted = InquiryNeeds(
+        needs = InquiryNeeds(
             job_paths.of_job(job, site),
-            account=asked.account or "",
-            partition=asked.partition or "",
-            qos=asked.qos or "",
-            seconds=asked.seconds,
-            nodes=asked.nodes,
+            account=resources.account or "",
+            partition=resources.partition or "",
+            qos=resources.qos or "",
+            seconds=resources.seconds,
+            nodes=resources.nodes,
             unit=site.billing_unit,
             field_of=tuple(at.items()),
         )
-        return self._answered(site, wanted, job.text, fresh=fresh, attended=attended)
+        return self._answered(site, needs, job.text, fresh=fresh, attended=attended)
 
     def _answered(
-        self, site: "Site", wanted: InquiryNeeds, script: str, *, fresh: bool, attended: bool
+        self, site: "Site", needs: InquiryNeeds, script: str, *, fresh: bool, attended: bool
     ) -> Inquired:
-        asked = _asked_of(site, wanted, script)
+        request = _request_of(site, needs, script)
         try:
-            kept = None if fresh else self._fresh(site, asked)
-            answers, at = kept or self._ask(site, asked, attended=attended)
+            kept = None if fresh else self._fresh(site, request)
+            answers, at = kept or self._ask(site, request, attended=attended)
         except LumiError as error:
             return _unanswered(error)
-        return _inquired(wanted, answers, at)
+        return _inquired(needs, answers, at)
 
-    def _fresh(self, site: "Site", asked: Asked) -> tuple[Answers, float] | None:
-        kept = self._kept.get((site.name, asked))
+    def _fresh(self, site: "Site", request: InquiryRequest) -> tuple[Answers, float] | None:
+        kept = self._kept.get((site.name, request))
         return kept if kept and 0 <= time.time() - kept[1] < FRESH_SECONDS else None
 
-    def _ask(self, site: "Site", asked: Asked, *, attended: bool) -> tuple[Answers, float]:
+    def _ask(
+        self, site: "Site", request: InquiryRequest, *, attended: bool
+    ) -> tuple[Answers, float]:
         """Return the answers and when they came.
 
         Raises:
@@ -150,32 +152,32 @@ class Inquiries:
         """
         connection = self._connection(site)
         with attendance(attended):
-            answers = inquire(connection.transport, site, asked)
+            answers = inquire(connection.transport, site, request)
         now = time.time()
         with self._lock:
-            self._kept[site.name, asked] = answers, now
+            self._kept[site.name, request] = answers, now
             if self._budgets is not None:
                 self._budgets.keep(site.name, answers.budgets, now)
         return answers, now
 
 
-def _asked_of(site: "Site", wanted: InquiryNeeds, script: str) -> Asked:
+def _request_of(site: "Site", needs: InquiryNeeds, script: str) -> InquiryRequest:
     slurm = site.scheduler == "slurm"
-    return Asked(
-        paths=tuple(place.path for place in wanted.places[:MOST_PATHS]),
+    return InquiryRequest(
+        paths=tuple(place.path for place in needs.places[:MOST_PATHS]),
         slurm=slurm,
-        partition=wanted.partition if slurm else "",
+        partition=needs.partition if slurm else "",
         quota=site.quota.command if site.quota else "",
         balance=site.commands.get("balance", "") if site.budget else "",
         script=script if slurm else "",
     )
 
 
-def _inquired(wanted: InquiryNeeds, answers: Answers, at: float) -> Inquired:
-    account = wanted.account.lower()
+def _inquired(needs: InquiryNeeds, answers: Answers, at: float) -> Inquired:
+    account = needs.account.lower()
     row = next((one for one in answers.budgets if one.account.lower() == account), None)
     start = answers.trial.start if answers.trial else None
-    return Inquired(findings(wanted, answers, at), at, row, start)
+    return Inquired(findings(needs, answers, at), at, row, start)
 
 
 def _unanswered(error: LumiError) -> Inquired:

@@ -73,11 +73,11 @@ def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str
     document = Document(text, "the profile")
     rows = text.split("\n")
     day = datetime.now(UTC).date()
-    known = [one for one in measured.said if ".".join(one.place) in guessed]
-    at = {document.line(one.place): one for one in (*known, *measured.changes) if one.value}
+    confirmed = [one for one in measured.said if ".".join(one.place) in guessed]
+    at = {document.line(one.place): one for one in (*confirmed, *measured.changes) if one.value}
     for line, change in sorted(at.items(), reverse=True):
         row = rows[line - 1]
-        if change in known and not row.lstrip().startswith(f"{change.place[-1]}:"):
+        if change in confirmed and not row.lstrip().startswith(f"{change.place[-1]}:"):
             continue  # it is inherited
         indent = row[: len(row) - len(row.lstrip())]
         start = _first_of_comment(rows, line - 1)
@@ -143,6 +143,6 @@ def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
         Sites(folders, {path: text}).load(path.stem)
     except InputError as error:
         raise InputError(
-            f"What was measured does not fit the profile: {error.message}",
+            f"The measured values do not fit the profile: {error.message}",
             "Change the profile manually; the report is in the run's folder.",
         ) from error

@@ -200,7 +200,7 @@ def _write_new(path: Path, text: str) -> None:
         with os.fdopen(number, "w", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError as error:
-        raise InputError(f"{path} is already there.", "Choose another name.") from error
+        raise InputError(f"{path} already exists.", "Choose another name.") from error
     except OSError as error:
         raise _unwritten(path, error) from error
 

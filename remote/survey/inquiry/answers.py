@@ -69,8 +69,8 @@ def path_state(path: str, text: str) -> PathState | None:
     }  # fmt: skip
     if len(row) != 5 or (kind := kinds.get(row[0])) is None:
         return None
-    found = [fill for line in more if (fill := _fill_of(line))]
-    blocks, inodes = [*found, None, None][:2]
+    usage = [fill for line in more if (fill := _fill_of(line))]
+    blocks, inodes = [*usage, None, None][:2]
     space = None
     if blocks and blocks[0] is not None:
         space = Space(blocks[1], blocks[0], inodes[0] if inodes else None)
@@ -106,19 +106,19 @@ _START = re.compile(r"[Jj]ob \d+ to start at (\S+)")
 
 def trial(text: str) -> Trial | None:
     """Return what sbatch said of the script; None: nothing that can be used."""
-    found = re.search(r"status=(\d{1,3})\s*\Z", text)
-    if not found:
+    ending = re.search(r"status=(\d{1,3})\s*\Z", text)
+    if not ending:
         return None
-    said = [row.strip() for row in lines(text[: found.start()]) if row.strip()]
-    start = next((m for row in said if (m := _START.search(row))), None)
-    if found[1] == "0" and start:
+    printed = [row.strip() for row in lines(text[: ending.start()]) if row.strip()]
+    start = next((m for row in printed if (m := _START.search(row))), None)
+    if ending[1] == "0" and start:
         return Trial(True, moment(start[1]), "")
     words = [
         re.sub(r"^(sbatch: )?(error: )?(allocation failure: )?", "", row)
-        for row in said
+        for row in printed
         if not _START.search(row)
     ]
-    if found[1] == "0" or not words:
+    if ending[1] == "0" or not words:
         return None
-    told = "; ".join(dict.fromkeys(word.rstrip(".") for word in words[:2]))
-    return Trial(False, None, told[:MOST_WORDS])
+    reason = "; ".join(dict.fromkeys(word.rstrip(".") for word in words[:2]))
+    return Trial(False, None, reason[:MOST_WORDS])

@@ -49,7 +49,7 @@ _QOS = "name,maxjobspu,maxsubmitpu"
 
 
 @dataclass(frozen=True)
-class Asked:
+class InquiryRequest:
     """What one request asks. Two equal ones have the same answer, as long as it is fresh."""
 
     paths: tuple[str, ...] = ()
@@ -83,65 +83,65 @@ class Answers:
 
 
 @purpose("inquiry")
-def inquire(transport: Transport, site: Site, asked: Asked) -> Answers:
+def inquire(transport: Transport, site: Site, query: InquiryRequest) -> Answers:
     """Return what `site` says; what it cannot say is in the answers' `faults`.
 
     Raises:
         LinkError: it could not be asked, or its answer is not an answer.
     """
     head = f"{CLEAN}\nlook={quote(_LOOK)}"
-    every = questions(asked, site)
+    every = questions(query, site)
     return _answers(ask(transport, head, every, timeout=SECONDS), every)
 
 
-def parse_answers(output: bytes, marker: str, site: Site, asked: Asked) -> Answers:
+def parse_answers(output: bytes, marker: str, site: Site, query: InquiryRequest) -> Answers:
     """Return the answers in a request's output; no bytes make it raise but AnswerUnusable."""
-    every = questions(asked, site)
+    every = questions(query, site)
     return _answers(read_answers(output, marker, every), every)
 
 
-def _answers(said: SiteAnswers, every: Sequence[Question[Any]]) -> Answers:
-    faults = dict(said.faults)
-    if "trial" in said.texts and read.trial(said.texts["trial"]) is None:
+def _answers(replies: SiteAnswers, every: Sequence[Question[Any]]) -> Answers:
+    faults = dict(replies.faults)
+    if "trial" in replies.texts and read.trial(replies.texts["trial"]) is None:
         faults["trial"] = "`sbatch --test-only` said nothing that can be read."
-    looks = [said.of(one) for one in every if one.name.startswith(_PATH)]
-    rest = {one.name: said.of(one) for one in every if not one.name.startswith(_PATH)}
+    looks = [replies.of(one) for one in every if one.name.startswith(_PATH)]
+    rest = {one.name: replies.of(one) for one in every if not one.name.startswith(_PATH)}
     return Answers(tuple(filter(None, looks)), **rest, faults=faults)
 
 
-def questions(asked: Asked, site: Site) -> tuple[Question[Any], ...]:
+def questions(query: InquiryRequest, site: Site) -> tuple[Question[Any], ...]:
     """Return what one request asks: paths, and the fields of `Answers` by their names."""
-    paths = enumerate(asked.paths[:MOST_PATHS])
+    paths = enumerate(query.paths[:MOST_PATHS])
     return (
         *(Question(f"{_PATH}{number}", f'sh -c "$look" - {quote(path)}',
                    partial(read.path_state, path), "ls") for number, path in paths),
-        *(_of_slurm(asked) if asked.slurm else ()),
-        *_of_site(asked, site),
+        *(_of_slurm(query) if query.slurm else ()),
+        *_of_site(query, site),
     )  # fmt: skip
 
 
-def _of_slurm(asked: Asked) -> Iterator[Question[Any]]:
+def _of_slurm(query: InquiryRequest) -> Iterator[Question[Any]]:
     jobs = "squeue --me -a -h -t pending,running,suspended -o '%T|%P|%q|%a'"
     yield Question("jobs", jobs, read.own_jobs, "squeue")
     own = "sh -c " + quote(f'sacctmgr -n -P show assoc user="$(id -un)" format={_ASSOCIATIONS}')
     yield Question("associations", own, partial(associations, _ASSOCIATIONS), "sacctmgr")
     qos = f"sacctmgr -n -P show qos format={_QOS}"
     yield Question("qos", qos, partial(qualities, _QOS), "sacctmgr")
-    if asked.partition:
-        show = f"scontrol show partition -o {quote(asked.partition)}"
+    if query.partition:
+        show = f"scontrol show partition -o {quote(query.partition)}"
         yield Question("partition", show, read.first_partition, "scontrol show partition")
-    if asked.script:
+    if query.script:
         test = "sh -c " + quote('sbatch --test-only; echo "status=$?"')  # it may refuse
-        yield Question("trial", test, read.trial, "sbatch --test-only", given=asked.script)
+        yield Question("trial", test, read.trial, "sbatch --test-only", given=query.script)
 
 
-def _of_site(asked: Asked, site: Site) -> Iterator[Question[Any]]:
+def _of_site(query: InquiryRequest, site: Site) -> Iterator[Question[Any]]:
     """Yield the questions whose commands and patterns the profile has."""
-    if asked.quota and site.quota:
+    if query.quota and site.quota:
         rows = partial(quota_rows, quota=site.quota)
-        sh = f"sh -c {quote(asked.quota)}"
-        yield Question("quotas", sh, rows, asked.quota, "quota: command:")
-    if asked.balance and site.budget:
+        sh = f"sh -c {quote(query.quota)}"
+        yield Question("quotas", sh, rows, query.quota, "quota: command:")
+    if query.balance and site.budget:
         left = partial(budget_rows, budget=site.budget)
-        sh = f"sh -c {quote(asked.balance)}"
-        yield Question("budgets", sh, left, asked.balance, "commands: balance:")
+        sh = f"sh -c {quote(query.balance)}"
+        yield Question("budgets", sh, left, query.balance, "commands: balance:")

@@ -47,43 +47,43 @@ class BudgetRow:
 
 def quota_rows(text: str, quota: Quota) -> tuple[QuotaRow, ...]:
     """Return the rows of a site's own list of quotas."""
-    return tuple(row for found in _matches(text, quota.pattern) if (row := _quota_row(found)))
+    return tuple(row for groups in _matches(text, quota.pattern) if (row := _quota_row(groups)))
 
 
 def budget_rows(text: str, budget: Budget) -> tuple[BudgetRow, ...]:
     """Return the accounts in what a site's command for the budget prints."""
-    return tuple(row for found in _matches(text, budget.pattern) if (row := _budget_row(found)))
+    return tuple(row for groups in _matches(text, budget.pattern) if (row := _budget_row(groups)))
 
 
 def amount(text: str | None, step: int) -> float | None:
     """Return the number that `55T`, `8.2K` or `2.0M` is, `step` being 1000 or 1024; None: none."""
-    found = _NUMBER.fullmatch((text or "").strip().replace(",", "."))
-    if not found:
+    match = _NUMBER.fullmatch((text or "").strip().replace(",", "."))
+    if not match:
         return None
-    return float(found[1]) * float(step) ** _STEPS.index((found[2] or " ").upper())
+    return float(match[1]) * float(step) ** _STEPS.index((match[2] or " ").upper())
 
 
 def _matches(text: str, pattern: str) -> Iterator[dict[str, str | None]]:
-    known = re.compile(pattern)
+    expression = re.compile(pattern)
     for number, line in enumerate(lines(text[: _MOST_LINES * _LONGEST])):
         if number >= _MOST_LINES:
             return
-        if found := known.fullmatch(line.strip()[:_LONGEST]):
-            yield found.groupdict()
+        if match := expression.fullmatch(line.strip()[:_LONGEST]):
+            yield match.groupdict()
 
 
-def _quota_row(found: dict[str, str | None]) -> QuotaRow | None:
-    used, limit = amount(found.get("used"), 1024), amount(found.get("limit"), 1024)
-    if used is None or limit is None or not found.get("folder"):
+def _quota_row(groups: dict[str, str | None]) -> QuotaRow | None:
+    used, limit = amount(groups.get("used"), 1024), amount(groups.get("limit"), 1024)
+    if used is None or limit is None or not groups.get("folder"):
         return None
-    files, file_limit = amount(found.get("files"), 1000), amount(found.get("file_limit"), 1000)
-    return QuotaRow(str(found["folder"]), used, limit, files, file_limit)
+    files, file_limit = amount(groups.get("files"), 1000), amount(groups.get("file_limit"), 1000)
+    return QuotaRow(str(groups["folder"]), used, limit, files, file_limit)
 
 
-def _budget_row(found: dict[str, str | None]) -> BudgetRow | None:
-    used, limit = amount(found.get("used"), 1000), amount(found.get("limit"), 1000)
-    left = amount(found.get("left"), 1000)
+def _budget_row(groups: dict[str, str | None]) -> BudgetRow | None:
+    used, limit = amount(groups.get("used"), 1000), amount(groups.get("limit"), 1000)
+    left = amount(groups.get("left"), 1000)
     if left is None and used is not None and limit is not None:
         left = limit - used
-    account = found.get("account")
+    account = groups.get("account")
     return BudgetRow(account, left, limit) if account and left is not None else None

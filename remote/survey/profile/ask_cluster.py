@@ -94,7 +94,7 @@ def ask(transport: Transport) -> Cluster:
     said = questions.ask(transport, head, QUESTIONS, timeout=300.0, each=20)
     if "login" not in said.texts:
         raise LumiError(
-            f"The host answered nothing that was asked: {said.words}.", "Log in manually and check."
+            f"The host did not answer the survey: {said.words}.", "Log in manually and check."
         )
     fields = {one.name: said.of(one) for one in QUESTIONS}
     found = Cluster(*fields.pop("login"), **fields)

@@ -82,8 +82,8 @@ class Cluster:
 
 def login(text: str) -> tuple[str, str, str, str, frozenset[str]]:
     """Return the user's name there, the host, its architecture, the home, and the groups."""
-    said = [line.strip() if line.isprintable() else "" for line in lines(text, most=100)]
-    user, host, arch, home, groups, *_ = [*said, *[""] * 5]
+    words = [line.strip() if line.isprintable() else "" for line in lines(text, most=100)]
+    user, host, arch, home, groups, *_ = [*words, *[""] * 5]
     return user, host, arch, home if home.startswith("/") else "", frozenset(groups.split())
 
 

@@ -58,14 +58,14 @@ def compare(report: NodeReport, site: Site) -> NodeFacts:
     """Return what is to be changed in `site`'s profile after what one of its nodes said."""
     shape = _shape(report, site)
     notes = list(_notes(report, site))
-    wanted: list[ProfileChange] = list(_shape_facts(shape, report, site))
-    wanted += _gpu_facts(shape, report, notes)
-    wanted += _cores_per_gpu(wanted, site)
-    wanted += _other_facts(report, site)
-    changes = [one for one in wanted if not _is_so(one, site)]
-    if any(one.place == ("node", "gpu_cores") for one in wanted):
+    facts: list[ProfileChange] = list(_shape_facts(shape, report, site))
+    facts += _gpu_facts(shape, report, notes)
+    facts += _cores_per_gpu(facts, site)
+    facts += _other_facts(report, site)
+    changes = [one for one in facts if not _is_so(one, site)]
+    if any(one.place == ("node", "gpu_cores") for one in facts):
         changes += _without_excuse(site)
-    return NodeFacts(report.host, tuple(changes), tuple(wanted), tuple(notes))
+    return NodeFacts(report.host, tuple(changes), tuple(facts), tuple(notes))
 
 
 def _shape(report: NodeReport, site: Site) -> _Shape:
@@ -184,10 +184,10 @@ def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
     return tuple(short if plain and len(set(short)) == len(short) else addresses)
 
 
-def _cores_per_gpu(wanted: Sequence[ProfileChange], site: Site) -> Iterator[ProfileChange]:
+def _cores_per_gpu(facts: Sequence[ProfileChange], site: Site) -> Iterator[ProfileChange]:
     counts = [
         len(parse_cores(text))
-        for one in wanted
+        for one in facts
         if one.place == ("node", "gpu_cores") and isinstance(one.value, tuple)
         for text in one.value
     ]
@@ -234,8 +234,8 @@ def _is_so(change: ProfileChange, site: Site) -> bool:
     for key in change.place:
         value = getattr(value, key)
     if change.place == ("node", "gpu_cores") and isinstance(change.value, tuple):
-        known = [frozenset(parse_cores(text)) for text in site.node.gpu_cores]
-        return known == [frozenset(parse_cores(text)) for text in change.value]
+        lists = [frozenset(parse_cores(text)) for text in site.node.gpu_cores]
+        return lists == [frozenset(parse_cores(text)) for text in change.value]
     if change.place == ("node", "reserved_cores") and isinstance(change.value, str):
         return set(parse_cores(str(value))) == set(parse_cores(change.value))
     if change.place == ("node", "gpu_bus") and isinstance(change.value, tuple):
@@ -282,4 +282,4 @@ def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     if report.internet:
         yield f"A route from the node to the internet: {_ROUTES.get(report.internet, 'unknown')}."
     if report.gpus and not report.gpu_memory_gib and "node.gpu_memory_gib" in site.unverified:
-        yield "No driver's tool told the memory of a GPU: node.gpu_memory_gib stays a guess."
+        yield "No tool of the driver shows a GPU's memory: node.gpu_memory_gib stays a guess."

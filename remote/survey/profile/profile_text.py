@@ -28,7 +28,7 @@ def text_of(proposal: Proposal, host: str, today: date) -> str:
         level[line.place[-1]] = line
     head = [
         f"A profile that `lumitui site add {proposal.name} --host {host}` wrote on {today}.",
-        "`source:` names the origin of a value. `guess:` marks a value that nobody stated; its "
+        "`source:` names the origin of a value. `guess:` marks an unverified value; its "
         "key is listed under `unverified` at the end. `missing:` marks what you must look up.",
         *(f"Left out: {_shown(one)}." for one in proposal.left_out[:20]),
     ]
@@ -42,19 +42,19 @@ def text_of(proposal: Proposal, host: str, today: date) -> str:
 
 
 def _block(tree: _Tree, indent: str) -> Iterator[str]:
-    said = ""
+    above = ""
     for key, item in tree.items():
         if isinstance(item, MissingFact):
             yield from _comment(f"missing: {key}: {item.what}", indent)
-            said = ""
+            above = ""
         elif isinstance(item, ProfileLine):
             why = f"{'guess' if item.guess else 'source'}: {item.why}" if item.why else ""
-            if why and why != said:  # lines below each other with one source share its comment
+            if why and why != above:  # lines below each other with one source share its comment
                 yield from _comment(why, indent)
-            said = why
+            above = why
             yield f"{indent}{scalar(key)}: {_value(item.value)}"
         else:
-            said = ""
+            above = ""
             if not any(not isinstance(one, MissingFact) for one in item.values()):
                 yield from _block(item, indent)
                 continue

@@ -190,13 +190,13 @@ def _partition(
         yield ProfileLine((*at, "max_time"), walltime.text_of(_ENDLESS), f"{shown}: no limit")
     yield ProfileLine((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), shown)
     yield ProfileLine((*at, "max_gpus_per_node"), choice.gpus.number)
-    said = "sacctmgr show qos"
+    source = "sacctmgr show qos"
     if least := max((one.least_gpus or 0 for one in qos), default=0):
-        yield ProfileLine((*at, "min_gpus"), least, f"{said}: MinTRES")
+        yield ProfileLine((*at, "min_gpus"), least, f"{source}: MinTRES")
     if most := _least(*(one.gpus for one in qos)):
-        yield ProfileLine((*at, "max_gpus"), most, f"{said}: MaxTRES")
+        yield ProfileLine((*at, "max_gpus"), most, f"{source}: MaxTRES")
     if jobs := _least(*(one.max_jobs for one in qos)):
-        yield ProfileLine((*at, "max_jobs"), jobs, f"{said}: MaxJobsPU")
+        yield ProfileLine((*at, "max_jobs"), jobs, f"{source}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
     yield ProfileLine((*at, "allocation"), allocation, f"{shown}: OverSubscribe, Exclusive")
     usable = choice.cores - len(_reserved(cluster, choice))
@@ -211,9 +211,9 @@ def _partition(
 
 def _qos(queue: ProfilePartition, cluster: Cluster) -> list[Qos]:
     """Return the QOS whose limits hold: the one that a job names, and the partition's own."""
-    known = {one.name: one for one in cluster.qos}
+    by_name = {one.name: one for one in cluster.qos}
     names = dict.fromkeys((queue.qos, queue.record.own_qos))
-    return [known[name] for name in names if name in known]
+    return [by_name[name] for name in names if name in by_name]
 
 
 def _least(*limits: int | None) -> int | None:
@@ -274,12 +274,12 @@ def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | Missi
     if (requeue := cluster.config.get("JobRequeue")) in ("0", "1"):
         yield ProfileLine(("requeue",), requeue == "1", "scontrol show config: JobRequeue")
     yield ProfileLine(
-        ("internet_on_compute_nodes",), False, "nobody said; `site check --probe` tries", guess=True
+        ("internet_on_compute_nodes",), False, "unknown; `site check --probe` tries", guess=True
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
     yield ProfileLine(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
-    found = sorted(cluster.commands - {"module"})
-    has = f"; the login node has {', '.join(found)}" if found else ""
+    runtimes = sorted(cluster.commands - {"module"})
+    has = f"; the login node has {', '.join(runtimes)}" if runtimes else ""
     yield MissingFact(("containers",), f"the images of the site, and how they are called{has}")
     if "module" in cluster.commands:
         yield MissingFact(("modules",), "what a job without a container loads: [module load ...]")

@@ -105,10 +105,10 @@ def _check(cluster: Cluster, partition: str) -> None:
             f"Slurm at {cluster.host or 'the host'} shows no partitions or no nodes.",
             "Log in and try `sinfo` and `scontrol show partition` manually.",
         )
-    known = [record.name for record in cluster.partitions]
-    if partition and partition not in known:
+    names = [record.name for record in cluster.partitions]
+    if partition and partition not in names:
         raise InputError(
-            f"There is no partition {partition!r}.", f"There are {', '.join(known)[:500]}."
+            f"There is no partition {partition!r}.", f"There are {', '.join(names)[:500]}."
         )
 
 
@@ -158,15 +158,15 @@ def _of(group: Group, gpus: int) -> tuple[Gpus, ...]:
 
 def _shapes(usable: list[tuple[PartitionRecord, tuple[Group, ...]]], gpus: int) -> dict[Gpus, int]:
     """Return each number of GPUs of a type, and in how many nodes of one partition it is."""
-    found: dict[Gpus, int] = {}
+    nodes_of: dict[Gpus, int] = {}
     for _, groups in usable:
         here: Counter[Gpus] = Counter()
         for group in groups:
             for one in _of(group, gpus):
                 here[one] += group.nodes
         for one, nodes in here.items():
-            found[one] = max(found.get(one, 0), nodes)
-    return {one: nodes for one, nodes in found.items() if one.number <= 64}
+            nodes_of[one] = max(nodes_of.get(one, 0), nodes)
+    return {one: nodes for one, nodes in nodes_of.items() if one.number <= 64}
 
 
 def _left(shapes: dict[Gpus, int], best: Gpus) -> list[str]:

@@ -43,8 +43,8 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     report = import_report(before, site, script.stem)
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
-        said = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
-        report = replace(report, changed=(*report.changed, said))
+        note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
+        report = replace(report, changed=(*report.changed, note))
     write_new(path, job_file_text(report, script.name))
     for line in import_lines(report):
         say(line)
@@ -63,15 +63,15 @@ def _guessed(text: str, sites: "Sites") -> "Site":
     from lumitui.app.runs import guess_site
 
     every = [sites.load(name) for name in sites.names()]
-    found = guess_site(text, every, date.today(), sites.added())
-    if found.site is None:
-        others = " or ".join(found.candidates[:4])
+    guess = guess_site(text, every, date.today(), sites.added())
+    if guess.site is None:
+        others = " or ".join(guess.candidates[:4])
+        more = f": it may be {others}" if others else ""
         raise InputError(
-            f"Nothing in the script tells its site{f': it may be {others}' if others else ''}.",
-            "Name it with --site.",
+            f"Cannot tell which site this script is for{more}.", "Name it with --site."
         )
-    say(f"site: {found.site.name}, by {found.because}")
-    return found.site
+    say(f"site: {guess.site.name}, by {guess.because}")
+    return guess.site
 
 
 def _read(script: Path) -> tuple[str, tuple[int, ...]]:

@@ -91,10 +91,10 @@ def new(
 def _list(reply: Reply) -> None:
     from lumitui.app.job.examples import examples
 
-    found = list(examples().values())
+    every = list(examples().values())
     lines = []
-    for group, members in groupby(found, attrgetter("group")):
+    for group, members in groupby(every, attrgetter("group")):
         lines += [group, *(f"  {item.name:<20}{item.summary}" for item in members), ""]
     lines.append("lumitui new --example NAME --site SITE writes one.")
-    rows = [{"name": item.name, "group": item.group, "summary": item.summary} for item in found]
+    rows = [{"name": item.name, "group": item.group, "summary": item.summary} for item in every]
     reply.give(rows, "\n".join(lines))

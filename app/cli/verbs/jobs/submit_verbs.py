@@ -48,18 +48,18 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         every = with_cluster(runs, every) if cluster else every
         price = price_line(runs, every[0])
         runs.shown_findings.keep(job, show_findings(*every))
-    found, launch = every[0], every[0].launch
+    head, launch = every[0], every[0].launch
     if len(every) > 1:
         say_rows("\n".join(grid_lines(every)))
-        say(f"The script of the first run, {found.cell}:")
+        say(f"The script of the first run, {head.cell}:")
     elif not only_script:
-        code = f"; code: {found.files.weight}" if found.files.weight else ""
+        code = f"; code: {head.files.weight}" if head.files.weight else ""
         memory = launch.memory
         each = f", {words.rank_memory(memory)} of memory each" if memory else ""
         say(f"{words.layout_size(launch.layout)}{each}; {price}{code}")
     files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
     text = "\n".join(files) if all_files else launch.script
-    text = text if only_script else f"{found.command}\n\n{text}"
+    text = text if only_script else f"{head.command}\n\n{text}"
     reply.give(output.previews_data(every))
     if not reply.json:
         output.put(text, nl=False)
@@ -78,11 +78,11 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     and no secret values.
     """
     with core() as runs:
-        found = without_secrets(runs.preview(job))
-        show_findings(found)
-        done = runs.export(found, folder)
-    if found.launch.spec.chain > 1:
-        say("note: what is exported takes one time limit; README.md says how it continues.")
+        job_preview = without_secrets(runs.preview(job))
+        show_findings(job_preview)
+        done = runs.export(job_preview, folder)
+    if job_preview.launch.spec.chain > 1:
+        say("note: the exported job runs for one time limit; README.md says how to continue it.")
     reply.give(
         {"path": str(done.path), "files": done.files},
         f"Wrote {done.path}. Its README.md says how to run it.",
@@ -130,20 +130,20 @@ def submit(
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
-        found = without_first(runs.previews(job), skip)
-        refuse_wait((wait or timeout is not None) and bool(found[0].cell))
-        if found[0].cell and not skip and rest is None:
+        previews = without_first(runs.previews(job), skip)
+        refuse_wait((wait or timeout is not None) and bool(previews[0].cell))
+        if previews[0].cell and not skip and rest is None:
             series_verbs.note_rest(runs, job)
-        found = with_cluster(runs, found) if cluster else found
-        price = price_line(runs, found[0])
-        show_unseen(runs, job, found)
-        found = agree_to_submit(found, yes=yes, force=force, price=price)
+        previews = with_cluster(runs, previews) if cluster else previews
+        price = price_line(runs, previews[0])
+        show_unseen(runs, job, previews)
+        previews = agree_to_submit(previews, yes=yes, force=force, price=price)
         if rest is False:
             series_verbs.leave_out_rest(runs, job)
-        if found[0].cell:
-            series_verbs.send_grid(reply, runs, found)
+        if previews[0].cell:
+            series_verbs.send_grid(reply, runs, previews)
             return
-        run = runs.send(found[0], report=show_step)
+        run = runs.send(previews[0], report=show_step)
         show_sent(reply, run)
         if wait or timeout is not None:
             wait_for_end(reply, runs, run, timeout)

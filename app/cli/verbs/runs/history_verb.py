@@ -106,7 +106,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
             show(line)
             listed += 1
     if not listed:
-        say("There are no such runs.")
+        say("No runs match.")
     if listed >= limit and sum(1 for _ in runs.history.every(limit + 1, passing, order)) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
 
@@ -150,22 +150,24 @@ def _check(reply: Reply, runs: "Runs") -> None:
 
 def _recover(reply: Reply, site_name: str, account: str) -> None:
     with core() as runs:
-        found = runs.recover(site_name, account)
-    for warning in found.warnings:
+        recovered = runs.recover(site_name, account)
+    for warning in recovered.warnings:
         warn(warning)
-    for item in found.passed:
+    for item in recovered.passed:
         say(f"skipped {item.folder}: {item.why}")
     data = {
         "site": site_name,
-        "roots": found.roots,
-        "rebuilt": [run_data(run) for run in found.rebuilt],
-        "known": found.known,
-        "passed_over": found.passed,
-        "warnings": found.warnings,
+        "roots": recovered.roots,
+        "rebuilt": [run_data(run) for run in recovered.rebuilt],
+        "known": recovered.known,
+        "passed_over": recovered.passed,
+        "warnings": recovered.warnings,
     }
-    reply.give(data, tables.history_table(found.rebuilt, columns()) if found.rebuilt else "")
-    rebuilt = words.count(len(found.rebuilt), "run")
+    reply.give(
+        data, tables.history_table(recovered.rebuilt, columns()) if recovered.rebuilt else ""
+    )
+    rebuilt = words.count(len(recovered.rebuilt), "run")
     say(
-        f"Rebuilt {rebuilt} of {site_name}; {found.known} were known already, "
-        f"{len(found.passed)} were skipped."
+        f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were known already, "
+        f"{len(recovered.passed)} were skipped."
     )

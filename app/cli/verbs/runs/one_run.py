@@ -107,8 +107,8 @@ def diff(reply: Reply, first: str, second: str) -> None:
     from lumitui.app.cli.views import diff as differing
 
     with core() as runs:
-        found = differing.compare_runs(runs, first, second)
-    reply.give(found, differing.difference_text(found, columns()))
+        difference = differing.compare_runs(runs, first, second)
+    reply.give(difference, differing.difference_text(difference, columns()))
 
 
 @click.command()
@@ -180,9 +180,9 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     with core() as runs:
         run = runs.history.get(run_id)
         folder = target or Path(run.id)
-        found = runs.fetch(run.id, folder, patterns)
-    reply.give(found, tables.fetched_text(found.files))
-    for note in results.notes(found, named=bool(patterns)):
+        outcome = runs.fetch(run.id, folder, patterns)
+    reply.give(outcome, tables.fetched_text(outcome.files))
+    for note in results.notes(outcome, named=bool(patterns)):
         say(f"note: {note}")
-    say(f"{words.count(len(found.files), 'file')} in {folder}.")
-    results.check_fetch(found, named=bool(patterns))
+    say(f"{words.count(len(outcome.files), 'file')} in {folder}.")
+    results.check_fetch(outcome, named=bool(patterns))

@@ -24,10 +24,10 @@ def status(reply: Reply, site_name: str | None) -> None:
     """Query the sites for unfinished runs, and list them."""
     with core() as runs:
         known_site(runs, site_name)
-        asked = {run.id: run.site for run in runs.history.unfinished(site_name)}
+        site_of = {run.id: run.site for run in runs.history.unfinished(site_name)}
         news = runs.refresh(site_name)
-        found = [runs.history.get(run_id) for run_id in asked]
-        proofs = [(run.id, runs.proof(run)) for run in found]
+        listed = [runs.history.get(run_id) for run_id in site_of]
+        proofs = [(run.id, runs.proof(run)) for run in listed]
         if runs.history.series.offered():
             from lumitui.app.cli.series_verbs import note_unsent
 
@@ -43,9 +43,9 @@ def status(reply: Reply, site_name: str | None) -> None:
     ]
     for warning in warnings:
         warn(warning)
-    rows = [run_data(run) | {"stale": run.site in news.failed} for run in found]
-    text = tables.run_table(found, time.time(), columns(), news.failed) if found else ""
+    rows = [run_data(run) | {"stale": run.site in news.failed} for run in listed]
+    text = tables.run_table(listed, time.time(), columns(), news.failed) if listed else ""
     reply.give({"runs": rows, "warnings": warnings}, text)
-    if not found:
+    if not listed:
         say("There are no unfinished runs. `lumitui history` lists all runs.")
-    refuse_silence(set(asked.values()), news.failed)
+    refuse_silence(set(site_of.values()), news.failed)

@@ -51,40 +51,40 @@ def why(
     to do; for a run, also the command to run.
     """
     if (run_id is None) == (log is None):
-        raise InputError("There is not one job to explain.", "Name a RUN, or a FILE with --log.")
+        raise InputError("Give either RUN or --log FILE.", "Name a run, or a log file with --log.")
     if log is None and (state is not None or code is not None):
         raise InputError("--state and --exit work only with --log.", "Leave them out.")
     if log is not None and helpdesk:
         raise InputError("--helpdesk works only with a RUN.", "Name the run instead of its log.")
-    found = _of_run(run_id or "") if log is None else _of_log(log, state or "failed", code)
-    if helpdesk and found.why:
-        reply.give(found, found.letter)
+    answer = _of_run(run_id or "") if log is None else _of_log(log, state or "failed", code)
+    if helpdesk and answer.why:
+        reply.give(answer, answer.letter)
         return
-    reply.give(found, "\n\n".join(map(cause_text, found.why)))
+    reply.give(answer, "\n\n".join(map(cause_text, answer.why)))
     if not reply.json:
-        shown = {item.line.strip() for item in found.why}
-        for line in found.lines:
+        shown = {item.line.strip() for item in answer.why}
+        for line in answer.lines:
             if line.strip() not in shown:
                 show(f"  {line}")
-        if found.command:
-            show(f"\nDo: {found.command}")
-    if not found.why:
-        say("It did not fail, as far as is known.")
+        if answer.command:
+            show(f"\nDo: {answer.command}")
+    if not answer.why:
+        say("No failure is recorded for this run.")
 
 
 def _of_run(run_id: str) -> WhyReply:
     from lumitui.app.explain.actions import action_of, letter
 
     with core() as runs:
-        found, run = runs.why(run_id), runs.history.get(run_id)
-    action = action_of(found, run)
-    telling = found[0].telling if found else ()
+        diagnoses, run = runs.why(run_id), runs.history.get(run_id)
+    action = action_of(diagnoses, run)
+    telling = diagnoses[0].telling if diagnoses else ()
     command = action.command(run.id) if action else ""
-    return WhyReply(found, telling, command, letter(found, run))
+    return WhyReply(diagnoses, telling, command, letter(diagnoses, run))
 
 
 def _of_log(path: Path, state: str, code: int | None) -> WhyReply:
     from lumitui.app.runs.log_file import why_of_log
 
-    found = why_of_log(sys.stdin.buffer if str(path) == "-" else path, state, code)
-    return WhyReply(found, found[0].telling if found else ())
+    diagnoses = why_of_log(sys.stdin.buffer if str(path) == "-" else path, state, code)
+    return WhyReply(diagnoses, diagnoses[0].telling if diagnoses else ())

@@ -12,7 +12,7 @@ from lumitui.app.cli.views.scaling_page import grid_text, scaling_text
 _MOST_SAMPLES = 10**15
 
 
-class _Asked(TypedDict):
+class _ScalingOptions(TypedDict):
     """The options of `scaling` that say what is wanted."""
 
     samples: int | None
@@ -57,7 +57,11 @@ class _Asked(TypedDict):
 @json_option
 @click.pass_obj
 def scaling(
-    reply: Reply, run_id: str, nodes: tuple[int, ...], plot: Path | None, **asked: Unpack[_Asked]
+    reply: Reply,
+    run_id: str,
+    nodes: tuple[int, ...],
+    plot: Path | None,
+    **question: Unpack[_ScalingOptions],
 ) -> None:
     """Show how a run scales, and predict other sizes.
 
@@ -65,18 +69,20 @@ def scaling(
     """
     from lumitui.app.runs import ScalingQuestion, SizeGoal, advise_size, seconds_in
 
-    deadline = None if asked["deadline"] is None else seconds_in(asked["deadline"])
+    deadline = None if question["deadline"] is None else seconds_in(question["deadline"])
     with core() as runs:
-        found = runs.scaling.of(
+        study = runs.scaling.of(
             run_id,
-            ScalingQuestion(nodes, asked["samples"], asked["epochs"], alone=asked["predict"]),
+            ScalingQuestion(
+                nodes, question["samples"], question["epochs"], alone=question["predict"]
+            ),
         )
-    advice = advise_size(found, SizeGoal(deadline, asked["budget"]))
+    advice = advise_size(study, SizeGoal(deadline, question["budget"]))
     if plot is not None:
         from lumitui.app.runs import scaling_drawing, write_scaling_drawing
 
-        write_scaling_drawing(plot, scaling_drawing(found))
-    reply.give({"scaling": found, "advice": advice}, scaling_text(found, advice, columns()))
+        write_scaling_drawing(plot, scaling_drawing(study))
+    reply.give({"scaling": study, "advice": advice}, scaling_text(study, advice, columns()))
     if plot is not None:
         say(f"Drew {plot}.")
 
@@ -93,5 +99,5 @@ def grid(reply: Reply, run_id: str) -> None:
     recommends one.
     """
     with core() as runs:
-        found = runs.sweeps.of(run_id)
-    reply.give(found, grid_text(found, columns()))
+        sweep = runs.sweeps.of(run_id)
+    reply.give(sweep, grid_text(sweep, columns()))

@@ -60,6 +60,6 @@ def bind(
 def _explain(reply: Reply, site: "Site", masks: str, ranks: int | None, launcher: "Starter") -> int:
     from lumitui.app.runs import explain_masks, masks_text
 
-    found = explain_masks(site, masks, tasks=ranks, starter=launcher)
-    reply.give(found, masks_text(site, found))
-    return 1 if found.fails else 0
+    explanation = explain_masks(site, masks, tasks=ranks, starter=launcher)
+    reply.give(explanation, masks_text(site, explanation))
+    return 1 if explanation.fails else 0

@@ -106,7 +106,7 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
         return guess.site
     if options["cluster"]:
         raise InputError(
-            f"Nothing in {path} says for which site it is, so no cluster can be asked.",
+            f"Cannot tell which site {path} is for, so no cluster can be queried.",
             "Name the site with --site.",
         )
     say(

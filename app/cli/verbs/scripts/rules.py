@@ -48,14 +48,14 @@ def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     from lumitui.app.runs import Sites
     from lumitui.app.runs.rulebook import examples, topic, topics
 
-    known = Sites(own_settings().profiles)
+    profiles = Sites(own_settings().profiles)
     if name is not None:
-        names = [site_name] if site_name else known.names()
-        found = topic(name, map(known.load, names))
-        example = examples().get(found.id)
-        reply.give({"rule": found, "example": example}, explained(found, example, columns()))
+        names = [site_name] if site_name else profiles.names()
+        chosen = topic(name, map(profiles.load, names))
+        example = examples().get(chosen.id)
+        reply.give({"rule": chosen, "example": example}, explained(chosen, example, columns()))
         return
-    sites: list[Site] = [known.load(site_name)] if site_name else []
+    sites: list[Site] = [profiles.load(site_name)] if site_name else []
     every = topics(sites)
     reply.give(every, listed(every, columns()))
     more = "" if site_name else " `--site SITE` adds those that hold only there."

@@ -51,17 +51,17 @@ def add(
         ssh_config=str(ssh_config.resolve()) if ssh_config else None,
     )
     with core() as runs:
-        found = runs.surveys.describe(site_name, place, partition=partition, gpus=gpus)
-    node, queues = found.site.node, found.site.partitions
+        written = runs.surveys.describe(site_name, place, partition=partition, gpus=gpus)
+    node, queues = written.site.node, written.site.partitions
     say(
-        f"{found.site.title}: {node.gpus} x {node.gpu} and {node.cores} cores per node; "
+        f"{written.site.title}: {node.gpus} x {node.gpu} and {node.cores} cores per node; "
         f"{words.count(len(queues), 'partition')}: {', '.join(queues)}."
     )
-    for one in found.left_out:
+    for one in written.left_out:
         say(f"left out: {one}")
-    if found.guessed:
-        say(f"guessed (read these lines): {', '.join(found.guessed)}")
-    data = {"path": str(found.path), "guessed": found.guessed, "left_out": found.left_out}
+    if written.guessed:
+        say(f"guessed (read these lines): {', '.join(written.guessed)}")
+    data = {"path": str(written.path), "guessed": written.guessed, "left_out": written.left_out}
     reply.give(
-        data, f"Wrote {found.path}. Read it, then run: lumitui site check {site_name} --probe"
+        data, f"Wrote {written.path}. Read it, then run: lumitui site check {site_name} --probe"
     )

@@ -111,9 +111,7 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
         looked = runs.surveys.looked(_ended(runs, run))
         _show(reply, run, looked)
         if not looked.edited.diff:
-            say(
-                f"Nothing that {looked.measured.host} said differs from the profile of {site_name}."
-            )
+            say(f"{looked.measured.host} is as the profile of {site_name} says.")
         elif options["write"]:
             path = runs.surveys.write(looked)
             say(f"Wrote {path}. Begin with: lumitui new --site {site_name} --script YOURS.py")
@@ -123,22 +121,22 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
 
 def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
     """Return the job that looks at a node: one that is under way, or a new one after a question."""
-    known = runs.surveys.under_way(site_name)
-    if known is not None:
-        say(f"{known.id} is {known.state} already; nothing new is sent.")
-        return known
-    found = runs.surveys.preview(site_name, partition=options["partition"] or "", account=account)
-    show_findings(found)
-    refuse_errors(found)
-    launch = found.launch
+    earlier = runs.surveys.under_way(site_name)
+    if earlier is not None:
+        say(f"{earlier.id} is {earlier.state} already; nothing new is sent.")
+        return earlier
+    preview = runs.surveys.preview(site_name, partition=options["partition"] or "", account=account)
+    show_findings(preview)
+    refuse_errors(preview)
+    launch = preview.launch
     confirm(
-        f"Send a job to {site_name} that looks at one node of {launch.spec.partition} "
+        f"Send a job to {site_name} that measures one node of {launch.spec.partition} "
         f"({words.layout_size(launch.layout)}) for at most {launch.spec.time}; "
         f"{words.price_sentence(launch.price)}?",
         yes=options["yes"],
         otherwise=NOTHING_SENT,
     )
-    return runs.send(found, report=show_step)
+    return runs.send(preview, report=show_step)
 
 
 def _ended(runs: "Runs", run: "Run") -> "Run":

@@ -38,7 +38,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     reply.give(data, tables.image_table(shown, site, package, columns()))
     for line in tables.image_notes(shown, unknown, package, site):
         say(line)
-    say(f"As of {tables.clock(listing.at)}; `--refresh` asks the site again.")
+    say(f"As of {tables.clock(listing.at)}; `--refresh` queries the site again.")
 
 
 @click.command()
@@ -75,10 +75,10 @@ def venvs(
         raise InputError("--prune and --remove exclude each other.", "Give one of them.")
     with core() as runs:
         if not prune and not names:
-            found = runs.environments.venvs(site_name, account)
-            reply.give(found, tables.venv_table(found, columns()))
-            if not any(found.values()):
-                say("There is none. `venv:` in a job file makes one.")
+            listed = runs.environments.venvs(site_name, account)
+            reply.give(listed, tables.venv_table(listed, columns()))
+            if not any(listed.values()):
+                say("There are no environments. `venv:` in a job file makes one.")
             return
         gone = runs.environments.remove(
             site_name, names, account=account, unused_days=days, dry=dry

@@ -29,13 +29,13 @@ def show(reply: Reply, site_name: str | None) -> None:
     from lumitui.app.runs import Sites
 
     folders = own_settings().profiles
-    known = Sites(folders)
+    profiles = Sites(folders)
     if site_name is not None:
-        site = known.load(site_name)
-        reply.give(site, tables.site_page(site, known.path(site_name), columns()))
+        site = profiles.load(site_name)
+        reply.give(site, tables.site_page(site, profiles.path(site_name), columns()))
         return
-    found = [known.load(name) for name in known.names()]
-    reply.give(found, tables.site_table(found, columns()))
+    every = [profiles.load(name) for name in profiles.names()]
+    reply.give(every, tables.site_table(every, columns()))
     say(
         "`lumitui site show NAME` shows the limits of its partitions, and all else that is known. "
         f"Put a profile of your own into {folders[0]}/NAME.yaml. With `extends: OTHER` it inherits "

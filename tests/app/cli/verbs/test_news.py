@@ -44,7 +44,7 @@ def test_without_any_news_status_ends_with_3_and_shows_the_last(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = here("status")
-    assert "no news from away" in told(done, 3, "warning: away: ", "127.0.0.1")
+    assert "No answer from away" in told(done, 3, "warning: away: ", "127.0.0.1")
     heading, row = done.stdout.splitlines()
     assert "LAST NEWS" in heading and max(map(len, (heading, row))) <= 80
     run = kept.get("vit-running")

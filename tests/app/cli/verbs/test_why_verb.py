@@ -39,7 +39,7 @@ def test_a_log_that_is_not_there_and_a_job_that_is_not_named_are_refused(
     here: Here, tmp_path: Path
 ) -> None:
     told(here("why", "--log", str(tmp_path / "none")), 2, "cannot be read")
-    told(here("why"), 2, "not one job")
+    told(here("why"), 2, "either RUN or --log FILE")
 
 
 def test_a_line_keeps_its_number_behind_progress_bars_and_before_the_end_that_is_read(

@@ -126,7 +126,7 @@ def test_the_verb_lists_and_removes(here: Here, here_venvs: Path) -> None:
     dry = here("site", "venvs", "laptop", "--prune", "--unused", "0", "--dry-run")
     assert "1 environment" in dry.stdout and (here_venvs / NAME).exists()
     assert "1 environment" in here("site", "venvs", "laptop", "--remove", NAME).stdout
-    assert "There is none" in here("site", "venvs", "laptop").stderr
+    assert "There are no environments" in here("site", "venvs", "laptop").stderr
 
 
 def test_a_site_without_images_says_what_jobs_run_with(here: Here) -> None:

@@ -11,7 +11,7 @@ from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.inquiry.answers import trial
 from lumitui.remote.survey.inquiry.ask_inquiry import (
     Answers,
-    Asked,
+    InquiryRequest,
     inquire,
     parse_answers,
     questions,
@@ -62,9 +62,9 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def asked(*paths: str) -> Asked:
+def asked(*paths: str) -> InquiryRequest:
     """Return a question with all parts."""
-    return Asked(
+    return InquiryRequest(
         paths, True, "dev-g", "lumi-workspaces", "lumi-allocations", "#!/bin/sh\ntrue 'a b'\n"
     )
 
@@ -128,7 +128,7 @@ def test_a_refusal_is_told_in_slurms_words() -> None:
 
 
 def test_a_site_without_slurm_is_asked_about_paths_alone(tmp_path: Path) -> None:
-    question = Asked((str(tmp_path),), slurm=False)
+    question = InquiryRequest((str(tmp_path),), slurm=False)
     assert [one.name for one in questions(question, LUMI)] == ["path-0"]
     found = inquire(Local(), LUMI, question)
     assert not found.faults and found.paths[0].kind == "folder"
@@ -167,7 +167,7 @@ def test_the_mini_cluster_answers_in_one_request(cluster_runs: Runs, cluster: Cl
     connection = cluster_runs._connections.get(site)
     before = cluster_runs.footprint("minilumi").requests
     found = inquire(
-        connection.transport, site, Asked(("/scratch",), True, "standard-g", script=script)
+        connection.transport, site, InquiryRequest(("/scratch",), True, "standard-g", script=script)
     )
     assert cluster_runs.footprint("minilumi").requests == before + 1
     assert not found.faults
@@ -175,5 +175,5 @@ def test_the_mini_cluster_answers_in_one_request(cluster_runs: Runs, cluster: Cl
     assert found.partition is not None and found.partition.state == "UP"
     assert "project_462000001" in {one.account for one in found.associations}
     wrong = script.replace("462000001", "462000009")
-    refused = inquire(connection.transport, site, Asked((), True, script=wrong)).trial
+    refused = inquire(connection.transport, site, InquiryRequest((), True, script=wrong)).trial
     assert refused is not None and "Invalid account" in refused.words

@@ -126,7 +126,7 @@ def test_of_several_kinds_of_nodes_one_is_described_and_the_others_are_named() -
         ([("MARKER groups", "MARKER lost")], {}, "no partitions or no nodes"),
         ([("slurm-wlm 22.05.8", "sh: sbatch: not found"), ("PartitionName", "Nope")], {},
          "There is no Slurm on porch: sbatch says 'sh: sbatch: not found'"),
-        ([("MARKER login", "login")], {}, "The host answered nothing that was asked"),
+        ([("MARKER login", "login")], {}, "The host did not answer the survey"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_described_is_a_sentence(
