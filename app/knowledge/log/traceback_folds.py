@@ -95,4 +95,5 @@ def _alike(line: Labelled) -> str:
     text = _ADDRESS.sub("0x", line.text[line.label :]).strip()
     if line.rank is None or text.startswith('File "'):  # the number of a line of code
         return text
-    return re.sub(rf"\b{line.rank}\b", "N", text)
+    # Not of `2.00 GiB`, which each rank writes.
+    return re.sub(rf"(?<![\w.]){line.rank}(?!\w|\.\d)", "N", text)

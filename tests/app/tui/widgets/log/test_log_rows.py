@@ -59,6 +59,15 @@ def test_equal_tracebacks_of_many_ranks_are_one_that_opens() -> None:
     window.prepend(0, b"")  # nothing: it begins at the log's start
 
 
+def test_a_number_that_all_ranks_write_is_not_taken_for_the_rank() -> None:
+    window = LogWindow()
+    for rank in range(4):
+        text = TRACEBACK.format(rank=rank).replace("rank ", f"2.00 GiB, 0.2 of rank {rank}: ")
+        lines = (f"{rank}: {line}\n" for line in text.splitlines())
+        window.append(window.end, "".join(lines).encode())
+    assert {line.fold.words[3:11] for line in window.lines if line.fold} == {"4 ranks "}
+
+
 def test_other_lines_of_code_are_other_tracebacks() -> None:
     window = LogWindow()
     for rank in (0, 5):
