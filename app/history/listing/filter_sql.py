@@ -13,13 +13,21 @@ from lumitui.app.history.listing.filter_syntax import (
     Tag,
     WordTerm,
 )
-from lumitui.app.history.listing.sql_like import Condition, Value, containing, like
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG, states_like
 
+Value = str | float
+Condition = tuple[str, Sequence[Value]]
+"""A condition, and the values of its marks."""
 CAUSED = WENT_WRONG | STATE_GROUPS["waiting"] | STATE_GROUPS["unknown"]
 """Only runs in these states have a cause that a word may be found in: of the others, which are
 most of a history, the index says enough."""
+_LIKE = r"{} LIKE ? ESCAPE '\'"
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
+
+
+def words_contain(text: str) -> Condition:
+    """Return the condition that id, name, job id or note contain `text`."""
+    return _LIKE.format("r.words"), [_containing(text)]
 
 
 def condition_of(term: FilterTerm, now: float) -> Condition:
@@ -34,8 +42,8 @@ def _test(term: FilterTerm, now: float) -> Condition:
             return _word(text)
         case In(part, texts):
             # The words first: the index has them, and most runs end there.
-            both = f"{like('r.words')} AND {like(_PARTS[part])}"
-            values = [pattern for text in texts for pattern in [containing(text)] * 2]
+            both = f"{_LIKE.format('r.words')} AND {_LIKE.format(_PARTS[part])}"
+            values = [pattern for text in texts for pattern in [_containing(text)] * 2]
             return " OR ".join(f"({both})" for _ in texts), values
         case States(states):
             return _one_of("r.state", sorted(state.value for state in states))
@@ -54,20 +62,25 @@ def _test(term: FilterTerm, now: float) -> Condition:
             return f"r.created {'>=' if since else '<'} ?", [made.at(now)]
         case Tag(names):
             # The note is the end of the words, and nothing before it can hold a `#`.
-            each = like("r.words || ' '")
-            tags = [f"%{containing(f' #{name} ')[1:-1]}%" for name in names]
-            return " OR ".join(each for _ in names), tags
+            each = _LIKE.format("r.words || ' '")
+            return " OR ".join(each for _ in names), [_containing(f" #{name} ") for name in names]
 
 
 def _word(text: str) -> Condition:
-    pattern = containing(text)
+    pattern = _containing(text)
     caused, states = _one_of("r.state", sorted(state.value for state in CAUSED))
-    condition = f"{like('r.words')} OR ({caused} AND {like('r.reason')})"
+    condition = f"{_LIKE.format('r.words')} OR ({caused} AND {_LIKE.format('r.reason')})"
     values: list[Value] = [pattern, *states, pattern]
     if meant := states_like(text):
         also, words = _one_of("r.state", sorted(state.value for state in meant))
         return f"{condition} OR {also}", [*values, *words]
     return condition, values
+
+
+def _containing(text: str) -> str:
+    """Return the pattern of LIKE for what contains `text`."""
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
 
 
 def _one_of(expression: str, values: Sequence[Value]) -> Condition:

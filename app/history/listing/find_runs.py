@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from lumitui.app.history.file.sqlite_errors import RECOVER
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.listing.order import NEWEST_FIRST, Order, is_descending, keys_of
-from lumitui.app.history.listing.sql_like import Condition, containing, like
 from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import LostText, unpack
 from lumitui.app.history.rows.run_row import EMPTY, PARTS, PLAIN, TEXTS, Part, from_row, part_of
@@ -18,6 +17,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
+    from lumitui.app.history.listing.filter_sql import Condition
     from lumitui.app.history.listing.filter_syntax import FilterTerm
 
 CHUNK = 500
@@ -35,19 +35,18 @@ class Filter:
     terms: "tuple[FilterTerm, ...]" = ()
     """Of the language of filters; all of them count."""
 
-    def conditions(self, now: float) -> list[Condition]:
+    def conditions(self, now: float) -> "list[Condition]":
         """Return this in SQL; `now` is what ages count from."""
         found: list[Condition] = []
         if self.site is not None:
             found.append(("r.site = ?", [self.site]))
         if self.state is not None:
             found.append(("r.state = ?", [self.state.value]))
-        if self.text:
-            found.append((like("r.words"), [containing(self.text)]))
-        if not self.terms:
+        if not self.text and not self.terms:
             return found
-        from lumitui.app.history.listing.filter_sql import condition_of
+        from lumitui.app.history.listing.filter_sql import condition_of, words_contain
 
+        found += [words_contain(self.text)] if self.text else []
         return found + [condition_of(term, now) for term in self.terms]
 
 
