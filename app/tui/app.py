@@ -24,7 +24,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.theme import Theme
 
-from lumitui.app.runs import Draft, LumiError, Runs, Schedule, Settings, SiteLink, is_first_run
+from lumitui.app.runs import LumiError, Runs, Schedule, Settings, SiteLink, is_first_run
 from lumitui.app.tui.flows.cancels import Cancels
 from lumitui.app.tui.flows.first_run import follow_demo
 from lumitui.app.tui.flows.leaving import Leaving
@@ -46,7 +46,7 @@ from lumitui.app.tui.terminal import Errors, ask_person
 from lumitui.app.tui.widgets.control_filter import ControlFilter
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Connect, Run
+    from lumitui.app.runs import Connect, Draft, Run
     from lumitui.app.tui.panes.log_pane import LogPlace
 
 # With the proof of 8,192 ranks on the screen a full collection takes 40 ms and more, and Python
@@ -142,7 +142,7 @@ class LumiApp(OrderedKeysApp):
     """What ended while the TUI was closed; the title bars show it until a key is pressed."""
     links: var[tuple[SiteLink, ...]] = var(())
     """The sites with unfinished runs, and whether they answer; every title bar shows them."""
-    kept: Draft | None = None
+    kept: "Draft | None" = None
     """The job file that a user left without saving it."""
 
     def __init__(
