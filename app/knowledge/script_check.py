@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.any_site import is_known
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.bash.referenced_files import named_files
+from lumitui.app.knowledge.bash.referenced_files import referenced_files
 from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.report.finding_text import CheckedScript
 from lumitui.app.knowledge.report.silence import heard
@@ -64,7 +64,7 @@ class Checking:
 
     def _beside(self, job: ScriptJob, held: Collection[str]) -> dict[str, str]:
         texts: dict[str, str] = {}
-        for name in named_files(job):
+        for name in referenced_files(job):
             if name in held or len(held) + len(texts) >= _MOST_FILES:
                 continue
             text = self.read(name)

@@ -42,7 +42,7 @@ class OtherStatement:
     """Whether this is all of it: not of a block that has the line in it."""
 
 
-def around(text: str, at: Position) -> Iterator[OtherStatement]:
+def other_statements(text: str, at: Position) -> Iterator[OtherStatement]:
     """Yield every statement of a script but the one at `at`, and what the shell does with that.
 
     A statement within another is its part, unless the one at `at` stands there, too.

@@ -11,7 +11,7 @@ _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?|\$\(pwd\))/")
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+\.*([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
-def named_files(job: ScriptJob) -> Iterator[str]:
+def referenced_files(job: ScriptJob) -> Iterator[str]:
     """Yield the paths that a job's words and the files at hand may name, as they are written.
 
     Relative ones alone: others stand on the cluster.

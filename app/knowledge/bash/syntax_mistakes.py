@@ -29,17 +29,17 @@ def troubles_of(tree: Tree) -> Iterator[Trouble]:
     """Yield what is wrong with a text: quotes and parts that nothing closes, and what is odd.
 
     An error of the parser that ends before the text does is one of bash's rarer forms more often
-    than a mistake: it is no more than `not-understood`. What follows from a slip is not said.
+    than a mistake: it is no more than `not-understood`. Consequences of a mistake are left out.
     """
-    slips = list(slips_of(tree))
-    yield from slips
-    opened = min((each.at.line for each in slips if each.id == "heredoc-open"), default=None)
+    mistakes = list(mistakes_of(tree))
+    yield from mistakes
+    opened = min((each.at.line for each in mistakes if each.id == "heredoc-open"), default=None)
     for number, node in enumerate(tree.errors()):
         if number > _MOST_ERRORS:
             return
         trouble = _trouble(node, tree)
         swallowed = opened is not None and trouble.at.line >= opened
-        if not swallowed and not (slips and trouble.id == "not-understood"):
+        if not swallowed and not (mistakes and trouble.id == "not-understood"):
             yield trouble
 
 
@@ -114,7 +114,7 @@ _MOST_BRACKETS = 300
 _LARGE = 65_536
 """Characters of a text with errors in which no bracket is looked up: each takes long there."""
 _MOST = 20
-"""Slips of one script that are said."""
+"""Mistakes of one script that are reported."""
 _TEXTS = frozenset({
     "raw_string", "string", "heredoc_body", "comment", "ansi_c_string", "regex", "case_item",
     "array", "subscript",
@@ -140,7 +140,7 @@ class _Heredoc:
     """Where its `<<` stands."""
 
 
-def slips_of(tree: Tree) -> Iterator[Trouble]:
+def mistakes_of(tree: Tree) -> Iterator[Trouble]:
     """Yield what bash reads otherwise than it was meant, up to where the script ends."""
     end = early_end(tree)
     for each in islice(chain(_open_heredocs(tree), _brackets(tree)), _MOST):

@@ -38,7 +38,6 @@ from lumitui.app.knowledge.failure.matching import (
     node_of,
 )
 from lumitui.app.knowledge.failure.message_lines import read
-from lumitui.app.knowledge.failure.telltale_lines import telling_of
 from lumitui.app.knowledge.failure.tracebacks import (
     LAUNCHERS,
     Culprit,
@@ -327,16 +326,32 @@ def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
     return kept
 
 
+_TROUBLE = re.compile(
+    r"(?i)error|fatal|exception|abort|fail|cannot|can't|killed|denied|not found|refus"
+)
+_HARMLESS = re.compile(
+    r"(?i)\bwarn(?:ing)?\b|^Traceback|^\s*(?:File |frame #|at )|\b0 (?:failed|errors)"
+)
+_MOST_TELLTALES = 3
+
+
+def _telltale_lines(lines: Sequence[LogLine]) -> tuple[str, ...]:
+    """Return up to three lines in their order: the last about trouble, else the last of all."""
+    written = list(dict.fromkeys(text for line in lines if (text := line.text.strip())))
+    trouble = [text for text in written if _TROUBLE.search(text) and not _HARMLESS.search(text)]
+    return tuple((trouble or written)[-_MOST_TELLTALES:])
+
+
 def _nothing_known(
     state: State, rc: int | None, failed_rank: int | None, evidence: Evidence
 ) -> Diagnosis:
-    telling = telling_of(evidence.lines)
+    telltales = _telltale_lines(evidence.lines)
     code = "" if rc is None else f" with exit code {rc}"
     return Diagnosis(
         "unknown",
         f"The job is {state}{code}, and nothing at the end of its log says why.",
         "Read the whole log from the start of the program.",
-        telling[-1] if telling else "",
+        telltales[-1] if telltales else "",
         failed_rank,
-        telling=telling,
+        telling=telltales,
     )

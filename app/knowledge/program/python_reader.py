@@ -345,10 +345,7 @@ class _ModuleReader:
     def _argument(self, node: ast.expr, name: str) -> CallArgument:
         if isinstance(node, ast.Starred):
             return CallArgument("*", name="*")
-        value = self._expression(node)
-        return CallArgument(
-            value.text, value.constant, value.value, value.role, value.mentions, name
-        )
+        return CallArgument(**vars(self._expression(node)), name=name)
 
     def _expression(self, node: ast.expr) -> Expression:
         text = ast.unparse(node)[:_LONGEST]

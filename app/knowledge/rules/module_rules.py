@@ -3,20 +3,15 @@
 import re
 from collections.abc import Iterator
 
+from lumitui.app.knowledge.bash.loaded_modules import module_call
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.script_job import Command, ScriptJob
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import generations_of
 from lumitui.app.knowledge.site_facts.process_counts import tasks_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
-
-def _named(command: Command) -> tuple[str, list[str]]:
-    """Return what a call of `module` or `ml` does, and the modules that it names."""
-    words = [word.known for word in command.words if not word.text.startswith("-")]
-    if command.program == "ml" and words and words[0] not in ("load", "purge", "unload", "use"):
-        return "load", words
-    return (words[0] if words else "", words[1:])
+_PURGES = ("purge", "reset")
 
 
 @rule(
@@ -148,8 +143,9 @@ def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     used = [container for _image, _name, container in generations_of(job, site)]
     lines = [line for item in used for line in item.modules] if used else [*site.modules]
     purges = any(
-        command.program in ("module", "ml") and _named(command)[0] in ("purge", "reset")
+        module_call(command.program, [word.known for word in command.words])[0] in _PURGES
         for command in job.commands
+        if command.program in ("module", "ml")
     )
     if job.modules and not purges and "module purge" in lines and not job.options.has("export"):
         yield Hit(

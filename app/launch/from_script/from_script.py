@@ -4,7 +4,7 @@ import math
 import re
 
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.knowledge.bash.other_statements import around
+from lumitui.app.knowledge.bash.other_statements import other_statements
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
@@ -31,7 +31,7 @@ def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, obje
         InputError: the script starts no training, or what it asks for cannot be a job file.
     """
     step = main_step(job)
-    parts = tuple(around(job.text, step.at))
+    parts = tuple(other_statements(job.text, step.at))
     settings = settings_of(job, step, parts)
     known = known_of(settings)
     data: dict[str, object] = {"name": _name(job, name, notes)}

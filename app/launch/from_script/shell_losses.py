@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from lumitui.app.knowledge.bash.other_statements import OtherStatement, around
+from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_statements
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import within
@@ -57,7 +57,7 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
             form, words = _LOST[part.kind]
             notes.lose(form.format(part.text), words)
     for shell in step.shells:
-        for part in around(shell.text, _program_in(shell.text, step)):
+        for part in other_statements(shell.text, _program_in(shell.text, step)):
             if part.kind == "unsetting":
                 _unset(part, set_before, notes)
             elif part.kind in _LOST:
