@@ -48,10 +48,10 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
         fits = [site for site in fits if site.name not in own] or fits
     if len(fits) != 1 or best < _ENOUGH:
         return Guess(None, "", tuple(site.name for site in fits))
-    told = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
+    words = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
     others = [name for name in as_well if name != fits[0].name]
     more = f" (your profile {' or '.join(others)} also fits: --site)" if others else ""
-    return Guess(fits[0], f"{' and '.join(told)}{more}")
+    return Guess(fits[0], f"{' and '.join(words)}{more}")
 
 
 @dataclass(frozen=True)

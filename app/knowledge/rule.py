@@ -59,16 +59,16 @@ def run(rules: tuple[Rule, ...], job: ScriptJob, site: Site) -> list[Finding]:
 
 def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
     """Return what one rule finds; that it failed, where it did."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         for hit in item.check(job, site):
             severity = hit.severity or item.severity
-            found.append(
+            findings.append(
                 Finding(item.id, severity, hit.message, hit.do, item.source, hit.at, hit.fix,
                         hit.cure)
             )  # fmt: skip
     except SiteNotKnownError:
-        return found
+        return findings
     except Exception as error:
         # Advice is not worth a job: 38 tests of sends failed once, as a rule counted wrongly.
         return [
@@ -80,7 +80,7 @@ def _of_rule(item: Rule, job: ScriptJob, site: Site) -> list[Finding]:
                 item.source,
             )
         ]
-    return found
+    return findings
 
 
 def ordered(found: list[Finding]) -> list[Finding]:

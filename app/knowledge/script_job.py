@@ -57,8 +57,8 @@ class CommandOptions:
 
     def get(self, *names: str) -> Option | None:
         """Return the last option of one of these names."""
-        found = [option for option in self.all if option.name in names]
-        return found[-1] if found else None
+        options = [option for option in self.all if option.name in names]
+        return options[-1] if options else None
 
     def value(self, *names: str) -> str | None:
         """Return the value of the last option of one of these names."""
@@ -271,15 +271,15 @@ class ScriptJob:
 
     def variable(self, name: str, *, shell: Shell | None = None) -> Variable | None:
         """Return the last setting of a variable, in any shell or in this one."""
-        found = self._by_name.get(name, ())
-        return next((item for item in reversed(found) if shell in (None, item.shell)), None)
+        settings = self._by_name.get(name, ())
+        return next((item for item in reversed(settings) if shell in (None, item.shell)), None)
 
     @cached_property
     def _by_name(self) -> dict[str, list[Variable]]:
-        found: dict[str, list[Variable]] = {}
+        by_name: dict[str, list[Variable]] = {}
         for item in self.variables:
-            found.setdefault(item.name, []).append(item)
-        return found
+            by_name.setdefault(item.name, []).append(item)
+        return by_name
 
     def settings(self, *names: str) -> Iterator[Variable]:
         """Yield every setting of these variables."""

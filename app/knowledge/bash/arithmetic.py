@@ -56,5 +56,5 @@ def _combined(kind: ast.operator, left: int, right: int) -> int | None:
             return None
         quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
         return quotient if isinstance(kind, ast.Div) else left - quotient * right
-    known = _BINARY.get(type(kind))
-    return known(left, right) if known else None
+    calculate = _BINARY.get(type(kind))
+    return calculate(left, right) if calculate else None

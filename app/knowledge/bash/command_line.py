@@ -279,15 +279,15 @@ def _wrapper(line: CommandLine, wrapper: option_tables.Wrapper) -> bool:
 
 def _after(pieces: Pieces, count: int) -> Pieces:
     """Return pieces without their first characters."""
-    found = []
+    rest = []
     for piece in pieces:
         if count >= len(piece.text):
             count -= len(piece.text)
         else:
             text = piece.text[count:]
-            found.append(replace(piece, text=text, start=piece.start + count))
+            rest.append(replace(piece, text=text, start=piece.start + count))
             count = 0
-    return tuple(found)
+    return tuple(rest)
 
 
 def _shell(line: CommandLine, is_script: Callable[[str], bool]) -> bool:

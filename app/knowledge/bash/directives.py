@@ -102,7 +102,7 @@ def _first_line(file: File) -> Iterator[Trouble]:
 
 
 def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[Trouble]]:
-    found: list[ExpandedWord] = []
+    words: list[ExpandedWord] = []
     troubles: list[Trouble] = []
     if line[len(_MAGIC) :].strip() in ("hetjob", "packjob"):
         at = file.position(offset, offset + len(line))
@@ -115,14 +115,14 @@ def _line(file: File, offset: int, line: str) -> tuple[list[ExpandedWord], list[
         at = file.position(start, end)
         text = _unquoted(match[0])
         piece = Piece(text, file, start)
-        found.append(ExpandedWord(CommandWord(text, at, value=text), (piece,)))
+        words.append(ExpandedWord(CommandWord(text, at, value=text), (piece,)))
         if "$" in text:
             message = f"sbatch does not expand variables: `{text[:60]}` is taken as it is written."
             troubles.append(Trouble("directive-with-variable", message, at))
         if len(re.findall(r"(?<!\\)\"", match[0])) % 2 and "'" not in match[0]:
             message = f"The quote in `{match[0][:60]}` is not closed."
             troubles.append(Trouble("unclosed-quote", message, at))
-    return found, troubles
+    return words, troubles
 
 
 def _unquoted(text: str) -> str:

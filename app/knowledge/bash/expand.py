@@ -56,12 +56,12 @@ def splitting(pieces: Pieces) -> Pieces:
 
 def listed(items: tuple[Pieces, ...], *, quoted: bool) -> Pieces:
     """Return `"${A[@]}"`: each item a word."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for item in items:
-        if found:
-            found.append(replace(found[-1], text="", kind="break"))
-        found += item if quoted else splitting(item)
-    return tuple(found)
+        if pieces:
+            pieces.append(replace(pieces[-1], text="", kind="break"))
+        pieces += item if quoted else splitting(item)
+    return tuple(pieces)
 
 
 def divided(pieces: Pieces) -> list[Pieces]:
@@ -196,10 +196,10 @@ class Expander:
                 for piece in self.tree.source.cut(start + 2, end - 1, inert=True)
             )
         if kind in ("command_name", "translated_string", "concatenation"):
-            found: list[Piece] = []
+            pieces: list[Piece] = []
             for child in node.children if kind != "translated_string" else node.named_children:
-                found += self._pieces(child, quoted=quoted, depth=depth + 1)
-            return tuple(found)
+                pieces += self._pieces(child, quoted=quoted, depth=depth + 1)
+            return tuple(pieces)
         return self._bare(start, end)
 
     def _bare(self, start: int, end: int) -> Pieces:
@@ -217,32 +217,32 @@ class Expander:
     def _escaped(self, start: int, end: int, only: str | None) -> Pieces:
         """Cut a stretch; a backslash before one of `only` (None: any character) goes."""
         source, text = self.tree.source, self.tree.source.text
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         at = start
         while (slash := text.find("\\", at, end)) >= 0 and slash + 1 < end:
             following = text[slash + 1]
             if only is not None and following not in only:
-                found += source.cut(at, slash + 2)
+                pieces += source.cut(at, slash + 2)
             else:
-                found += source.cut(at, slash)
+                pieces += source.cut(at, slash)
                 if following != "\n":
-                    found += source.cut(slash + 1, slash + 2, inert=True)
+                    pieces += source.cut(slash + 1, slash + 2, inert=True)
             at = slash + 2
-        return (*found, *source.cut(at, end))
+        return (*pieces, *source.cut(at, end))
 
     def _within(self, node: Node, start: int, end: int, depth: int) -> Pieces:
         """Text in double quotes or a heredoc: expansions among literal text."""
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         at = start
         for child in node.named_children:
             if child.type in _EXPANSIONS:
                 low, high = self._extent(child)
                 if low < at:
                     continue
-                found += self._escaped(at, low, _ESCAPED_IN_QUOTES)
-                found += self._expansion(child, quoted=True, depth=depth + 1)
+                pieces += self._escaped(at, low, _ESCAPED_IN_QUOTES)
+                pieces += self._expansion(child, quoted=True, depth=depth + 1)
                 at = high
-        return (*found, *self._escaped(at, end, _ESCAPED_IN_QUOTES))
+        return (*pieces, *self._escaped(at, end, _ESCAPED_IN_QUOTES))
 
     # Expansions.
 

@@ -274,19 +274,19 @@ class Interpreter:
 
     def redirects(self, nodes: Sequence[Node]) -> dict[str, Pieces]:
         """Return the files written and the text read: `>` and `<`."""
-        found: dict[str, Pieces] = {}
+        texts: dict[str, Pieces] = {}
         for node in nodes:
             if node.type == "file_redirect" and node.children:
                 operator = next((c.type for c in node.children if not c.is_named), "")
                 target = node.child_by_field_name("destination")
                 if operator in _TARGETS and target is not None:
-                    found[">"] = self.expander().value(target)
+                    texts[">"] = self.expander().value(target)
             elif node.type == "herestring_redirect":
-                found["<"] = self.expander().value(node.named_children[-1])
+                texts["<"] = self.expander().value(node.named_children[-1])
             elif node.type == "heredoc_redirect":
-                found |= self.redirects(node.named_children)
-                found["<"] = self._heredoc(node)
-        return found
+                texts |= self.redirects(node.named_children)
+                texts["<"] = self._heredoc(node)
+        return texts
 
     def _heredoc(self, node: Node) -> Pieces:
         start = next((each for each in node.children if each.type == "heredoc_start"), None)
@@ -649,13 +649,13 @@ def _parts(node: Node) -> list[list[Node]]:
     if node.type == "case_statement":
         items = [item for item in node.children if item.type == "case_item"]
         return [[], *(item.children[_pattern_end(item) + 1 :] for item in items)]
-    found: list[list[Node]] = [[]]
+    branches: list[list[Node]] = [[]]
     for child in node.children:
         if child.type in ("then", "elif_clause", "else_clause"):
-            found.append([])
+            branches.append([])
         if child.is_named or child.type == "&":
-            found[-1].append(child)
-    return found
+            branches[-1].append(child)
+    return branches
 
 
 def _pattern_end(item: Node) -> int:

@@ -27,7 +27,7 @@ _GPUS = ("$SLURM_GPUS_ON_NODE", "${SLURM_GPUS_ON_NODE}", "$SLURM_GPUS_PER_NODE",
 
 def rank_of(
     step: JobStep | None,
-    asked: Resources,
+    request: Resources,
     options: CommandOptions,
     variables: tuple[Variable, ...],
     *,
@@ -39,16 +39,16 @@ def rank_of(
     """
     if step is None:
         return UNKNOWN_RANK
-    nodes = _nodes(step, asked)
-    tasks_per_node, tasks = _tasks(step, asked, nodes)
-    starts = _started(step, asked)
+    nodes = _nodes(step, request)
+    tasks_per_node, tasks = _tasks(step, request, nodes)
+    starts = _started(step, request)
     if step.launcher in ("torchrun", "deepspeed", "accelerate"):
         per_node = None if starts is None or tasks_per_node is None else starts * tasks_per_node
         if step.launcher == "accelerate":
             per_node = starts // nodes if starts and nodes and starts % nodes == 0 else None
         world = None if per_node is None or nodes is None else per_node * nodes
     elif step.launcher == "mpirun":
-        world = _number(step.launcher_options.value("np"), _ASKED, asked.tasks) or asked.tasks
+        world = _number(step.launcher_options.value("np"), _ASKED, request.tasks) or request.tasks
         per_node = world // nodes if world and nodes and world % nodes == 0 else None
     else:
         per_node, world = tasks_per_node, tasks
@@ -56,37 +56,37 @@ def rank_of(
     return Rank(
         per_node=per_node,
         world_size=world,
-        cores=_cores(step, asked, variables, shares, inherits),
-        visible_gpus=_visible(step, asked, options, variables),
+        cores=_cores(step, request, variables, shares, inherits),
+        visible_gpus=_visible(step, request, options, variables),
     )
 
 
-def _nodes(step: JobStep, asked: Resources) -> int | None:
+def _nodes(step: JobStep, request: Resources) -> int | None:
     if step.srun is None:
         several = step.launcher in ("mpirun", "accelerate", "deepspeed")
-        return (asked.nodes or 1) if several else 1
+        return (request.nodes or 1) if several else 1
     own = step.srun.value("nodes")
     if own is None or own in _NODES:
-        return asked.nodes or 1
+        return request.nodes or 1
     return nodes_of(own)
 
 
-def _tasks(step: JobStep, asked: Resources, nodes: int | None) -> tuple[int | None, int | None]:
+def _tasks(step: JobStep, request: Resources, nodes: int | None) -> tuple[int | None, int | None]:
     """Return the tasks that Slurm starts on each node and in all; one each where none is asked."""
     srun = step.srun
     if srun is None:
         return 1, nodes
-    total = _number(srun.value("ntasks"), _ASKED, asked.tasks, nodes=asked.nodes)
-    each = _number(srun.value("ntasks-per-node"), _PER_NODE, asked.tasks_per_node)
+    total = _number(srun.value("ntasks"), _ASKED, request.tasks, nodes=request.nodes)
+    each = _number(srun.value("ntasks-per-node"), _PER_NODE, request.tasks_per_node)
     if (srun.has("ntasks") and total is None) or (srun.has("ntasks-per-node") and each is None):
         return None, None
     if total is None and each is not None and nodes:
         total = each * nodes
-    if total is None and srun.has("nodes") and nodes and asked.nodes not in (None, nodes):
-        each = asked.tasks_per_node
+    if total is None and srun.has("nodes") and nodes and request.nodes not in (None, nodes):
+        each = request.tasks_per_node
         total = each * nodes if each else None
     elif total is None:
-        total = asked.tasks or nodes
+        total = request.tasks or nodes
     if total is None or nodes is None:
         return None, total
     return -(-total // nodes), total
@@ -104,7 +104,7 @@ def _number(
     return value if text in names else None
 
 
-def _started(step: JobStep, asked: Resources) -> int | None:
+def _started(step: JobStep, request: Resources) -> int | None:
     """Return the processes that a launcher starts in each task."""
     options = step.launcher_options
     if step.launcher == "accelerate":
@@ -113,13 +113,13 @@ def _started(step: JobStep, asked: Resources) -> int | None:
     if name is None:
         return 1
     if not options.has(name):
-        return 1 if step.launcher == "torchrun" else asked.gpus_per_node
-    return _number(options.value(name), _GPUS, asked.gpus_per_node)
+        return 1 if step.launcher == "torchrun" else request.gpus_per_node
+    return _number(options.value(name), _GPUS, request.gpus_per_node)
 
 
 def _cores(
     step: JobStep,
-    asked: Resources,
+    request: Resources,
     variables: tuple[Variable, ...],
     shares: int | None,
     inherits: bool | None,
@@ -129,26 +129,26 @@ def _cores(
         return None
     if step.srun is None:
         if step.launcher == "mpirun":
-            return asked.cpus_per_task
-        tasks, cores = asked.tasks_per_node or 1, asked.cpus_per_task
+            return request.cpus_per_task
+        tasks, cores = request.tasks_per_node or 1, request.cpus_per_task
         return None if cores is None else max(1, tasks * cores // shares)
     own = step.srun.value("cpus-per-task")
     if own is not None:
         cores = _number(
-            own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), asked.cpus_per_task
+            own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), request.cpus_per_task
         )
     elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
         # Since 22.05 srun does not take sbatch's `--cpus-per-task`; some sites changed that back.
         # With masks a task has their cores, whatever srun was told.
         alone = inherits is False and not step.srun.has("cpu-bind")
-        return 1 if alone and asked.cpus_per_task else None
+        return 1 if alone and request.cpus_per_task else None
     else:
-        cores = asked.cpus_per_task
+        cores = request.cpus_per_task
     return None if cores is None else max(1, cores // shares)
 
 
 def _visible(
-    step: JobStep, asked: Resources, options: CommandOptions, variables: tuple[Variable, ...]
+    step: JobStep, request: Resources, options: CommandOptions, variables: tuple[Variable, ...]
 ) -> Literal["one", "all", "none"] | None:
     srun = step.srun or NO_OPTIONS
     if step.srun is not None and step.launcher == "plain":
@@ -162,7 +162,7 @@ def _visible(
             return "one" if (count_of(each) or ("", 0))[1] == 1 else None
     if any(v.name in _VISIBLE for v in variables):
         return None
-    count, _, total = gpus_of(srun, asked.nodes, asked.tasks_per_node)
-    if count or total or asked.gpus_per_node or asked.gpus_total:
+    count, _, total = gpus_of(srun, request.nodes, request.tasks_per_node)
+    if count or total or request.gpus_per_node or request.gpus_total:
         return "all"
     return None

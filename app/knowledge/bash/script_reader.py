@@ -79,11 +79,11 @@ def read_script(
 
 def _lines(source: ParsedSource) -> tuple[Position, ...]:
     """Return where each line of a written file stands."""
-    found, start = [], 0
+    positions, start = [], 0
     for line in source.text.split("\n"):
-        found.append(source.position(start, start + max(1, len(line))))
+        positions.append(source.position(start, start + max(1, len(line))))
         start += len(line) + 1
-    return tuple(found)
+    return tuple(positions)
 
 
 def _is_odd(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Why a run failed, by rules over Slurm's words and the end of the log. Pure.
 
-A rule is one row of a table (rules.py). The log is remote text: it is data, shown without its
+A rule is one row of a table (cause_table.py). The log is remote text: it is data, shown without its
 control characters, and nothing in it can make this raise. A wrong cause is worse than none:
 trouble that a rank printed and got over counts only where no exception says more.
 """
@@ -109,28 +109,28 @@ def diagnose(ending: RunEnd) -> list[Diagnosis]:
     known_rc = rc if _is_ours(rc, failed_rank, ending.spec) else None
     stop = CHAIN_ENDS.get(ending.chain_end, EXIT_CODES[STOPPED_EARLY])
     chained = ending.spec is not None and ending.spec.chain > 1
-    found = [_LATE] if chained and state is State.TIMEOUT else []
-    found += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
-    found += _of_hang(known_rc, evidence)
+    reasons = [_LATE] if chained and state is State.TIMEOUT else []
+    reasons += list(_of_state(state, ending.word, ending.reason, known_rc, failed_rank, stop))
+    reasons += _of_hang(known_rc, evidence)
     ended_by = culprit(log, failed_rank)
     if ended_by is not None and ended_by.its_own and not crashed:
-        found += matches(RULES, evidence, only_slurm=True)
-        found += _exceptions(ended_by, evidence)
-        found += _killed(found, ending, evidence)
+        reasons += matches(RULES, evidence, only_slurm=True)
+        reasons += _exceptions(ended_by, evidence)
+        reasons += _killed(reasons, ending, evidence)
     else:
-        found += matches(RULES, evidence)
+        reasons += matches(RULES, evidence)
         if ended_by is not None and not crashed:
-            found += _exceptions(ended_by, evidence)
-        found += _killed(found, ending, evidence)
-    found += _bare(evidence) if not found else []
-    found += matches(CONSEQUENCES, evidence)
-    found += _weak(evidence) if not found else []
+            reasons += _exceptions(ended_by, evidence)
+        reasons += _killed(reasons, ending, evidence)
+    reasons += _bare(evidence) if not reasons else []
+    reasons += matches(CONSEQUENCES, evidence)
+    reasons += _weak(evidence) if not reasons else []
     if _by_launcher(ending):
-        found = [_with_rank(one, failed_rank) for one in found]
+        reasons = [_with_rank(one, failed_rank) for one in reasons]
     if known_rc and known_rc not in (1, STOPPED_EARLY, HUNG):
-        found += _of_code(known_rc, failed_rank, found)
-    found.sort(key=lambda one: one.id != STEP_WAITED)
-    return _distinct(found) or [
+        reasons += _of_code(known_rc, failed_rank, reasons)
+    reasons.sort(key=lambda one: one.id != STEP_WAITED)
+    return _distinct(reasons) or [
         _nothing_known(state, rc, failed_rank, evidence),
         *_distinct(list(_perhaps(evidence))),
     ]
@@ -162,10 +162,15 @@ def _by_launcher(ending: RunEnd) -> bool:
     return ending.spec is not None and ending.spec.launcher != "srun"
 
 
-def _killed(found: Sequence[Diagnosis], ending: RunEnd, evidence: Evidence) -> list[Diagnosis]:
+def _killed(reasons: Sequence[Diagnosis], ending: RunEnd, evidence: Evidence) -> list[Diagnosis]:
     """Return the kill that the log shows, in the words of the exit file where that knows more."""
     shown, rank = matches(KILLED, evidence), evidence.failed_rank
-    if rank is None or ending.rc != _SIGNAL_9 or ending.state is not State.FAILED or _memory(found):
+    if (
+        rank is None
+        or ending.rc != _SIGNAL_9
+        or ending.state is not State.FAILED
+        or _memory(reasons)
+    ):
         return shown
     meaning = OF_THE_FIRST[_SIGNAL_9]
     sentence = meaning.sentence.replace("The program", f"Rank {rank}", 1)
@@ -182,8 +187,8 @@ def _with_rank(one: Diagnosis, failed_rank: int | None) -> Diagnosis:
     return replace(one, rank=failed_rank, sentence=sentence)
 
 
-def _memory(found: Sequence[Diagnosis]) -> bool:
-    return any(one.id == STATE_RULES[State.OUT_OF_MEMORY].id for one in found)
+def _memory(reasons: Sequence[Diagnosis]) -> bool:
+    return any(one.id == STATE_RULES[State.OUT_OF_MEMORY].id for one in reasons)
 
 
 _YOURS = Diagnosis(
@@ -224,10 +229,10 @@ def _of_hang(rc: int | None, evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(HANG.id, sentence, HANG.do, "", late.rank if late else None)
 
 
-def _of_code(rc: int, failed_rank: int | None, found: Sequence[Diagnosis]) -> list[Diagnosis]:
+def _of_code(rc: int, failed_rank: int | None, reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
     who = "The program" if failed_rank is None else f"Rank {failed_rank}"
     rule = EXIT_CODES.get(rc)
-    if failed_rank is not None and not _memory(found):
+    if failed_rank is not None and not _memory(reasons):
         rule = OF_THE_FIRST.get(rc, rule)
     if rule is None:
         return []
@@ -268,11 +273,11 @@ def _exception(ended_by: Culprit, evidence: Evidence) -> Diagnosis:
     """Return what the exception means, in the words of the rule that knows it, or in its own."""
     raised = ended_by.raised
     rank = ended_by.rank if raised.line.rank is None else raised.line.rank
-    said = (raised.line, *raised.message, *raised.causes)
-    for line, rule in ((line, rule) for table in (RULES, LATE) for line in said for rule in table):
+    lines = (raised.line, *raised.message, *raised.causes)
+    for line, rule in ((line, rule) for table in (RULES, LATE) for line in lines for rule in table):
         if match := rule.pattern.search(line.text):
-            known = diagnosis_of(_by_frames(rule, raised.frames), match, line, evidence)
-            return replace(known, rank=rank, place=raised.place)
+            reason = diagnosis_of(_by_frames(rule, raised.frames), match, line, evidence)
+            return replace(reason, rank=rank, place=raised.place)
     return _unnamed(raised.line, rank, raised.place, evidence)
 
 
@@ -311,12 +316,12 @@ def _unnamed(line: LogLine, rank: int | None, place: str, evidence: Evidence) ->
     return Diagnosis("exception", sentence, do, line.text, rank, place, node, at)
 
 
-def _distinct(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+def _distinct(reasons: Sequence[Diagnosis]) -> list[Diagnosis]:
     """Return the first diagnosis of each id and of each line of the log."""
     ids: set[str] = set()
     lines: set[str] = set()
     kept = []
-    for item in found:
+    for item in reasons:
         text = item.line.strip()
         if item.id in ids or (text and text in lines):
             continue

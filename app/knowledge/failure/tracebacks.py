@@ -89,7 +89,7 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
         # A signal ended it, no exception; one may still do before PyTorch aborts (signal 6).
         return None
     named = failed_rank if root_rank is None else root_rank
-    found = sorted(
+    candidates = sorted(
         (
             raised
             for raised in _raised(lines)
@@ -99,13 +99,13 @@ def culprit(log: Read, failed_rank: int | None) -> Culprit | None:
         ),
         key=lambda raised: raised.number,
     )
-    if reported := [raised for raised in found if raised.number in block]:
+    if reported := [raised for raised in candidates if raised.number in block]:
         return Culprit(reported[-1], named, its_own=True)
     # A rank's own [rankN] lines are the same process as what srun labels N. Lines without any
     # label are of many processes: there the last one that is not an echo counts.
     last = {
         raised.line.source if raised.line.rank is None else raised.line.rank: raised
-        for raised in found
+        for raised in candidates
         if raised.line.source or not _is_echo(raised)
     }
     final = [raised for raised in last.values() if _ended(raised, lines) and not _is_echo(raised)]
@@ -135,7 +135,7 @@ def raised_lines(log: Read) -> frozenset[int]:
 
 def aside_lines(log: Read) -> frozenset[int]:
     """Return the ends of tracebacks of which Python says that it ignored the exception."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     inside: set[str] = set()
     before_it: dict[str, str] = {}
     for number, line in enumerate(log.lines):
@@ -145,8 +145,8 @@ def aside_lines(log: Read) -> frozenset[int]:
             (inside.add if previous.startswith(_ASIDE) else inside.discard)(source)
         elif source in inside and _RAISED.match(text):
             inside.discard(source)
-            found.add(number)
-    return frozenset(found)
+            numbers.add(number)
+    return frozenset(numbers)
 
 
 def orphaned_lines(log: Read) -> frozenset[int]:

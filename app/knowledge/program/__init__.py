@@ -1,5 +1,6 @@
-"""What a job's program says of itself: Python by `ast`, DeepSpeed's configuration as HJSON.
+"""What a job's program shows: Python by `ast`, DeepSpeed's configuration as HJSON.
 
-`facts` is what a rule sees of a Python file, `python` reads it, `deepspeed` reads a configuration,
-and `run` puts together what a step of a job runs. Nothing is imported or executed. Pure.
+`program_facts` is what a rule sees of a Python file and `python_reader` reads it,
+`deepspeed_config` reads a configuration, and `step_program` joins what a step of a job runs.
+Nothing is imported or executed. Pure.
 """

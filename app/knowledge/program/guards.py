@@ -71,7 +71,7 @@ _ONE: dict[Role, Sides] = {"rank": Sides("rank", "some"), "local": Sides("local"
 
 def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
     """Return the names that hold a condition about ranks, like `master = rank == 0`."""
-    found: dict[str, set[Sides]] = {}
+    flags: dict[str, set[Sides]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             sides = _OTHER
@@ -79,10 +79,10 @@ def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
                 sides = _sides(node.value, names, {})
             for target in node.targets:
                 if not isinstance(node.value, ast.Constant):
-                    found.setdefault(dotted(target), set()).add(sides)
+                    flags.setdefault(dotted(target), set()).add(sides)
     return {
         name: next(iter(sides)) if len(sides) == 1 else _SOME
-        for name, sides in found.items()
+        for name, sides in flags.items()
         if sides != {_OTHER}
     }
 
@@ -133,12 +133,12 @@ def _narrowest(kinds: list[GuardKind]) -> GuardKind:
 
 def _widest(kinds: list[GuardKind]) -> GuardKind:
     """Return whom one of several conditions lets through."""
-    found = set(kinds)
-    if found <= {"other"}:
+    different = set(kinds)
+    if different <= {"other"}:
         return "other"
-    if found == {"rank"}:
+    if different == {"rank"}:
         return "rank"
-    return "local" if found <= {"rank", "local"} else "some"
+    return "local" if different <= {"rank", "local"} else "some"
 
 
 def _compared(node: ast.Compare, names: Names) -> Sides:

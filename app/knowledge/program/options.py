@@ -106,10 +106,10 @@ def _flags(call: Call) -> list[str] | None:
     nargs, action = call.get("nargs"), call.get("action")
     if nargs is not None and (nargs.text.endswith("REMAINDER") or nargs.value == "..."):
         return None
-    found = [str(one.value) for one in plain if str(one.value).startswith("-")]
+    flags = [str(one.value) for one in plain if str(one.value).startswith("-")]
     if action is not None and action.text.endswith("BooleanOptionalAction"):
-        found += [f"--no-{flag[2:]}" for flag in found if flag.startswith("--")]
-    return found
+        flags += [f"--no-{flag[2:]}" for flag in flags if flag.startswith("--")]
+    return flags
 
 
 def _reads_the_line(run: StepProgram) -> bool:

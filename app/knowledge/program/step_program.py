@@ -145,11 +145,11 @@ class StepProgram:
     @cached_property
     def cores(self) -> int | None:
         """The cores of a rank; None: not known."""
-        asked, job = self.job.resources, self.job
-        if job.rank.cores is not None or asked.cpus_per_task is None or not job.rank.per_node:
+        request, job = self.job.resources, self.job
+        if job.rank.cores is not None or request.cpus_per_task is None or not job.rank.per_node:
             return job.rank.cores
-        tasks = asked.tasks_per_node or (1 if asked.tasks == job.nodes else job.rank.per_node)
-        return asked.cpus_per_task * tasks // job.rank.per_node
+        tasks = request.tasks_per_node or (1 if request.tasks == job.nodes else job.rank.per_node)
+        return request.cpus_per_task * tasks // job.rank.per_node
 
     def given(self, *names: str) -> Given | None:
         """Return the last of these arguments on the command line; `-` and `_` are the same."""

@@ -34,10 +34,10 @@ def edits_diff(before: str, after: str, name: str) -> str:
 
 
 def _starts(text: str) -> list[int]:
-    found = [0]
+    starts = [0]
     for line in text.split("\n"):
-        found.append(found[-1] + len(line) + 1)
-    return found
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
 
 
 def _span(at: Position, starts: list[int], size: int) -> tuple[int, int]:

@@ -36,11 +36,11 @@ class CheckedScript:
 
 def count(checked: Iterator[CheckedScript] | tuple[CheckedScript, ...]) -> dict[str, int]:
     """Return how many findings of each severity there are."""
-    found = {"error": 0, "warning": 0, "note": 0}
+    counts = {"error": 0, "warning": 0, "note": 0}
     for one in checked:
         for item in one.findings:
-            found[item.severity] += 1
-    return found
+            counts[item.severity] += 1
+    return counts
 
 
 _WIDEST = 100

@@ -55,7 +55,7 @@ def _silences(ignore: _Ignore, item: Finding) -> bool:
 
 
 def _ignores(text: str) -> list[_Ignore]:
-    found = []
+    ignores = []
     lines = text.replace("\r\n", "\n").split("\n")
     for number, line in enumerate(lines, 1):
         match = _COMMENT.search(line)
@@ -65,8 +65,8 @@ def _ignores(text: str) -> list[_Ignore]:
         at = Position(number, match.start() + 1, number, match.end() + 1)
         covered = _following(lines, number) if alone else range(number, number + 1)
         for rule in re.split(r"\s*,\s*", match["rules"]):
-            found.append(_Ignore(rule, covered, alone, at))
-    return found
+            ignores.append(_Ignore(rule, covered, alone, at))
+    return ignores
 
 
 def _following(lines: Sequence[str], number: int) -> range:

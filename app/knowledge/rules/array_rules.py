@@ -35,14 +35,14 @@ _DEEPEST = 4
 
 def numbers_of(text: str) -> list[int] | None:
     """Return the tasks of `0-9:3,12%4`; None: it is not read."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.partition("%")[0].split(","):
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?", part.strip())
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        found += range(first, min(last, first + _MOST) + 1, int(match[3] or 1) or 1)
-    return sorted(set(found))
+        numbers += range(first, min(last, first + _MOST) + 1, int(match[3] or 1) or 1)
+    return sorted(set(numbers))
 
 
 def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
@@ -77,17 +77,17 @@ def array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if option is None or not tasks:
         return
     some = tasks if len(tasks) <= 2 * _JUDGED else [*tasks[:_JUDGED], *tasks[-_JUDGED:]]
-    said = set[str]()
+    reported = set[str]()
     for match in _INDEX.finditer(job.text):
         name, index = match[1], match[2]
         variable = job.variable(name)
-        if variable is None or variable.items is None or variable.conditional or name in said:
+        if variable is None or variable.items is None or variable.conditional or name in reported:
             continue
         if re.search(r"[$*?`{]", variable.value) or _entry(job, index, tasks[0]) is None:
             continue
         beyond = [task for task in some if (_entry(job, index, task) or 0) >= variable.items]
         if beyond:
-            said.add(name)
+            reported.add(name)
             which = (
                 f"task {beyond[0]}" if len(beyond) == 1 else f"tasks {beyond[0]} to {beyond[-1]}"
             )

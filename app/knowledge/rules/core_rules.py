@@ -97,10 +97,10 @@ def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="sbatch(1) --cpus-per-task; the site's profile, cores_per_gpu",
 )
 def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    asked, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
-    if queue is None or asked is None or not gpus or site.cores_fixed or is_exclusive(job):
+    cores, gpus, queue = cores_of_node(job), gpus_of_node(job), queue_of(job, site)
+    if queue is None or cores is None or not gpus or site.cores_fixed or is_exclusive(job):
         return
-    if job.options.has("cpus-per-gpu", "mincpus") or asked >= 2 * gpus or _binds(job):
+    if job.options.has("cpus-per-gpu", "mincpus") or cores >= 2 * gpus or _binds(job):
         return
     if site.cores_with_gpus and not job.options.has("cpus-per-task"):
         return
@@ -113,7 +113,7 @@ def _few(job: ScriptJob, site: Site) -> Iterator[Hit]:
     right = f"--cpus-per-task={site.cores_per_gpu * gpus // tasks or 1}"
     option = job.options.get("cpus-per-task")
     yield Hit(
-        f"The ranks of a node get {some(asked, 'core')} for {some(gpus, 'GPU')}; the share of one "
+        f"The ranks of a node get {some(cores, 'core')} for {some(gpus, 'GPU')}; the share of one "
         f"GPU is {site.cores_per_gpu}.",
         f"Write #SBATCH {right}.",
         _where(job),

@@ -119,19 +119,19 @@ def _type(option: Option) -> str:
 )
 def _wrong_type(job: ScriptJob, site: Site) -> Iterator[Hit]:
     option = gpu_option(job)
-    kind, known = (_type(option).lower() if option else ""), site.node.gres_types
+    kind, types = (_type(option).lower() if option else ""), site.node.gres_types
     if option is None or not kind or site.node.on_cpu:
         return
-    if kind not in (known or site.node.gpu.lower()):
+    if kind not in (types or site.node.gpu.lower()):
         queue = queue_of(job, site)
         request = (queue.partition.gpu_request if queue else None) or site.gpu_request
         right = request.format(gpus=_count(option) or _gres_count(option) or 1)
         yield Hit(
             f"{site.name} has no GPUs of the type {kind}: its nodes have {site.node.gpu}.",
-            f"Write {right}." if right else f"Write {one_of(known)}.",
+            f"Write {right}." if right else f"Write {one_of(types)}.",
             option.at,
             rewrite(option, right) if right and "," not in (option.value or "") else None,
-            severity=None if known else "warning",
+            severity=None if types else "warning",
         )
 
 

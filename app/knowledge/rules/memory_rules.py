@@ -44,8 +44,8 @@ def asked_gib(job: ScriptJob, site: Site) -> float | None:
     source="the site's profile, node.memory_gib",
 )
 def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    asked, most, option = asked_gib(job, site), site.node.memory_gib, memory_option(job)
-    if asked is None or option is None or asked <= most or site.scheduler != "slurm":
+    memory, most, option = asked_gib(job, site), site.node.memory_gib, memory_option(job)
+    if memory is None or option is None or memory <= most or site.scheduler != "slurm":
         return
     if job.resources.partition and queue_of(job, site) is None:
         return
@@ -58,7 +58,7 @@ def _too_much(job: ScriptJob, site: Site) -> Iterator[Hit]:
     right = f"--mem={most}G" if option.name == "mem" else f"--mem-per-gpu={most // (gpus or 1)}G"
     fits = option.name == "mem" or (option.name == "mem-per-gpu" and bool(gpus))
     yield Hit(
-        f"{asked:,.0f} GiB on each node{each} are more than the {most} that a job may have.",
+        f"{memory:,.0f} GiB on each node{each} are more than the {most} that a job may have.",
         f"Write {right} or less." if fits else f"Ask for {most} GiB per node at most.",
         option.at,
         rewrite(option, right) if fits else None,

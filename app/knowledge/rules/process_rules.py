@@ -83,8 +83,8 @@ def more_tasks_than_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `singularity exec … python train.py` in a job of eight tasks."""
-    asked = job.resources
-    tasks = asked.tasks or (asked.tasks_per_node or 1) * job.nodes
+    request = job.resources
+    tasks = request.tasks or (request.tasks_per_node or 1) * job.nodes
     if any(step.srun is not None for step in job.training):
         return
     for step in job.training:
@@ -144,8 +144,10 @@ def launch_in_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
 )
 def mpirun_count(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `mpirun -np 8` in a job of four tasks."""
-    asked = job.resources
-    tasks = asked.tasks or (asked.tasks_per_node * job.nodes if asked.tasks_per_node else None)
+    request = job.resources
+    tasks = request.tasks or (
+        request.tasks_per_node * job.nodes if request.tasks_per_node else None
+    )
     for step in job.steps:
         options = step.launcher_options
         if not step.mpirun or tasks is None or options.has("host", "hostfile", "oversubscribe"):

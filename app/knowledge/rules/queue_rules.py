@@ -182,15 +182,15 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     source="sbatch(1) --qos; the site's profile, partitions.*.arguments",
 )
 def _qos_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    option, known = job.options.get("qos"), [*filter(None, map(qos_of, site.partitions.values()))]
-    if option is None or not option.value or "$" in option.value or not known:
+    option, names = job.options.get("qos"), [*filter(None, map(qos_of, site.partitions.values()))]
+    if option is None or not option.value or "$" in option.value or not names:
         return
     purposes = " ".join(each.purpose for each in site.partitions.values())
     alike = option.value in re.findall(r"[\w-]+", purposes)
-    if option.value not in known and option.value != "normal" and not alike:
-        meant = nearest(option.value, known)
+    if option.value not in names and option.value != "normal" and not alike:
+        meant = nearest(option.value, names)
         yield Hit(
-            f"The profile of {site.name} knows no QOS {option.value!r}; it has {one_of(known)}.",
+            f"The profile of {site.name} knows no QOS {option.value!r}; it has {one_of(names)}.",
             f"Write --qos={meant}." if meant else "Ask the site which QOS your project may use.",
             option.at,
             rewrite(option, f"--qos={meant}") if meant else None,

@@ -39,13 +39,13 @@ def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
     yield from _misspelt_settings(job)
     every = {item.name for item in job.variables}
     own = set[str]() if has_unknown_sources(job) else every - NAMES
-    told = set[str]()
+    reported = set[str]()
     for use in list(uses(job))[:_MOST]:
-        if use.name in told or use.name in NAMES | every or is_mentioned(job, use.name):
+        if use.name in reported or use.name in NAMES | every or is_mentioned(job, use.name):
             continue
         meant = _meant(use, own)
         if meant is not None:
-            told.add(use.name)
+            reported.add(use.name)
             what = "Slurm sets" if meant in NAMES else "the script sets"
             glued = meant == use.name.rstrip("_")
             yield Hit(
@@ -70,14 +70,14 @@ def _meant(use: Use, own: Collection[str]) -> str | None:
 def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
     """Yield the exported variables that nothing reads, and whose name is nearly a known one."""
     names = {item.name for item in job.variables}
-    told = set[str]()
+    reported = set[str]()
     for variable in job.variables[:_MOST]:
         name = variable.name
-        sent = variable.exported and name not in told and name.lstrip("_") not in NAMES
+        sent = variable.exported and name not in reported and name.lstrip("_") not in NAMES
         own = any(name in text for text in job.files.values())
         if not sent or own or is_named(job, name):
             continue
-        told.add(name)
+        reported.add(name)
         meant = alike(name, NAMES)
         if meant is not None and meant not in names:
             yield Hit(

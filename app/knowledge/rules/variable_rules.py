@@ -123,11 +123,11 @@ def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `export HF_TOKEN=hf_…`."""
     if job.origin == "job file":  # compose says it with the key of the job file
         return
-    said = set[int]()
+    lines_reported = set[int]()
     for mark in marks_in(job.text.encode("utf-8", "surrogateescape")):
-        if mark.line in said:
+        if mark.line in lines_reported:
             continue
-        said.add(mark.line)
+        lines_reported.add(mark.line)
         lines = job.text.split("\n")
         width = len(lines[mark.line - 1]) if mark.line <= len(lines) else 0
         yield Hit(

@@ -19,7 +19,7 @@ def nodes_of(job: ScriptJob, step: JobStep) -> int:
 
 def tasks_per_node_of(job: ScriptJob, step: JobStep) -> int | None:
     """Return how many tasks srun starts on each node; None: an option decides that is not read."""
-    asked, nodes = job.resources, nodes_of(job, step)
+    request, nodes = job.resources, nodes_of(job, step)
     if step.srun is None:
         return 1
     if step.srun.has("ntasks-per-node"):
@@ -29,11 +29,11 @@ def tasks_per_node_of(job: ScriptJob, step: JobStep) -> int | None:
         return None if tasks is None else -(-tasks // nodes)
     if job.options.has("ntasks-per-gpu", "ntasks-per-core") or step.srun.has("ntasks-per-gpu"):
         return None
-    if asked.tasks_per_node is not None:
-        return asked.tasks_per_node
-    if job.options.has("ntasks-per-node", "ntasks") and asked.tasks is None:
+    if request.tasks_per_node is not None:
+        return request.tasks_per_node
+    if job.options.has("ntasks-per-node", "ntasks") and request.tasks is None:
         return None
-    return -(-asked.tasks // job.nodes) if asked.tasks else 1
+    return -(-request.tasks // job.nodes) if request.tasks else 1
 
 
 def tasks_of(job: ScriptJob, step: JobStep) -> int | None:
@@ -56,9 +56,9 @@ def shows_own_gpu(variable: Variable) -> bool:
 
 def has_one_rank(job: ScriptJob, step: JobStep) -> bool:
     """Whether each torchrun of a step starts one rank, whose LOCAL_RANK is then 0."""
-    told = step.launcher_options.value("nproc-per-node")
+    number = step.launcher_options.value("nproc-per-node")
     silent = job.variable("PET_NPROC_PER_NODE") is None
-    count = amount(job, told) if told is not None else 1 if silent else None
+    count = amount(job, number) if number is not None else 1 if silent else None
     return step.launcher == "torchrun" and count == 1
 
 
@@ -70,23 +70,25 @@ def starts_one_rank_each(job: ScriptJob, step: JobStep) -> bool:
     options, number = step.launcher_options, job.steps.index(step)
     apart = options.has("standalone") or (options.value("nnodes") or "1") not in ("1", "1:1")
     own = any(shows_own_gpu(each) and each.step in (None, number) for each in job.variables)
-    given = any(each is not None and each.has("gpus-per-task") for each in (step.srun, job.options))
-    return has_one_rank(job, step) and apart and (own or given)
+    has_gpu = any(
+        each is not None and each.has("gpus-per-task") for each in (step.srun, job.options)
+    )
+    return has_one_rank(job, step) and apart and (own or has_gpu)
 
 
 def amount(job: ScriptJob, text: str | None) -> int | None:
     """Return the number that a text is, or that Slurm's variable in it has in the batch script."""
-    asked, plain = job.resources, (text or "").strip().replace("{", "").replace("}", "")
+    request, plain = job.resources, (text or "").strip().replace("{", "").replace("}", "")
     if plain.isdecimal() and len(plain) <= 12:
         return int(plain)
     values = {
         "$SLURM_GPUS": job.options.number("gpus"),
-        "$SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+        "$SLURM_GPUS_ON_NODE": request.gpus_per_node,
         "$SLURM_GPUS_PER_NODE": job.options.number("gpus-per-node"),
         "$SLURM_NNODES": job.nodes,
         "$SLURM_JOB_NUM_NODES": job.nodes,
-        "$SLURM_NTASKS": asked.tasks,
-        "$SLURM_NPROCS": asked.tasks,
+        "$SLURM_NTASKS": request.tasks,
+        "$SLURM_NPROCS": request.tasks,
         "$SLURM_NTASKS_PER_NODE": job.options.number("ntasks-per-node"),
         "$SLURM_CPUS_PER_TASK": job.options.number("cpus-per-task"),
     }
@@ -95,8 +97,8 @@ def amount(job: ScriptJob, text: str | None) -> int | None:
 
 def loses_ranks(job: ScriptJob, name: str) -> bool:
     """Whether a rank variable of Slurm differs between tasks: the batch's own is wrong for some."""
-    asked = job.resources
-    tasks = asked.tasks or (asked.tasks_per_node or 1) * job.nodes
+    request = job.resources
+    tasks = request.tasks or (request.tasks_per_node or 1) * job.nodes
     if name == "SLURM_NODEID":
         return job.nodes > 1
     if name == "SLURM_LOCALID":
