@@ -69,9 +69,8 @@ def gpus_of(
     """Return the GPUs on each node, their type, and whether they were requested in all."""
     if (text := options.value("gpus-per-node")) is not None and (found := count_of(text)):
         return found[1], found[0], False
-    for part in (options.value("gres") or "").split(","):
-        if match := _GPU.match(part.strip()):
-            return int(match["count"] or 1), match["type"] or "", False
+    if found := gres_gpus(options.value("gres")):
+        return found[1], found[0], False
     if (text := options.value("gpus")) is not None and (found := count_of(text)):
         # A job of one task has one node, whether it says so or not.
         spread = nodes or (1 if options.number("ntasks") in (None, 1) else None)
@@ -79,10 +78,15 @@ def gpus_of(
         return each, found[0], True
     if (text := options.value("gpus-per-task")) is not None and (found := count_of(text)):
         return (found[1] * per_node if per_node else None), found[0], False
-    for part in (options.value("tres-per-task") or "").split(","):
-        if (match := _GPU.match(part.strip())) and per_node:
-            return int(match["count"] or 1) * per_node, match["type"] or "", False
+    if per_node and (found := gres_gpus(options.value("tres-per-task"))):
+        return found[1] * per_node, found[0], False
     return None, "", False
+
+
+def gres_gpus(text: str | None) -> tuple[str, int] | None:
+    """Return type and number of the GPUs in `gpu:a100:4,nvme:100`; None: it asks for none."""
+    parts = (_GPU.match(part.strip()) for part in (text or "").split(","))
+    return next(((gpu["type"] or "", int(gpu["count"] or 1)) for gpu in parts if gpu), None)
 
 
 def count_of(text: str) -> tuple[str, int] | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lumitui.app.knowledge.program.program_facts import GuardKind, LineGuard, Role
+from lumitui.app.knowledge.program.program_facts import ABOUT_RANKS, GuardKind, LineGuard, Role
 from lumitui.app.knowledge.program.roles import dotted, mentioned, role_of
 
 _SIDES = r"(?:is|am|on|if|the|i)"
@@ -32,7 +32,6 @@ _SOMEHOW = re.compile(
     re.IGNORECASE,
 )
 """A condition that may ask for ranks in a way that is not read here."""
-_ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel|ddp|dist\b", re.IGNORECASE)
 _MANY = 70  # ranks that a comparison is tried on: more than a program names by their numbers
 _COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Eq: operator.eq,
@@ -115,7 +114,7 @@ def _joined(node: ast.BoolOp, parts: list[Sides]) -> Sides:
     plain = [
         side
         for part, side in zip(node.values, parts, strict=True)
-        if side != _OTHER or not _ABOUT_RANKS.search(ast.unparse(part))
+        if side != _OTHER or not ABOUT_RANKS.search(ast.unparse(part))
     ]
     mixed = _OTHER in parts or any(side.mixed for side in parts)
     all_true = _narrowest([side.true for side in parts])

@@ -21,7 +21,8 @@ asks for something else."""
 Way = Literal["all", "local", "one", "unknown"]
 """Which ranks come to a line: all, one of each node, one of the job, or nobody knows."""
 _ROUNDS = 50  # as deep as functions call each other before nothing is said
-_ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel|ddp|dist\b", re.IGNORECASE)
+ABOUT_RANKS = re.compile(r"distrib|gpu|world|parallel|ddp|dist\b", re.IGNORECASE)
+"""A condition that may tell a run of several ranks from one on a single GPU."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ class PythonFile:
             return {"one"}
         if "local" in kinds:
             return {"local"}
-        if "some" in kinds or any(_ABOUT_RANKS.search(guard.text) for guard in call.guards):
+        if "some" in kinds or any(ABOUT_RANKS.search(guard.text) for guard in call.guards):
             return {"unknown"}  # it may be what a run on one GPU does
         return found.get(call.function, {"unknown"}) if call.function else {"all"}
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lumitui.app.knowledge.bash.resource_options import count_of
+from lumitui.app.knowledge.bash.resource_options import count_of, gres_gpus
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import one_of, rewrite
 from lumitui.app.knowledge.script_job import Option, ScriptJob
@@ -18,9 +18,6 @@ from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
-_GPU = re.compile(
-    r"(?:gres/)?gpu(?:[:=](?P<type>[A-Za-z][\w.]*))?(?:[:=](?P<count>\d+))?(?:\(.*\))?"
-)
 _DISKS = ("nvme", "lscratch", "localtmp", "ssd")
 """Names of a node's disk in `--gres` that sites use."""
 
@@ -92,19 +89,15 @@ def _count(option: Option | None) -> int | None:
 
 def _gres_count(option: Option) -> int | None:
     """Return the GPUs that a `--gres` asks for; None: it is another option, or asks for none."""
-    if option.name != "gres":
-        return None
-    for part in (option.value or "").split(","):
-        if found := _GPU.fullmatch(part):
-            return int(found["count"] or 1)
-    return None
+    gpus = gres_gpus(option.value) if option.name == "gres" else None
+    return gpus[1] if gpus else None
 
 
 def _type(option: Option) -> str:
     """Return the type of GPU in an option, as in `gpu:v100:4` or `mi250:8`; "": none."""
     if option.name == "gres":
-        found = [_GPU.fullmatch(part) for part in (option.value or "").split(",")]
-        return next((each["type"] for each in found if each and each["type"]), "")
+        gpus = gres_gpus(option.value)
+        return gpus[0] if gpus else ""
     kind, colon, _ = (option.value or "").partition(":")
     return kind if colon else ""
 
