@@ -45,12 +45,12 @@ class HelpfulResubmission:
         return " ".join(("lumitui", "resubmit", run_id, *self.options))
 
 
-def action_of(found: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | None:
+def action_of(causes: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | None:
     """Return what to do about the likeliest cause; None where the job or its code must change.
 
     A run that failed continues from its last checkpoint where it can.
     """
-    first = next(iter(found), None)
+    first = next(iter(causes), None)
     if first is None:
         return None
     if first.id in _OF_A_NODE:
@@ -79,17 +79,17 @@ def action_of(found: Sequence[Diagnosis], run: Run) -> HelpfulResubmission | Non
     return HelpfulResubmission("Resubmit") if first.id in _NOT_OF_THE_PROGRAM else None
 
 
-def letter(found: Sequence[Diagnosis], run: Run) -> str:
+def letter(causes: Sequence[Diagnosis], run: Run) -> str:
     """Return a text for the site's helpdesk: the job, where it ran, what it said.
 
     It holds lines of the log that name a cause, none of them with the shape of a key, and nothing
     of the environment or the code.
     """
-    first = next(iter(found), None)
+    first = next(iter(causes), None)
     node = first.node if first and first.node else "not named in the log"
     # Where a program ran out of memory is not a bad node.
     label = "Bad node:" if first and first.id in _OF_A_NODE else "Ended on:"
-    lines = [text for item in found for text in (item.line, *item.telling) if text.strip()]
+    lines = [text for item in causes for text in (item.line, *item.telling) if text.strip()]
     open_ones = [line for line in lines if not marks_in(line.encode(errors="replace"))]
     shown = list(dict.fromkeys(plain(line.strip(), 300) for line in open_ones))[:_LINES]
     return "\n".join([

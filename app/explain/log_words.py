@@ -74,9 +74,9 @@ def link(heard: float | None, lost: float | None, now: float) -> str:
     return f"○ offline since {words.minute(since, now)}"
 
 
-def awaited(asked: float, now: float) -> str:
+def awaited(request: float, now: float) -> str:
     """Return that a log was asked for at the epoch `asked`, and that no answer came yet."""
-    return f"◌ waiting for an answer {words.short_length(max(0.0, now - asked))}"
+    return f"◌ waiting for an answer {words.short_length(max(0.0, now - request))}"
 
 
 def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:

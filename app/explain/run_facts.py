@@ -133,11 +133,11 @@ def relatives(run: Run, family: Sequence[Run]) -> list[tuple[str, Run]]:
     if len(family) < 2:
         return []
     depth: dict[str, int] = {}
-    found = []
+    lines = []
     for other in family:
         depth[other.id] = depth.get(other.parent or "", -1) + 1
-        found.append((f"{'>' if other.id == run.id else ' '} {'  ' * depth[other.id]}", other))
-    return found
+        lines.append((f"{'>' if other.id == run.id else ' '} {'  ' * depth[other.id]}", other))
+    return lines
 
 
 def proof_table(verdict: Verdict) -> ProofTable:
@@ -163,11 +163,11 @@ def _proof_row(row: RankProof, *, shared: bool, gpus: bool, bus: bool) -> ProofR
     verdict = "differs" if not row.ok else "ok" if row.planned else ""
     devices: tuple[str, ...] = (_ranges(row.gpus) or "?",) if gpus else ()
     devices += (brief(row.device) or "?",) if bus else ()
-    found = (row.found or "?", *devices, verdict)
+    cells = (row.found or "?", *devices, verdict)
     if shared:
-        return ProofRow((str(row.rank), row.host or "?", *found), row.ok)
+        return ProofRow((str(row.rank), row.host or "?", *cells), row.ok)
     place = (str(row.rank), str(row.local_rank), row.host or "?")
-    return ProofRow((*place, row.planned or "-", *found), row.ok)
+    return ProofRow((*place, row.planned or "-", *cells), row.ok)
 
 
 @lru_cache(maxsize=1024)  # the ranks of a thousand nodes see the same few lists
@@ -181,12 +181,12 @@ def _ranges(gpus: str) -> str:
 
 def preflight(verdict: Verdict, most: int = 10) -> list[str]:
     """Return what the preflight said, in one sentence, and each of its findings in a line."""
-    found = verdict.preflight
-    if found is None:
+    result = verdict.preflight
+    if result is None:
         return []
-    more = len(found.findings) - most
-    lines = list(found.findings[:most]) if len(found.findings) > 1 else []
-    return [found.sentence, *lines, *([f"{more} more findings"] if more > 0 else [])]
+    more = len(result.findings) - most
+    lines = list(result.findings[:most]) if len(result.findings) > 1 else []
+    return [result.sentence, *lines, *([f"{more} more findings"] if more > 0 else [])]
 
 
 def differences(verdict: Verdict, most: int = 10) -> list[str]:

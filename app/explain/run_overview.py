@@ -169,9 +169,9 @@ def relative(
 
 def with_grid(rows: list[Row], advice: Sequence[str]) -> list[Row]:
     """Return the overview with what the run's grid says, before what comes next."""
-    found = [("grid", " ".join(advice))] if advice else []
+    grid = [("grid", " ".join(advice))] if advice else []
     last = [row for row in rows if row[0] == "next"]
-    return [*(row for row in rows if row[0] != "next"), *found, *last]
+    return [*(row for row in rows if row[0] != "next"), *grid, *last]
 
 
 def rows(
@@ -183,13 +183,13 @@ def rows(
     *,
     explained: bool = False,
 ) -> list[Row]:
-    """Return the overview as labels and words; what is not known is left out.
+    """Return the overview as facts and words; what is not known is left out.
 
     `proof` and `totals` may not have been read yet. `comparison`: the parent, and the run beside
     it. `explained`: why it failed is beside the rows.
     """
     parent, beside = comparison or (None, None)
-    found = (
+    facts = (
         ("timing", story(run, now)),
         ("proof", f"{proof.kind}: {proof.sentence}" if proof else ""),
         ("throughput", speed(run, totals)),
@@ -200,4 +200,4 @@ def rows(
         ("reason", "" if run.state is State.QUEUED else _reason(run)),
         ("next", next_step(run, proof, now, explained=explained or bool(run.cause))),
     )
-    return [(label, text) for label, text in found if text]
+    return [(label, text) for label, text in facts if text]

@@ -158,15 +158,15 @@ def bill(site: Site, item: Partition) -> str:
 def _purposes(site: Site) -> Iterator[str]:
     yield f"Billed an hour, in {site.billing_unit}."
     for name, item in site.partitions.items():
-        said = [item.purpose] if item.purpose else []
-        said += [words for words in (limits(item), item.needs.rstrip(".")) if words]
-        said += [f"jobs that outgrow it go to {item.grows_to}"] if item.grows_to else []
-        said += [f"at most {count(item.max_jobs, 'job')} at a time"] if item.max_jobs else []
+        parts = [item.purpose] if item.purpose else []
+        parts += [words for words in (limits(item), item.needs.rstrip(".")) if words]
+        parts += [f"jobs that outgrow it go to {item.grows_to}"] if item.grows_to else []
+        parts += [f"at most {count(item.max_jobs, 'job')} at a time"] if item.max_jobs else []
         if item.slurm_partition or item.arguments:
             options = [f"--partition={item.slurm_partition}"] if item.slurm_partition else []
-            said.append(" ".join([*options, *item.arguments]))
-        if said:
-            yield f"{name}: {'; '.join(said)}"
+            parts.append(" ".join([*options, *item.arguments]))
+        if parts:
+            yield f"{name}: {'; '.join(parts)}"
 
 
 def _node(site: Site) -> Iterator[tuple[str, ...]]:

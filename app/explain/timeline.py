@@ -54,12 +54,12 @@ class Attempt:
 
 def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
     """Return the attempts that a run's metrics tell of, in their order."""
-    found: list[Attempt] = []
+    attempts: list[Attempt] = []
     for point in points:
-        if point.event == "start" or not found:
+        if point.event == "start" or not attempts:
             began = point.extra.get("time") if point.event == "start" else None
-            found.append(Attempt(began if isinstance(began, float) else None, point.world_size))
-        attempt = found[-1]
+            attempts.append(Attempt(began if isinstance(began, float) else None, point.world_size))
+        attempt = attempts[-1]
         if point.event == "step":
             attempt.first_step = attempt.first_step or point
         elif point.event == "checkpoint":
@@ -69,7 +69,7 @@ def attempts_of(points: Iterable[MetricPoint]) -> tuple[Attempt, ...]:
             attempt.saving += max(0.0, took) if isinstance(took, float) else 0.0
         elif point.event in ("stop", "end"):
             attempt.ends.append(point)
-    return tuple(found)
+    return tuple(attempts)
 
 
 def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> list[Happening]:
@@ -77,11 +77,11 @@ def happenings(run: Run, attempts: Sequence[Attempt], proof: Verdict | None) -> 
     return _in_order([*_before(run, proof), *_trained(attempts), *_after(run)])
 
 
-def rows(found: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
+def rows(events: Sequence[Happening], now: float) -> list[tuple[str, str, str]]:
     """Return each happening as its time, the time since the one before, and what it is."""
     shown = []
     before: float | None = None
-    for item in found:
+    for item in events:
         since = ""
         if item.moment is not None:
             if item.ahead:
@@ -159,12 +159,12 @@ def _after(run: Run) -> Iterator[Happening]:
         yield Happening(end, "ended by its time limit at the latest", ahead=True)
 
 
-def _in_order(told: Sequence[Happening]) -> list[Happening]:
+def _in_order(events: Sequence[Happening]) -> list[Happening]:
     """Sort by whole seconds; an event without a time stays behind the one before it."""
     keyed = []
     last = 0.0
-    for at, item in enumerate(told):
+    for at, item in enumerate(events):
         last = last if item.moment is None else item.moment
         second = last // 1 if abs(last) < _NO_DATE else last
         keyed.append((item.ahead, not item.leads, 0.0 if item.leads else second, at))
-    return [told[at] for *_, at in sorted(keyed)]
+    return [events[at] for *_, at in sorted(keyed)]

@@ -58,10 +58,10 @@ def plain_reason(run: Run) -> str:
     if again(run):
         return f"its last attempt queued it again; Slurm makes such a job wait a little ({word})"
     # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
-    said = REASONS.get(word.split(",")[0]) or next(
+    meaning = REASONS.get(word.split(",")[0]) or next(
         (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""
     )
-    return f"{said} ({word})" if said and word != "None" else said or word
+    return f"{meaning} ({word})" if meaning and word != "None" else meaning or word
 
 
 def waited(run: Run, now: float) -> float:
@@ -127,7 +127,7 @@ def no_failure(run: Run, now: float) -> str:
             start = run.expected_start
             begins = f" It is expected to start {_start(start, now)}." if start else ""
             since, old = length(waited(run, now)), heard(run, now)
-            known = f"As of {old} it had not failed" if old else "It has not failed"
-            return f"{known}. Queued for {since}: {plain_reason(run)}.{begins}"
+            so_far = f"As of {old} it had not failed" if old else "It has not failed"
+            return f"{so_far}. Queued for {since}: {plain_reason(run)}.{begins}"
         case _:
             return ""

@@ -26,8 +26,8 @@ def set_key(text: str, place: tuple[str, ...], value: Value | None) -> str:
             user can change.
     """
     before = Document(text, "the job file", plain=True)
-    wanted = _with(before.data, place, value)
-    if wanted == before.data:
+    result = _with(before.data, place, value)
+    if result == before.data:
         return text
     if isinstance(value, Mapping) and (inner := _inner(before.data, place)) and value:
         # A key at a time: each may have its comment.
@@ -49,13 +49,13 @@ def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
         InputError: there is no way.
     """
     before = Document(text, "the job file", plain=True)
-    wanted = _with(before.data, place, value)
+    result = _with(before.data, place, value)
     for candidate in candidates(text, before.root, place, value):
         try:
-            found = Document(candidate, "the job file", plain=True).data
+            data = Document(candidate, "the job file", plain=True).data
         except InputError:
             continue
-        if found == wanted:
+        if data == result:
             return candidate
     raise InputError(
         f"`{'.'.join(place)}` is written in a way that only the text can change.",
@@ -71,12 +71,12 @@ def rename(text: str, place: tuple[str, ...], name: str) -> str:
     """
     parent: yaml.Node | None = Document(text, "the job file", plain=True).root
     for key in place[:-1]:
-        found = find(parent, key)
-        parent = found[1] if found else None
-    found = find(parent, place[-1])
-    if found is None:
+        entry = find(parent, key)
+        parent = entry[1] if entry else None
+    entry = find(parent, place[-1])
+    if entry is None:
         raise InputError(f"There is no key `{'.'.join(place)}`.", "Read the file again.")
-    key_node = found[0]
+    key_node = entry[0]
     return text[: key_node.start_mark.index] + scalar(name) + text[key_node.end_mark.index :]
 
 
@@ -107,8 +107,8 @@ def _at(data: object, place: tuple[str, ...]) -> object:
 
 
 def _inner(data: object, place: tuple[str, ...]) -> Mapping[str, object] | None:
-    found = _at(data, place)
-    return found if isinstance(found, Mapping) else None
+    inner = _at(data, place)
+    return inner if isinstance(inner, Mapping) else None
 
 
 def _steps(before: object, value: object) -> list[list[str]]:

@@ -60,11 +60,11 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
         )
     keys = [setting_of(spec, key) for key in spec.grid]
     combinations = itertools.product(*spec.grid.values())
-    found = [
+    runs = [
         _cell(spec, tuple(zip(keys, values, strict=True)), number)
         for number, values in enumerate(combinations, 1)
     ]
-    return tuple(found)
+    return tuple(runs)
 
 
 def setting_of(spec: JobSpec, key: str) -> str:
@@ -78,8 +78,8 @@ def setting_of(spec: JobSpec, key: str) -> str:
     if key.startswith("-"):
         return key
     first = key.split(".")[0]
-    known = [name for name in JobSpec.model_fields if name not in _PER_RUN]
-    if first in known:
+    names = [name for name in JobSpec.model_fields if name not in _PER_RUN]
+    if first in names:
         return key
     if first in _PER_RUN or not _ARGUMENT.fullmatch(key):
         raise InputError(
@@ -90,7 +90,7 @@ def setting_of(spec: JobSpec, key: str) -> str:
     same = [name for name in _given(spec) if _plain(name) == _plain(key)]
     if same:
         return same[0]
-    near = difflib.get_close_matches(key, known, n=1, cutoff=_NEAR)
+    near = difflib.get_close_matches(key, names, n=1, cutoff=_NEAR)
     if near:
         raise InputError(
             f"`grid:` has the key {key}, which is neither a key of a job file nor in `args:`.",

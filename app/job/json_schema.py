@@ -46,7 +46,7 @@ def _classes(annotation: object) -> Iterator[type[BaseModel]]:
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
     """Return what is below each field of the model, the bases' fields first."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:
             continue
@@ -58,5 +58,5 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(words))),
                 ):
-                    found[name] = " ".join(words.split())
-    return found
+                    docstrings[name] = " ".join(words.split())
+    return docstrings

@@ -42,8 +42,8 @@ def without_nodes(spec: JobSpec, nodes: str) -> str:
         )
     rest = [option for option in spec.sbatch if not option.startswith("--exclude=")]
     avoided = [option.partition("=")[2] for option in spec.sbatch if option not in rest]
-    known = ",".join(avoided)
-    names = known if nodes in known.split(",") else f"{known},{nodes}".strip(",")
+    others = ",".join(avoided)
+    names = others if nodes in others.split(",") else f"{others},{nodes}".strip(",")
     return f"sbatch={json.dumps([*rest, f'--exclude={names}'])}"
 
 

@@ -41,8 +41,8 @@ def longer_signal(spec: JobSpec, slowest_save: float | None) -> str | None:
     if spec.trainer is None or not slowest_save or not signal or lead is None:
         return None
     most = min(walltime.seconds_of(spec.time) // 2, 65_535)  # sbatch(1), --signal
-    wanted = min(needed(slowest_save), most)
-    return f"{signal.partition('@')[0]}@{wanted}" if wanted > lead else None
+    seconds = min(needed(slowest_save), most)
+    return f"{signal.partition('@')[0]}@{seconds}" if seconds > lead else None
 
 
 def short_lead(spec: JobSpec, slowest_save: float | None) -> str:

@@ -28,22 +28,22 @@ def candidates(
         return [] if value is None else [f"{text}{end}{_line(place, value)}\n"]
     parent, at = root, list(place)
     while len(at) > 1:
-        found = find(parent, at[0])
-        if found is None or not isinstance(found[1], yaml.MappingNode) or not found[1].value:
+        entry = find(parent, at[0])
+        if entry is None or not isinstance(entry[1], yaml.MappingNode) or not entry[1].value:
             break  # the keys above are made too
-        if value is None and len(found[1].value) == 1:
+        if value is None and len(entry[1].value) == 1:
             at = at[:1]  # the last key below goes with its heading
             break
-        parent, at = found[1], at[1:]
-    found = find(parent, at[0])
+        parent, at = entry[1], at[1:]
+    entry = find(parent, at[0])
     for key in reversed(at[1:]):
         value = None if value is None else {key: value}  # type: ignore[dict-item]  # deeper
     if value is None:
-        return [] if found is None else [_without(text, parent, parent.value.index(found))]
-    if found is None:
+        return [] if entry is None else [_without(text, parent, parent.value.index(entry))]
+    if entry is None:
         behind = _place_of_new(parent, at[0], top=parent is root)
         return [_added(text, parent, behind, [_line((at[0],), value)])]
-    return [*_items(text, found, value), _replaced(text, found, value)]
+    return [*_items(text, entry, value), _replaced(text, entry, value)]
 
 
 def find(mapping: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | None:
@@ -55,9 +55,9 @@ def find(mapping: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | N
 # -- one value
 
 
-def _replaced(text: str, found: tuple[yaml.Node, yaml.Node], value: Value) -> str:
+def _replaced(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> str:
     """Return `text` with a whole value written anew, its comment in the same column."""
-    key, node = found
+    key, node = entry
     start, end = node.start_mark.index, _end(text, node)
     new = _inline(value, getattr(node, "style", None))
     if "\n" in text[key.end_mark.index : start]:  # a list below its key
@@ -90,9 +90,9 @@ def _end(text: str, node: yaml.Node) -> int:
 # -- lists, an item at a time: each item may have its comment
 
 
-def _items(text: str, found: tuple[yaml.Node, yaml.Node], value: Value) -> list[str]:
+def _items(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> list[str]:
     """Return `text` with only the items changed that differ, where the value is a list."""
-    key, node = found
+    key, node = entry
     if not isinstance(node, yaml.SequenceNode) or isinstance(value, str | Mapping):
         return []
     items = [item for item in node.value if isinstance(item, yaml.ScalarNode)]

@@ -263,16 +263,16 @@ def _stop_signal(place: Placement) -> str | None:
     torchrun without `--signals-to-handle` dies of SIGUSR1; every version passes on SIGTERM.
     """
     launcher = place.launcher
-    wanted = signal_of(place.spec)
-    if wanted and (place.trainer or wanted.startswith("B:")):
-        return f"B:{wanted.removeprefix('B:')}"
+    signal = signal_of(place.spec)
+    if signal and (place.trainer or signal.startswith("B:")):
+        return f"B:{signal.removeprefix('B:')}"
     if launcher.signals == "none":
         return None  # Slurm signals the tasks of steps: there are none, or they pass nothing on
-    if wanted is None or launcher.signals == "all":
-        return wanted
+    if signal is None or launcher.signals == "all":
+        return signal
     if place.runtime.torchrun_signals:
-        return wanted
-    return f"TERM@{wanted.partition('@')[2]}"
+        return signal
+    return f"TERM@{signal.partition('@')[2]}"
 
 
 def _signal_values(place: Placement, signal: str | None) -> dict[str, object]:

@@ -187,8 +187,8 @@ def with_strategy(config: dict[str, object], strategy: Strategy) -> dict[str, ob
     config = config | {"zero_optimization": merged}
     optimizer = config.get("optimizer")
     if strategy.offload and isinstance(optimizer, dict):
-        given = optimizer.get("params")
-        params = given if isinstance(given, dict) else {}
+        own = optimizer.get("params")
+        params = own if isinstance(own, dict) else {}
         kept = {key: value for key, value in params.items() if key != "torch_adam"}
         config["optimizer"] = optimizer | {"params": kept}
     return config

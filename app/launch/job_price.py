@@ -51,12 +51,12 @@ def device_options(place: Placement, layout: RankLayout) -> list[str]:
     Both in one `--gres` where the site writes GPUs so: a second one takes the place of the first
     (slurm, src/common/slurm_opt.c, `arg_set_gres`).
     """
-    site, asked = place.site, place.spec.local_disk
+    site, gib = place.site, place.spec.local_disk
     request = place.partition.gpu_request or site.gpu_request
     options = [request.format(gpus=layout.gpus_per_node)] if request else []
-    if asked is None or site.local_disk is None:
+    if gib is None or site.local_disk is None:
         return options
-    disk = site.local_disk.request.format(gib=asked)
+    disk = site.local_disk.request.format(gib=gib)
     if options and options[0].startswith("--gres="):
         return [f"{options[0]},{disk}"]
     return [*options, f"--gres={disk}"]

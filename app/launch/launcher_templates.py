@@ -44,9 +44,9 @@ class Launcher:
 @cache
 def launchers() -> dict[str, Launcher]:
     """Return the launchers by name: one for each template in `templates/launchers/`."""
-    found = {}
+    rows = {}
     for path in sorted((TEMPLATES / "launchers").glob("*.sh.j2")):
         head = re.match(r"\{#(.*?)#\}", path.read_text(encoding="utf-8"), re.DOTALL)
         name = path.name.removesuffix(".sh.j2")
-        found[name] = Launcher(name, **yaml.safe_load(head[1] if head else "{}"))
-    return found
+        rows[name] = Launcher(name, **yaml.safe_load(head[1] if head else "{}"))
+    return rows

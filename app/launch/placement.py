@@ -138,10 +138,10 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     Raises:
         InputError: the site has no such generation.
     """
-    wanted = spec.container.image or spec.container.binds or spec.container.venv
-    only = next(iter(site.containers)) if wanted and len(site.containers) == 1 else None
+    changes = spec.container.image or spec.container.binds or spec.container.venv
+    only = next(iter(site.containers)) if changes and len(site.containers) == 1 else None
     name = spec.container.generation or site.default_container or only
-    if name is None and wanted and not spec.container.none:
+    if name is None and changes and not spec.container.none:
         raise InputError(
             f"{site.name} has no containers, so `container:` would have no effect.",
             "Remove it, or give the profile a container generation.",
@@ -150,10 +150,10 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     if spec.container.none or name is None:
         return None
     if name not in site.containers:
-        known = ", ".join(site.containers) or "none"
+        names = ", ".join(site.containers) or "none"
         raise InputError(
             f"{site.name} has no container generation {name!r}.",
-            f"It has {known}.",
+            f"It has {names}.",
             field="container.generation",
         )
     container = site.containers[name]
@@ -173,10 +173,10 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
 
 def _check_binds(spec: JobSpec, site: Site, container: Container) -> None:
     """Raise InputError where a job wants folders bound, and the site's containers take no binds."""
-    wanted = {"container.binds": bool(spec.container.binds), "container.venv":
+    binds = {"container.binds": bool(spec.container.binds), "container.venv":
               bool(spec.container.venv), "venv": spec.venv is not None}  # fmt: skip
-    for field, given in wanted.items():
-        if given and not container.takes_binds:
+    for field, some in binds.items():
+        if some and not container.takes_binds:
             raise InputError(
                 f"`{field}:` has no effect at {site.name}: its containers mount what their own "
                 "file names.",

@@ -64,16 +64,16 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     batch, rate = rows["global batch"], rows["learning rate"]
     known = "unknown" not in (batch.before, batch.after)
     if not known:
-        said = "How many samples a step trains is not known"
+        sentence = "How many samples a step trains is not known"
     elif batch.differs:
-        said = f"A step trains {batch.after} samples, before {batch.before}"
+        sentence = f"A step trains {batch.after} samples, before {batch.before}"
     else:
-        said = f"A step still trains {batch.after} samples"
+        sentence = f"A step still trains {batch.after} samples"
     if rate.after == "unknown":
-        return f"{said}." if known else f"{said}; nor is the learning rate."
+        return f"{sentence}." if known else f"{sentence}; nor is the learning rate."
     if rate.differs:
-        return f"{said}; the learning rate becomes {rate.after}, before {rate.before}."
-    return f"{said}; the learning rate stays {rate.after}."
+        return f"{sentence}; the learning rate becomes {rate.after}, before {rate.before}."
+    return f"{sentence}; the learning rate stays {rate.after}."
 
 
 def _signal(launch: Launch) -> str:
@@ -116,12 +116,12 @@ def _rates(launch: Launch, shown: Callable[[object], str]) -> str:
     """Return the learning rates in the launch's arguments and in its DeepSpeed configuration."""
     name = rate_argument(launch.spec)
     value = argument_value(launch.spec.args, name) if name else None
-    found = [shown(value)] if value else []
-    found += [
+    rates = [shown(value)] if value else []
+    rates += [
         shown(rate) if key == "lr" else f"{key} {shown(rate)}"
         for key, rate in learning_rate.rates(sent_config(launch)).items()
     ]
-    return ", ".join(found) or "unknown"
+    return ", ".join(rates) or "unknown"
 
 
 def _config_changes(before: Launch, after: Launch) -> list[PlanChange]:

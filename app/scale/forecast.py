@@ -50,18 +50,16 @@ def forecast(launch: Launch, history: History, scalings: Scalings) -> Forecast |
         if run.name == launch.spec.name and run.resumed_from is None and _readable(run)
     ]
     nodes = launch.layout.nodes
-    wanted = _work(launch, sized=True)
+    work = _work(launch, sized=True)
     same = next(
-        (one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == wanted),
+        (one for one in named if one.layout.nodes == nodes and _work(one, sized=True) == work),
         None,
     )
     if same is not None:
         hours = same.ran(time.time()) / 3600
         return _found(launch, launch.price.per_hour * hours, same, other_size=False)
-    wanted = _work(launch, sized=False)
-    alike = (
-        one for one in named if one.layout.nodes != nodes and _work(one, sized=False) == wanted
-    )
+    work = _work(launch, sized=False)
+    alike = (one for one in named if one.layout.nodes != nodes and _work(one, sized=False) == work)
     other = next(alike, None)
     return _by_scaling(launch, other, scalings) if other else None
 
@@ -92,11 +90,11 @@ def _by_scaling(launch: Launch, run: Run, scalings: Scalings) -> Forecast | None
     from lumitui.app.scale.scaling.studies import ScalingQuestion
 
     try:
-        found = scalings.of(run.id, ScalingQuestion(nodes=(launch.layout.nodes,)))
+        scaling = scalings.of(run.id, ScalingQuestion(nodes=(launch.layout.nodes,)))
     except LumiError:
         return None
-    size = next((one for one in found.sizes if one.nodes == launch.layout.nodes), None)
-    if size is None or size.whole is None or not found.knows_work:
+    size = next((one for one in scaling.sizes if one.nodes == launch.layout.nodes), None)
+    if size is None or size.whole is None or not scaling.knows_work:
         return None
     hours = size.whole.seconds.middle / 3600
     return _found(launch, launch.price.per_hour * hours, run, other_size=True)

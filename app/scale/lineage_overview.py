@@ -81,9 +81,9 @@ class Overviews:
         if series is None or any(workers_in(one.words) is None for one in series.members):
             return ()
         names = [one.run for one in series.members if one.run]
-        known = self._history.finder.with_ids(names)
-        states = {name: one.state.value for name, one in known.items()}
-        return sweep(series, states, lambda name: self._metrics(known[name]).pace).advice
+        runs = self._history.finder.with_ids(names)
+        states = {name: one.state.value for name, one in runs.items()}
+        return sweep(series, states, lambda name: self._metrics(runs[name]).pace).advice
 
     def figures(self, run: Run) -> Figures:
         """Return the figures of a run's metrics; those of 20,000 steps take 0.3 s once."""
@@ -92,27 +92,29 @@ class Overviews:
     def _metrics(self, run: Run) -> "_RunMetrics":
         key = (run.id, run.metrics_offset)
         with self._lock:
-            known = self._read.get(key)
-        if known is None:
+            metrics = self._read.get(key)
+        if metrics is None:
             points = self._history.metrics.of(run.id)
             broken = self._history.metrics.broken(run.id)
-            known = _RunMetrics(figures_from(points, broken), attempts_of(points), pace_of(points))
+            metrics = _RunMetrics(
+                figures_from(points, broken), attempts_of(points), pace_of(points)
+            )
             with self._lock:
-                self._read[key] = known
+                self._read[key] = metrics
                 while len(self._read) > _MOST:
                     del self._read[next(iter(self._read))]
-        return known
+        return metrics
 
     def _relatives(self, family: Sequence[Run]) -> tuple[Relative, ...]:
         trained: dict[str, TrainedRun] = {}
-        found = []
+        relatives = []
         for run, depth in _tree(family):
             summary = self.figures(run).summary
             trained[run.id] = TrainedRun(run.id, run.layout.nodes, summary)
             parent = trained.get(run.parent or "")
             beside = _beside(parent, trained[run.id]) if parent else None
-            found.append(Relative(run, depth, summary, beside))
-        return tuple(found)
+            relatives.append(Relative(run, depth, summary, beside))
+        return tuple(relatives)
 
 
 @dataclass(frozen=True)
@@ -126,10 +128,10 @@ class _RunMetrics:
 
 def _tree(family: Sequence[Run]) -> Iterator[tuple[Run, int]]:
     """Yield each run below its parent with its depth, siblings in the order they have."""
-    known = {run.id for run in family}
+    ids = {run.id for run in family}
     below: dict[str | None, list[Run]] = {}
     for run in family:
-        below.setdefault(run.parent if run.parent in known else None, []).append(run)
+        below.setdefault(run.parent if run.parent in ids else None, []).append(run)
     waiting = [(run, 0) for run in reversed(below.get(None, []))]
     while waiting:
         run, depth = waiting.pop()

@@ -32,9 +32,9 @@ class Resubmission:
     @property
     def inheritance(self) -> Inheritance:
         """What the new run takes over from its parent."""
-        plan, asked = self.plan, self.plan.request
-        insists = asked.start == "checkpoint"  # without one the send is refused
-        return Inheritance(plan.parent, asked.code == "same", plan.start == "checkpoint", insists)
+        plan, request = self.plan, self.plan.request
+        insists = request.start == "checkpoint"  # without one the send is refused
+        return Inheritance(plan.parent, request.code == "same", plan.start == "checkpoint", insists)
 
     def forced(self, forced: bool) -> "Resubmission":
         """Return it as it is sent with the adviser's errors, if `forced`: the user saw them."""

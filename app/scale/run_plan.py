@@ -153,10 +153,10 @@ def _config(basis: Basis, lineage: Sequence[Run], request: ResubmissionRequest) 
         return None
     if request.sets("deepspeed") or parent.deepspeed_config is None:
         return Written(text, None)
-    known = {run.id: run for run in lineage}
+    runs = {run.id: run for run in lineage}
     first = parent
     unedited = _has_read(parent, text)
-    while (older := known.get(first.parent or "")) and _reads_same(older, parent):
+    while (older := runs.get(first.parent or "")) and _reads_same(older, parent):
         first = older
         unedited = unedited or _has_read(first, text)
     if unedited and basis.spec.strategy == parent.spec.strategy:
@@ -218,11 +218,11 @@ def choose_start(
                 was = "was " if parent.state is State.CANCELLED else ""
                 words = f"{parent.id} {was}{parent.state}: it continues from its last checkpoint."
                 notes.append(words)
-    ranks, wanted = parent.layout.world_size, launch.layout.world_size
+    ranks, after = parent.layout.world_size, launch.layout.world_size
     own_zero = launch.spec.trainer is None and has_deepspeed(launch.spec)
-    if start == "checkpoint" and own_zero and ranks != wanted:
+    if start == "checkpoint" and own_zero and ranks != after:
         notes.append(
-            f"The checkpoint was written by {ranks} ranks: DeepSpeed loads it on {wanted} only as "
+            f"The checkpoint was written by {ranks} ranks: DeepSpeed loads it on {after} only as "
             "a universal checkpoint."
         )
     return start

@@ -123,8 +123,8 @@ def _was(number: int) -> str:
 
 
 def _names(ids: Iterable[str]) -> str:
-    found = list(ids)
-    return f": {_named(found)}" if found else ""
+    names = list(ids)
+    return f": {_named(names)}" if names else ""
 
 
 def _named(texts: Sequence[str]) -> str:

@@ -50,8 +50,8 @@ def ended(record: AttemptRecord, steps: int | None) -> str:
     """Return how an attempt ended, and how many steps it trained, as far as that is known."""
     at = f" at step {record.step:,}" if record.step is not None else ""
     at += f" ({steps:,} new)" if at and steps is not None else ""
-    said = f" ({record.said})" if record.said else ""
-    return f"attempt {record.number} {_ENDS[record.end].format(at=at, rc=record.rc)}{said}"
+    words = f" ({record.said})" if record.said else ""
+    return f"attempt {record.number} {_ENDS[record.end].format(at=at, rc=record.rc)}{words}"
 
 
 def may_go_on(run: Run) -> bool:

@@ -25,32 +25,32 @@ class Outlook:
     """When the site said so, in epoch seconds."""
 
 
-def price_outlook(found: Outlook, now: float) -> str:
+def price_outlook(outlook: Outlook, now: float) -> str:
     """Return the price, what it probably is, and what is left.
 
     Like `at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left (asked
     3 min ago)`.
     """
-    text = words.price_limit(found.price)
-    if found.about is not None:
-        how = "scales as" if found.other_size else "runs like"
-        text += f", about {words.price(found.about)} if it {how} {found.like}"
-    if found.left is not None:
-        text += f"; {_left(found)} left"
-        if found.asked is not None:
-            text += f" (asked {words.length(max(0.0, now - found.asked))} ago)"
+    text = words.price_limit(outlook.price)
+    if outlook.about is not None:
+        how = "scales as" if outlook.other_size else "runs like"
+        text += f", about {words.price(outlook.about)} if it {how} {outlook.like}"
+    if outlook.left is not None:
+        text += f"; {_left(outlook)} left"
+        if outlook.asked is not None:
+            text += f" (asked {words.length(max(0.0, now - outlook.asked))} ago)"
     return text
 
 
-def price_outlook_sentence(found: Outlook, now: float) -> str:
+def price_outlook_sentence(outlook: Outlook, now: float) -> str:
     """Return the same as a sentence's end: `billed at most 32 GPU-hours …`."""
-    if not found.price.amount:
+    if not outlook.price.amount:
         return "nothing is billed"
-    return f"billed {price_outlook(found, now)}"
+    return f"billed {price_outlook(outlook, now)}"
 
 
-def _left(found: Outlook) -> str:
-    left = words.price(found.left or 0.0) if (found.left or 0.0) > 0 else "nothing"
-    if found.limit is None:
-        return f"{left} {found.price.unit}"
-    return f"{left} of {words.price(found.limit)} {found.price.unit}"
+def _left(outlook: Outlook) -> str:
+    left = words.price(outlook.left or 0.0) if (outlook.left or 0.0) > 0 else "nothing"
+    if outlook.limit is None:
+        return f"{left} {outlook.price.unit}"
+    return f"{left} of {words.price(outlook.limit)} {outlook.price.unit}"

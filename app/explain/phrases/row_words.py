@@ -125,8 +125,8 @@ def _queued(run: Run, now: float) -> str:
 
 
 def _cause(run: Run) -> str:
-    if said := words.chain_end(run) or run.cause:
-        return said
+    if cause := words.chain_end(run) or run.cause:
+        return cause
     reason = words.scheduler_reason(run)
     parts = []
     if run.failed_rank is not None:

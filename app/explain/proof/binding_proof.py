@@ -52,18 +52,18 @@ def verdict(
     if binding is None:
         kind, sentence = _nothing(ended, proof, job)
         return Verdict(kind, 0, expected, (), sentence)
-    found = read(binding)
-    if found is None:
+    report = read(binding)
+    if report is None:
         why = "binding.json cannot be read: it is truncated, or the probe did not write it."
         return Verdict("not measured", 0, expected, (), why)
-    if proof == "off" and not found.reports:
+    if proof == "off" and not report.reports:
         _, why = _nothing(ended, proof, job)
-        return Verdict("not measured", 0, expected, (), why, found.preflight)
-    rows = compare_devices(compare_ranks(found.reports, layout), layout)
+        return Verdict("not measured", 0, expected, (), why, report.preflight)
+    rows = compare_devices(compare_ranks(report.reports, layout), layout)
     measured = sum(1 for row in rows if row.found)
-    kind, sentence = _conclude(rows, layout, found, expected)
+    kind, sentence = _conclude(rows, layout, report, expected)
     sentence += _sampled(rows, layout)
-    return Verdict(kind, measured, expected, tuple(rows), sentence, found.preflight)
+    return Verdict(kind, measured, expected, tuple(rows), sentence, report.preflight)
 
 
 def verdict_of(run: Run) -> Verdict:
@@ -87,18 +87,18 @@ def _nothing(ended: bool, proof: str, job: bool) -> tuple[Kind, str]:
 
 
 def _conclude(
-    rows: list[RankProof], layout: RankLayout, found: ProbeReport, expected: int
+    rows: list[RankProof], layout: RankLayout, report: ProbeReport, expected: int
 ) -> tuple[Kind, str]:
     missing = _missing(rows, layout)
     wrong = [row for row in rows if not row.ok]
     if wrong:
-        return "differs", _differing(wrong) + _absent(missing, found)
+        return "differs", _differing(wrong) + _absent(missing, report)
     if not rows:
-        return "not measured", f"No rank reported.{_probe(found)}"
+        return "not measured", f"No rank reported.{_probe(report)}"
     if not layout.planned_cores:
         why = layout.unplanned or "none were planned"
         words = f"{count(len(rows), 'rank')} reported, without cores to compare: {why}."
-        return "not measured", words + _silent(rows, layout) + _absent(missing, found)
+        return "not measured", words + _silent(rows, layout) + _absent(missing, report)
     if not any(row.found for row in rows):
         return (
             "not measured",
@@ -113,7 +113,7 @@ def _conclude(
             f"Only {measured:,} of {expected:,} ranks reported; those have the planned cores."
             + without
             + _silent(rows, layout)
-            + _absent(missing, found),
+            + _absent(missing, report),
         )
     return _all_measured(rows, layout)
 
@@ -170,31 +170,31 @@ def _differing(wrong: list[RankProof]) -> str:
 def _missing(rows: list[RankProof], layout: RankLayout) -> list[int]:
     """Return the ranks that should have reported and did not."""
     each = layout.ranks_per_node
-    wanted: Sequence[int] = range(layout.nodes)
+    nodes: Sequence[int] = range(layout.nodes)
     if layout.nodes > ALL_NODES:
         # torchrun numbers the nodes itself: the first and the last of Slurm's may be any.
         reported = {row.rank // each for row in rows}
-        wanted = [node for node in wanted if node in reported]
+        nodes = [node for node in nodes if node in reported]
     there = {row.rank for row in rows}
-    ranks = (node * each + local for node in wanted for local in range(each))
+    ranks = (node * each + local for node in nodes for local in range(each))
     return [rank for rank in ranks if rank not in there]
 
 
-def _absent(missing: list[int], found: ProbeReport) -> str:
+def _absent(missing: list[int], report: ProbeReport) -> str:
     if not missing:
         return ""
-    many = "s" if found.broken > 1 else ""
-    broken = f", and {found.broken} report{many} cannot be read" if found.broken else ""
-    return f" {ranks_named(missing)} did not report{broken}.{_probe(found)}"
+    many = "s" if report.broken > 1 else ""
+    broken = f", and {report.broken} report{many} cannot be read" if report.broken else ""
+    return f" {ranks_named(missing)} did not report{broken}.{_probe(report)}"
 
 
-def _probe(found: ProbeReport) -> str:
+def _probe(report: ProbeReport) -> str:
     """Return how the probe's launch ended, when it did not end well."""
-    if found.probe is None:
+    if report.probe is None:
         return ""
     how = (
         "The probe ran out of time and was ended"
-        if found.probe == _STOPPED
-        else f"The probe's launch ended with code {found.probe}"
+        if report.probe == _STOPPED
+        else f"The probe's launch ended with code {report.probe}"
     )
-    return f" {how}: {found.said}." if found.said else f" {how}."
+    return f" {how}: {report.said}." if report.said else f" {how}."

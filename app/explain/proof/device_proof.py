@@ -36,8 +36,8 @@ def unmeasured(rows: Sequence[RankProof], layout: RankLayout) -> str:
 
     Reports of an older probe, which looked for none, are not judged by this.
     """
-    asked = [row for row in rows if row.devices is not None]
-    silent = [row.rank for row in asked if not row.devices]
+    probed = [row for row in rows if row.devices is not None]
+    silent = [row.rank for row in probed if not row.devices]
     if layout.on_cpu or not silent:
         return ""
     who = "" if len(silent) == len(rows) else f" of {ranks_named(silent).lower()}"
@@ -63,8 +63,8 @@ def is_bus(address: str, planned: str) -> bool:
     """Return whether a PCI address, like 0000:c1:00.0, is the planned one, or has that bus (c1)."""
     if ":" in planned:
         return address == planned.lower()
-    found = _ADDRESS.fullmatch(address)
-    return found is not None and found[1] == planned.lower()
+    match = _ADDRESS.fullmatch(address)
+    return match is not None and match[1] == planned.lower()
 
 
 def brief(address: str) -> str:

@@ -36,10 +36,10 @@ def preflight_of(record: object) -> Preflight | None:
     state, why = _text(record.get("state")), _text(record.get("why"))
     if state not in ("good", "bad", "not run"):
         return None
-    told = record.get("findings")
-    items = told[:_MOST] if isinstance(told, list) else []
-    found = [_text(item.get("text")) for item in items if isinstance(item, dict)]
-    texts = tuple(text for text in found if text)
+    records = record.get("findings")
+    items = records[:_MOST] if isinstance(records, list) else []
+    sentences = [_text(item.get("text")) for item in items if isinstance(item, dict)]
+    texts = tuple(text for text in sentences if text)
     findings = texts or ((why,) if state == "bad" and why else ())
     return Preflight(state, why, findings, _sentence(state, why, findings, record))
 

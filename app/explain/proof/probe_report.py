@@ -58,12 +58,12 @@ def read(text: str) -> ProbeReport | None:
             return None
     reports: list[RankReport] = []
     probe: int | None = None
-    said = ""
+    words = ""
     preflight: Preflight | None = None
     for record in records:
         code = record.get("probe")
         if type(code) is int:
-            probe, said = code, " ".join(_text(record.get("said")).split())
+            probe, words = code, " ".join(_text(record.get("said")).split())
         elif (found := preflight_of(record.get("preflight"))) is not None:
             preflight = found
         elif (report := _report(record)) is not None:
@@ -73,7 +73,7 @@ def read(text: str) -> ProbeReport | None:
     if broken and not reports and preflight is None:
         return None
     reports.sort(key=lambda item: (item.rank, item.host, item.cores))
-    return ProbeReport(tuple(reports), broken, probe, said, preflight)
+    return ProbeReport(tuple(reports), broken, probe, words, preflight)
 
 
 def _records(text: str) -> list[dict[str, object]] | None:

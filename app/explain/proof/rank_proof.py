@@ -58,10 +58,10 @@ def _unique(reports: Sequence[RankReport], planned: Sequence[str]) -> list[RankP
             item.rank, local, item.host, plan, item.cores, item.gpus, True,
             devices=item.devices, device=item.device,
         )  # fmt: skip
-        known = rows.setdefault(item.rank, row)
-        if known is not row and known.ok and known != row:
-            both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (known, row))
-            rows[item.rank] = _wrong(known, f"two processes report this rank: cores {both}")
+        first = rows.setdefault(item.rank, row)
+        if first is not row and first.ok and first != row:
+            both = " and ".join(f"{one.found or '?'} on {one.host or '?'}" for one in (first, row))
+            rows[item.rank] = _wrong(first, f"two processes report this rank: cores {both}")
     return [rows[rank] for rank in sorted(rows)]
 
 
@@ -97,14 +97,14 @@ def _hosts(rows: list[RankProof], layout: RankLayout) -> list[RankProof]:
 def _cores(row: RankProof, layout: RankLayout) -> RankProof:
     if not row.found:
         return row
-    found, planned = _set(row.found), _set(row.planned)
-    if found is None:
+    cores, planned = _set(row.found), _set(row.planned)
+    if cores is None:
         return _wrong(row, "its cores cannot be read")
     if planned is None:
         return _wrong(row, f"it has cores {row.found}, planned none")
-    if found != planned if layout.exact else not found <= planned:
+    if cores != planned if layout.exact else not cores <= planned:
         words = f"it has cores {row.found}, planned {row.planned}"
-        return _wrong(row, words + _kind_of_wrong(found, planned, layout))
+        return _wrong(row, words + _kind_of_wrong(cores, planned, layout))
     return row
 
 

@@ -44,8 +44,8 @@ def chosen(beginning: Beginning) -> JobExample:
     Raises:
         InputError: there is no such example or trainer, or more than one thing was named.
     """
-    given = [item for item in (beginning.script, beginning.trainer, beginning.example) if item]
-    if len(given) > 1:
+    choices = [item for item in (beginning.script, beginning.trainer, beginning.example) if item]
+    if len(choices) > 1:
         raise InputError(
             "A job begins with a script, a trainer or an example, not with several.",
             "Leave the others out.",
@@ -148,8 +148,8 @@ def _launcher(site: Site, example: JobExample) -> str:
 
     In place of one that the site has not, `srun` starts the ranks of any program.
     """
-    wanted = (example.spec.launcher, "srun") if example.files and example.spec.script else ()
-    return next((name for name in wanted if name in site.launchers), site.launchers[0])
+    names = (example.spec.launcher, "srun") if example.files and example.spec.script else ()
+    return next((name for name in names if name in site.launchers), site.launchers[0])
 
 
 def fitting_partition(site: Site, spec: JobSpec) -> str:

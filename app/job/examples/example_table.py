@@ -41,12 +41,12 @@ class JobExample:
 @cache
 def examples() -> dict[str, JobExample]:
     """Return the examples by name, group by group."""
-    found = (
+    rows = (
         _example(path, title)
         for folder, title in GROUPS.items()
         for path in sorted((EXAMPLES / folder).iterdir())
     )
-    return {example.name: example for example in found}
+    return {example.name: example for example in rows}
 
 
 def _example(path: Path, group: str) -> JobExample:

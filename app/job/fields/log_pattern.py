@@ -48,8 +48,8 @@ def _copies(pattern: str) -> int:
     """Return about how many items `pattern` has with its repeats written out, or more."""
     if _UNCLEAR.search(pattern):
         product = len(pattern)
-        for found in _COUNTED.finditer(pattern):
-            product = min(product * _times(found[1], found[2]), MOST_COPIES + 1)
+        for match in _COUNTED.finditer(pattern):
+            product = min(product * _times(match[1], match[2]), MOST_COPIES + 1)
         return product
     sums, last = [0], 0  # of each open group, and of the item that a repeat would be about
     for token in _TOKEN.finditer(pattern):

@@ -18,8 +18,8 @@ _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 def lines_of(text: str) -> Iterator[str]:
     """Yield the requirements and options of a requirements file, without comments."""
     for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
-        if found := _COMMENT.sub("", line).strip():
-            yield found
+        if requirement := _COMMENT.sub("", line).strip():
+            yield requirement
 
 
 def included(line: str) -> str | None:

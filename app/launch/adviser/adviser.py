@@ -167,9 +167,7 @@ def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None)
     has texts of the project, by their paths in it.
     """
     place = placement_of(launch.spec, site)
-    found = [finding for rule in RULES for finding in rule(launch, place)]
-    said = {_ALSO.get(finding.rule, finding.rule) for finding in found} | {
-        one.rule for one in found
-    }
-    found += [one for one in lint_findings.findings(launch, place, files) if one.rule not in said]
-    return sorted(found, key=lambda finding: RANK[finding.severity])
+    hits = [finding for rule in RULES for finding in rule(launch, place)]
+    rules = {_ALSO.get(finding.rule, finding.rule) for finding in hits} | {one.rule for one in hits}
+    hits += [one for one in lint_findings.findings(launch, place, files) if one.rule not in rules]
+    return sorted(hits, key=lambda finding: RANK[finding.severity])

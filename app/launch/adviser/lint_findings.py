@@ -37,25 +37,25 @@ def findings(
     """Return what the rules find; `files` has texts of the project by their paths in it."""
     job = job_of(launch, place, files)
     absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
-    said = [
-        _of_job_file(found, place.spec, _FIELDS.get(found.rule) or found.at.field
-                     or absent.get(found.rule, ""))
-        for found in rule_table.findings(job, place.site)
+    hits = [
+        _of_job_file(finding, place.spec, _FIELDS.get(finding.rule) or finding.at.field
+                     or absent.get(finding.rule, ""))
+        for finding in rule_table.findings(job, place.site)
     ]  # fmt: skip
-    return [*said, *nested_launcher.findings(job, place.site)]
+    return [*hits, *nested_launcher.findings(job, place.site)]
 
 
-def _of_job_file(found: Finding, spec: JobSpec, field: str) -> Finding:
-    fix = _cured(found.cure, field, spec) if found.cure else None
-    fix = fix or (_fix(found.fix, field) if found.fix else None)
-    do = _named(found.do, field)
+def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
+    fix = _cured(finding.cure, field, spec) if finding.cure else None
+    fix = fix or (_fix(finding.fix, field) if finding.fix else None)
+    do = _named(finding.do, field)
     if fix and fix.at.field == "partition":
         do = f"Use {fix.value}."
     elif fix and fix.at.field not in ("gpus_per_node", "sbatch") and "." not in fix.at.field:
         do = f"{_set(fix)}.{_in_parts(fix, spec)}"
-    where = f"{found.at.file}, line {found.at.line}: " if found.at.file else ""
-    return replace(found, message=f"{where}{found.message}", do=do,
-                   at=replace(found.at, field=field), fix=fix)  # fmt: skip
+    where = f"{finding.at.file}, line {finding.at.line}: " if finding.at.file else ""
+    return replace(finding, message=f"{where}{finding.message}", do=do,
+                   at=replace(finding.at, field=field), fix=fix)  # fmt: skip
 
 
 def _in_parts(fix: Fix, spec: JobSpec) -> str:

@@ -29,13 +29,13 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
             continue
         what = "srun" if inner.launcher in ("srun", "plain") else inner.launcher
         program = inner.program.known if inner.program else "the program"
-        known = what if what in site.launchers else "srun"
+        launcher = what if what in site.launchers else "srun"
         yield hit(
             "launcher-in-each-task",
             "script",
             f"{name} starts ranks with {what}, and is itself started for each of the {ranks} "
             "ranks of a node: each starts all of them again.",
-            f"Let the job file start {program}: `launcher: {known}` and `script: {program}`.",
+            f"Let the job file start {program}: `launcher: {launcher}` and `script: {program}`.",
         )
 
 
@@ -43,8 +43,8 @@ def _text(job: ScriptJob, name: str) -> str:
     """Return the shell script's text; "": it is none, or not at hand."""
     plain = name.removeprefix("./")
     shells = {file: text for file, text in job.files.items() if not file.endswith(".py")}
-    found = [text for file, text in shells.items() if file == plain or plain.endswith(f"/{file}")]
-    return found[0] if len(found) == 1 and "\0" not in found[0] else ""
+    scripts = [text for file, text in shells.items() if file == plain or plain.endswith(f"/{file}")]
+    return scripts[0] if len(scripts) == 1 and "\0" not in scripts[0] else ""
 
 
 def _launches(text: str, site: Site) -> Iterator[JobStep]:

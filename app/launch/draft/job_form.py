@@ -117,7 +117,7 @@ def fields(
         images: The images that the site is known to have.
     """
     left = list(problems)
-    found = []
+    rows = []
     for key, kind, default, text in _FIELDS:
         if key == "venv" and isinstance(data.get(key), Mapping):
             continue  # its further keys are typed as text
@@ -132,8 +132,8 @@ def fields(
             own = tuple(with_nearest(item, value, names) for item in own)
         if site is not None and site.node.on_cpu:
             text = _ON_CPU.get(key, text)
-        found.append(Field(key, kind, value, default, text, options, own))
-    return tuple(found)
+        rows.append(Field(key, kind, value, default, text, options, own))
+    return tuple(rows)
 
 
 def loose(problems: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -161,8 +161,8 @@ def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Fie
     if key == "partition":
         return tuple(FieldChoice(name, limits(row)) for name, row in site.partitions.items())
     if key == "launcher":
-        known = launchers()
-        return tuple(FieldChoice(name, known[name].summary) for name in site.launchers)
+        templates = launchers()
+        return tuple(FieldChoice(name, templates[name].summary) for name in site.launchers)
     if key == "container.generation":
         return (FieldChoice("", "the site's own"), *(FieldChoice(name) for name in site.containers))
     return ()
@@ -171,8 +171,8 @@ def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Fie
 def _image_choices(site: Site, images: Sequence[FieldChoice]) -> tuple[FieldChoice, ...]:
     """Return the profile's images and those that were found there, none of them twice."""
     own = [FieldChoice(one.image, name) for name, one in site.containers.items() if one.image]
-    known = {item.value: item for item in (*own, *images)}
-    return (FieldChoice("", "the site's own"), *known.values())
+    choices = {item.value: item for item in (*own, *images)}
+    return (FieldChoice("", "the site's own"), *choices.values())
 
 
 def limits(partition: Partition) -> str:

@@ -64,13 +64,13 @@ def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter)
     cores = next((bind for bind in binds if not bind.of_gpus), None)
     gpus = next((bind for bind in binds if bind.of_gpus), None)
     count = 1 if starter == "torchrun" else tasks or node.gpus
-    found: list[MaskMistake] = []
+    wrong: list[MaskMistake] = []
     if cores:
-        found += mistakes(cores, node, tasks=count, starter=starter, gpus=gpus)
+        wrong += mistakes(cores, node, tasks=count, starter=starter, gpus=gpus)
     if gpus:
-        found += mistakes(gpus, node, tasks=count, starter=starter)
-    rows = tuple(_task(task, cores, gpus, node, starter, found) for task in range(count))
-    return Explained(site.name, starter, rows, tuple(found))
+        wrong += mistakes(gpus, node, tasks=count, starter=starter)
+    rows = tuple(_task(task, cores, gpus, node, starter, wrong) for task in range(count))
+    return Explained(site.name, starter, rows, tuple(wrong))
 
 
 def _task(
@@ -79,22 +79,22 @@ def _task(
     gpus: Bind | None,
     node: NodeShape,
     starter: Starter,
-    found: list[MaskMistake],
+    wrong: list[MaskMistake],
 ) -> TaskGets:
-    given = cores.of_task(task) if cores else None
-    numbers = given.numbers if given else frozenset[int]()
+    entry = cores.of_task(task) if cores else None
+    numbers = entry.numbers if entry else frozenset[int]()
     near = near_cores(numbers, node)
     own = (task,) if task < node.gpus else ()
     uses = tuple(sorted(gpus.of_task(task).numbers)) if gpus else own
     domains = sorted({node.gpu_numa[gpu] for gpu in near}) if node.gpu_numa else []
     return TaskGets(
         task=task,
-        written=given.written if given else "",
+        written=entry.written if entry else "",
         cores=format_cores(numbers),
         numa=tuple(domains),
         near_gpus=near,
         gpus=tuple(range(node.gpus)) if starter == "torchrun" else uses,
-        wrong=tuple(dict.fromkeys(one.id for one in found if task in one.tasks)),
+        wrong=tuple(dict.fromkeys(one.id for one in wrong if task in one.tasks)),
     )
 
 
@@ -110,8 +110,8 @@ def masks_text(site: Site, found: Explained) -> str:
             "",
         ]
     lines += _table(found, node)
-    said = [f"{one.severity}: {one.message}\n  → {one.do}" for one in found.mistakes]
-    return "\n".join([*lines, "", *(said or [_nothing_wrong(found, node)]), *_where(site, found)])
+    texts = [f"{one.severity}: {one.message}\n  → {one.do}" for one in found.mistakes]
+    return "\n".join([*lines, "", *(texts or [_nothing_wrong(found, node)]), *_where(site, found)])
 
 
 def _nothing_wrong(found: Explained, node: NodeShape) -> str:

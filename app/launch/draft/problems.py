@@ -35,10 +35,10 @@ def _of_mistake(mistake: DocumentMistake) -> Finding:
     return Finding("", "error", message, at=at, fix=fix)
 
 
-def at_line(found: Finding, document: Document | None) -> Finding:
+def at_line(finding: Finding, document: Document | None) -> Finding:
     """Return a finding with the line of its key in the text."""
-    field = found.at.field
-    return replace(found, at=Position(line_of(document, field), field=field))
+    field = finding.at.field
+    return replace(finding, at=Position(line_of(document, field), field=field))
 
 
 def in_grid(problem: Finding, grid: Collection[str], document: Document) -> Finding:

@@ -22,18 +22,18 @@ def script_changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
     """
     new = now.split("\n")
     old = new if before is None else before.split("\n")
-    found: list[ScriptLine] = []
+    lines: list[ScriptLine] = []
     for kind, low, high, first, last in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if kind == "equal":
-            found += [ScriptLine("same", line) for line in new[first:last]]
+            lines += [ScriptLine("same", line) for line in new[first:last]]
             continue
-        found += [ScriptLine("gone", line) for line in old[low:high]]
-        found += [ScriptLine("new", line) for line in new[first:last]]
-    return tuple(found)
+        lines += [ScriptLine("gone", line) for line in old[low:high]]
+        lines += [ScriptLine("new", line) for line in new[first:last]]
+    return tuple(lines)
 
 
-def count_changes(found: tuple[ScriptLine, ...]) -> int:
+def count_changes(lines: tuple[ScriptLine, ...]) -> int:
     """Return how many lines changed: those that are new, and those that only went."""
-    new = sum(line.kind == "new" for line in found)
-    gone = sum(line.kind == "gone" for line in found)
+    new = sum(line.kind == "new" for line in lines)
+    gone = sum(line.kind == "gone" for line in lines)
     return max(new, gone)

@@ -33,14 +33,14 @@ def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, obje
     step = main_step(job)
     parts = tuple(other_statements(job.text, step.at))
     settings = settings_of(job, step, parts)
-    known = known_of(settings)
+    variables = known_of(settings)
     data: dict[str, object] = {"name": _name(job, name, notes)}
     data |= request_of(job, site, notes)
-    data |= program_of(job, step, parts, site, Values(known, {}), notes)
+    data |= program_of(job, step, parts, site, Values(variables, {}), notes)
     data = _fitting(data, notes, site)
     data |= _share(job, placement_of(spec_of(data), site), notes)
     place = placement_of(spec_of(data), site)
-    values = Values(known, numbers_of(layout_of(place), place.spec.account))
+    values = Values(variables, numbers_of(layout_of(place), place.spec.account))
     if arguments := arguments_of(job, step, values, notes):
         data["args"] = arguments
     environment = environment_of(settings, values, container_environment(place), notes)
@@ -63,21 +63,21 @@ def _name(job: ScriptJob, name: str, notes: Notes) -> str:
 def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str, object]:
     """Return `env:` and `secrets:` with what `--export=ALL,A=1` sets, where it stands."""
     step = main_step(job)
-    found = dict(data.get("env") or {})  # type: ignore[call-overload]
+    environment = dict(data.get("env") or {})  # type: ignore[call-overload]
     for options in (job.options, *([step.srun] if step.srun else [])):
         option = options.get("export")
         for part in (option.value or "").split(",") if option else ():
             name, equals, value = part.partition("=")
             if equals:
-                _set(name, value, found, notes)
+                _set(name, value, environment, notes)
             elif name not in ("ALL", "NIL", "NONE", ""):
                 notes.lose(f"--export={part}", "the job has what the job file names")
             elif name in ("NIL", "NONE"):
                 notes.lose(f"--export={part}", "the program gets the variables of the job's script")
-    return data | ({"env": found} if found else {})
+    return data | ({"env": environment} if environment else {})
 
 
-def _set(name: str, value: str, found: dict[str, str], notes: Notes) -> None:
+def _set(name: str, value: str, environment: dict[str, str], notes: Notes) -> None:
     text = f"--export={name}={value}"
     try:
         JobSpec.model_validate({"name": "x", "site": "x", "partition": "x", "time": "1:00:00",
@@ -88,7 +88,7 @@ def _set(name: str, value: str, found: dict[str, str], notes: Notes) -> None:
     if "$" in value:
         notes.lose(text, "its value is known there alone")
         return
-    found[name] = value
+    environment[name] = value
     notes.keep(text, f"env.{name}")
 
 
@@ -110,15 +110,15 @@ def _fitting(data: dict[str, object], notes: Notes, site: Site) -> dict[str, obj
 
 def _share(job: ScriptJob, place: Placement, notes: Notes) -> dict[str, object]:
     """Return cores and memory where the script asks for others than lumitui would."""
-    layout, asked, site = layout_of(place), job.resources, place.site
+    layout, request, site = layout_of(place), job.resources, place.site
     data: dict[str, object] = {}
-    tasks = asked.tasks_per_node or layout.tasks_per_node
-    if asked.cpus_per_task and job.options.has("cpus-per-task"):
-        cores = asked.cpus_per_task * tasks // layout.tasks_per_node
-        what = f"--cpus-per-task={asked.cpus_per_task}"
+    tasks = request.tasks_per_node or layout.tasks_per_node
+    if request.cpus_per_task and job.options.has("cpus-per-task"):
+        cores = request.cpus_per_task * tasks // layout.tasks_per_node
+        what = f"--cpus-per-task={request.cpus_per_task}"
         ours = f"the profile's {layout.cpus_per_task} for each task"
         if cores == layout.cpus_per_task:
-            same = asked.cpus_per_task == cores
+            same = request.cpus_per_task == cores
             notes.derive(what, ours if same else f"as many in all: {ours}")
         elif site.cores_fixed or not cores:
             notes.lose(what, f"the job gets {ours}")
@@ -127,7 +127,7 @@ def _share(job: ScriptJob, place: Placement, notes: Notes) -> dict[str, object]:
             notes.keep(what, "cpus_per_task")
     named = (job.options.get(name) for name in ("mem", "mem-per-gpu", "mem-per-cpu"))
     option = next((each for each in named if each), None)
-    memory = asked.memory_gib
+    memory = request.memory_gib
     if option is None:
         return data
     what = f"--{option.name}={option.value}"

@@ -46,7 +46,7 @@ class Values:
 
 def numbers_of(layout: RankLayout, account: str) -> dict[str, str]:
     """Return Slurm's variables with the numbers of a job, and its account."""
-    found = {
+    numbers = {
         "SLURM_JOB_ACCOUNT": account,
         "SLURM_NNODES": layout.nodes,
         "SLURM_JOB_NUM_NODES": layout.nodes,
@@ -58,23 +58,23 @@ def numbers_of(layout: RankLayout, account: str) -> dict[str, str]:
         "SLURM_NPROCS": layout.tasks_per_node * layout.nodes,
         "WORLD_SIZE": layout.world_size,
     }
-    return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in numbers.items()}
 
 
 def with_numbers(text: str, job: ScriptJob) -> str:
     """Return a text with the numbers of `job` in place of Slurm's variables, as far as known."""
-    asked, rank = job.resources, job.rank
-    found = {
+    request, rank = job.resources, job.rank
+    values = {
         "SLURM_NNODES": job.nodes,
         "SLURM_JOB_NUM_NODES": job.nodes,
-        "SLURM_CPUS_PER_TASK": asked.cpus_per_task,
-        "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
-        "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
-        "SLURM_NTASKS_PER_NODE": asked.tasks_per_node,
-        "SLURM_NTASKS": asked.tasks,
+        "SLURM_CPUS_PER_TASK": request.cpus_per_task,
+        "SLURM_GPUS_ON_NODE": request.gpus_per_node,
+        "SLURM_GPUS_PER_NODE": request.gpus_per_node,
+        "SLURM_NTASKS_PER_NODE": request.tasks_per_node,
+        "SLURM_NTASKS": request.tasks,
         "WORLD_SIZE": rank.world_size,
     }
-    numbers = {name: str(value) for name, value in found.items() if value is not None}
+    numbers = {name: str(value) for name, value in values.items() if value is not None}
     return Values({}, numbers).put(text)
 
 

@@ -68,46 +68,51 @@ def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
 
 def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: Notes) -> str:
     """Return the program's path inside the project."""
-    known = _HERE.sub("", values.put(step.program.known)) if step.program else ""
+    program = _HERE.sub("", values.put(step.program.known)) if step.program else ""
     folder = (job.folder or "").rstrip("/")
-    inside = bool(folder) and known.startswith(f"{folder}/")
+    inside = bool(folder) and program.startswith(f"{folder}/")
     if inside:
-        known = known.removeprefix(f"{folder}/")
-    if step.python and _is_module(job, step, known):
-        path = posixpath.normpath(posixpath.join(workdir, known.replace(".", "/") + ".py"))
+        program = program.removeprefix(f"{folder}/")
+    if step.python and _is_module(job, step, program):
+        path = posixpath.normpath(posixpath.join(workdir, program.replace(".", "/") + ".py"))
         notes.lose(
-            f"-m {known}", f"a job file names a file: {path}, whose folder is its import path"
+            f"-m {program}", f"a job file names a file: {path}, whose folder is its import path"
         )
         return path
-    path = posixpath.normpath(known if inside else posixpath.join(workdir, known))
-    outside = known.startswith(("/", "~")) or "$" in known or ".." in path.split("/")
-    if outside or not known:
-        name = re.sub(r"[^\w.-]", "", posixpath.basename(known)) or "train.py"
+    path = posixpath.normpath(program if inside else posixpath.join(workdir, program))
+    outside = program.startswith(("/", "~")) or "$" in program or ".." in path.split("/")
+    if outside or not program:
+        name = re.sub(r"[^\w.-]", "", posixpath.basename(program)) or "train.py"
         what = step.program.known if step.program else "the program"
         notes.lose(what, f"it is outside of the project; copy it there as {name}")
         return name
     beside = step.program is not None and step.program.known.startswith("./")
-    if not step.python and not beside and "/" not in known and not known.endswith((".py", ".sh")):
-        notes.lose(known, "it is found by PATH there; a job file names a file of the project")
+    if (
+        not step.python
+        and not beside
+        and "/" not in program
+        and not program.endswith((".py", ".sh"))
+    ):
+        notes.lose(program, "it is found by PATH there; a job file names a file of the project")
     elif step.python and not path.endswith(".py"):
-        notes.lose(known, "only a file *.py is started by Python; give it that name")
+        notes.lose(program, "only a file *.py is started by Python; give it that name")
     else:
-        notes.keep(known, "script")
+        notes.keep(program, "script")
     return path
 
 
-def _is_module(job: ScriptJob, step: JobStep, known: str) -> bool:
+def _is_module(job: ScriptJob, step: JobStep, program: str) -> bool:
     """Return whether Python gets a module's name (`-m`), not a file's."""
     at = step.program.at if step.program else None
     line = written_at(job.text, step.at)
-    flag = re.search(rf"\s(?:-\w*m|--module)\s*['\"]?{re.escape(known)}(?:['\"\s\\]|$)", line)
-    named = "/" not in known and not known.endswith(".py") and re.fullmatch(r"[\w.]+", known)
+    flag = re.search(rf"\s(?:-\w*m|--module)\s*['\"]?{re.escape(program)}(?:['\"\s\\]|$)", line)
+    named = "/" not in program and not program.endswith(".py") and re.fullmatch(r"[\w.]+", program)
     return bool(flag) or (at is not None and bool(named))
 
 
 def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) -> list[str]:
     """Return the program's arguments as a job file has them: plain text."""
-    found = []
+    arguments = []
     divides = any(item.name == "IFS" and item.step is None for item in job.variables)
     for word in step.arguments:
         text = values.put(word.known) if word.value is None else word.value
@@ -120,8 +125,8 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
             notes.lose(shown, "bash makes several words or file names of it; `args:` does not")
         elif divides and not word.quotes and "$" in word.text:
             notes.lose(word.text, f"the script's IFS divides it; `args:` has {text} as one word")
-        found.append(text)
-    return found
+        arguments.append(text)
+    return arguments
 
 
 def _workdir(

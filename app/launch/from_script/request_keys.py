@@ -62,17 +62,17 @@ def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
         data |= _exclusive(job, queue.partition if queue else None, notes)
     entry = queue.partition if queue else None
     for option in job.options.all:
-        said = option.raw.strip() or f"--{option.name}"
+        text = option.raw.strip() or f"--{option.name}"
         if option is not job.options.get(option.name):
-            notes.derive(said, "a later one of its name counts")
+            notes.derive(text, "a later one of its name counts")
         elif option.name in _TASKS and job.resources.gpus_per_node:
-            notes.derive(said, _OURS["ntasks-per-gpu"])
+            notes.derive(text, _OURS["ntasks-per-gpu"])
         elif _misread(option, job):
-            notes.lose(said, "its value is not understood; the job file has lumitui's")
+            notes.lose(text, "its value is not understood; the job file has lumitui's")
         elif option.name in _READ - _LATER - _ELSEWHERE:
-            notes.keep(said, KEY_OF_OPTION[option.name])
+            notes.keep(text, KEY_OF_OPTION[option.name])
         elif option.name == "qos" and _is_queue(option, entry):
-            notes.keep(said, "partition")
+            notes.keep(text, "partition")
     _unread(job, notes)
     partition = queue.partition if queue else None
     return data | _disk(job, site, notes) | _others(job, site, partition, notes)
@@ -101,11 +101,11 @@ def _unread(job: ScriptJob, notes: Notes) -> None:
 
 
 def _size(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
-    asked, most = job.resources, site.node.gpus
-    gpus = asked.gpus_per_node or (job.rank.per_node if site.node.on_cpu else None)
-    nodes = asked.nodes
-    if nodes is None and asked.tasks and gpus and asked.tasks > gpus:
-        nodes = -(-asked.tasks // gpus)
+    request, most = job.resources, site.node.gpus
+    gpus = request.gpus_per_node or (job.rank.per_node if site.node.on_cpu else None)
+    nodes = request.nodes
+    if nodes is None and request.tasks and gpus and request.tasks > gpus:
+        nodes = -(-request.tasks // gpus)
     if gpus is None:
         gpus = min(job.rank.per_node or 1, most)
         if not site.node.on_cpu:
@@ -173,7 +173,7 @@ def _others(
 ) -> dict[str, object]:
     """Return the options that a job file has no key for, as `sbatch:`."""
     profiles = {*site.sbatch_arguments, *(partition.arguments if partition else ())}
-    found: list[str] = []
+    options: list[str] = []
     for option in job.options.all:
         text = _text(option)
         own = option.name in _READ and not (
@@ -194,8 +194,8 @@ def _others(
             notes.lose(text, "sbatch expands no variables in it")
         else:
             notes.keep(text, "sbatch")
-            found.append(text)
-    return {"sbatch": found} if found else {}
+            options.append(text)
+    return {"sbatch": options} if options else {}
 
 
 def _text(option: Option) -> str:

@@ -24,13 +24,13 @@ _CARRIED = {
 
 def differences(before: ScriptJob, after: ScriptJob) -> tuple[ImportNote, ...]:
     """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
-    found = [
+    notes = [
         ImportNote(what, f"{_shown(old)} → {_shown(new)}")
         for what, old, new in _compared(before, after)
         if old != new
     ]
-    given = _CARRIED if after.options.has("qos") else _CARRIED - {"qos"}
-    return (*found, *directives(before.options, after.options, given))
+    options = _CARRIED if after.options.has("qos") else _CARRIED - {"qos"}
+    return (*notes, *directives(before.options, after.options, options))
 
 
 def _shown(value: object) -> str:
@@ -82,15 +82,15 @@ def _added(before: ScriptJob, after: ScriptJob) -> str:
     set_before = {item.name for item in before.variables if not item.local}
     set_before |= {re.sub(r"^(?:SINGULARITY|APPTAINER)ENV_", "", name) for name in set_before}
     starts = [before.options, *(step.srun for step in before.training if step.srun)]
-    given = (options.value("export") or "" for options in starts)
-    set_before |= {part.partition("=")[0] for text in given for part in text.split(",")}
-    found = dict.fromkeys(
+    exports = (options.value("export") or "" for options in starts)
+    set_before |= {part.partition("=")[0] for text in exports for part in text.split(",")}
+    names = dict.fromkeys(
         item.name
         for item in after.variables
         if item.exported and item.shell == "batch" and not is_taken(item.name)
         and item.name not in set_before
     )  # fmt: skip
-    return ", ".join(found)
+    return ", ".join(names)
 
 
 def _memory(gib: float | None) -> str:
@@ -125,7 +125,7 @@ def _secret(name: str) -> bool:
 
 
 def _tasks(job: ScriptJob) -> int | None:
-    asked = job.resources
-    if asked.tasks_per_node is not None:
-        return asked.tasks_per_node
-    return None if asked.tasks is None else -(-asked.tasks // job.nodes)
+    request = job.resources
+    if request.tasks_per_node is not None:
+        return request.tasks_per_node
+    return None if request.tasks is None else -(-request.tasks // job.nodes)

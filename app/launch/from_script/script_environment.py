@@ -42,15 +42,15 @@ def settings_of(
     by_name: dict[str, list[Variable]] = {}
     for item in mine:
         by_name.setdefault(item.name, []).append(item)
-    found: dict[str, ScriptVariable] = {}
+    variables: dict[str, ScriptVariable] = {}
     around = _Around.of(parts)
     for name, settings in by_name.items():
         setting = _setting(name, settings, job, step, around)
         if setting is not None:
             all_written = (written_at(job.text, item.at) for item in settings)
             earlier = tuple(text for text in all_written if text and text != setting.written)
-            found[name] = replace(setting, earlier=earlier)
-    return found
+            variables[name] = replace(setting, earlier=earlier)
+    return variables
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def environment_of(
     settings: Mapping[str, ScriptVariable], values: Values, profile: Mapping[str, str], notes: Notes
 ) -> dict[str, object]:
     """Return `env:` and `secrets:`; `profile` has the variables that lumitui sets by itself."""
-    found: dict[str, str] = {}
+    environment: dict[str, str] = {}
     secrets: list[str] = []
     for name, setting in settings.items():
         for text in setting.earlier:
@@ -124,10 +124,10 @@ def environment_of(
         if not setting.last.exported:
             _inside(name, setting, values, notes)
         else:
-            _one(name, setting, values, profile, notes, found, secrets)
+            _one(name, setting, values, profile, notes, environment, secrets)
     data: dict[str, object] = {}
-    if found:
-        data["env"] = found
+    if environment:
+        data["env"] = environment
     if secrets:
         data["secrets"] = secrets
     return data
@@ -154,7 +154,7 @@ def _one(
     values: Values,
     profile: Mapping[str, str],
     notes: Notes,
-    found: dict[str, str],
+    environment: dict[str, str],
     secrets: list[str],
 ) -> None:
     name = _INTO.sub("", variable)
@@ -187,7 +187,7 @@ def _one(
     if text is None or setting.doubt.startswith("`~`"):
         _elsewhere(name, written, setting, profile, notes)
         return
-    found[name] = text
+    environment[name] = text
     if re.search(r"\$\{\w+:?[-=]", written):
         notes.change(name, written.partition("=")[2], f"{text}, whatever is set outside")
     elif "$" in written and not literal:

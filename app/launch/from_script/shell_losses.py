@@ -145,10 +145,10 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
 
 def modules_of(job: ScriptJob, modules: tuple[str, ...], notes: Notes) -> None:
     """Say which modules of a script the job has; `modules`: the profile's lines."""
-    known = {name.partition("/")[0]: name for name in re.split(r"\s+", " ".join(modules)) if name}
+    profile = {name.partition("/")[0]: name for name in re.split(r"\s+", " ".join(modules)) if name}
     for name in job.modules:
         what = f"module load {name}"
-        ours = known.get(name.partition("/")[0])
+        ours = profile.get(name.partition("/")[0])
         if ours is None:
             notes.lose(what, "the modules of a job are its profile's")
         elif name == ours:

@@ -72,20 +72,20 @@ def _left(
 ) -> Iterator[str]:
     """Yield what nothing explains of a command, words that follow each other together."""
     first = CommandWord(_program(job, command), command.at)
-    found: list[str] = []
+    words: list[str] = []
     for word in (first, *command.words):
         place = command.at if word is first else word.at
-        known = word.text in _NOTHING or (word is first and _is_plain(word.text))
-        known = known or (shells and bool(_SHELL.match(word.text)))
-        known = known or (word.text in ("exec", "run", "shell") and bool(explained))
-        if known or (word is not first and any(within(place, each) for each in explained)):
-            if found:
-                yield " ".join(found)
-            found = []
+        plain = word.text in _NOTHING or (word is first and _is_plain(word.text))
+        plain = plain or (shells and bool(_SHELL.match(word.text)))
+        plain = plain or (word.text in ("exec", "run", "shell") and bool(explained))
+        if plain or (word is not first and any(within(place, each) for each in explained)):
+            if words:
+                yield " ".join(words)
+            words = []
         else:
-            found.append(word.text)
-    if found:
-        yield " ".join(found)
+            words.append(word.text)
+    if words:
+        yield " ".join(words)
 
 
 def _program(job: ScriptJob, command: Command) -> str:

@@ -108,14 +108,14 @@ _SHELL = re.compile(
 def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
     for text in (*spec.args, *spec.resume):
-        found = _SHELL.search(text)
-        if found is None:
+        match = _SHELL.search(text)
+        if match is None:
             continue
         key = "args" if text in spec.args else "resume"
         yield hit(
             "literal-argument",
             key,
-            f"No shell expands {found[0]} in `{key}:`: the program gets it as it is written.",
+            f"No shell expands {match[0]} in `{key}:`: the program gets it as it is written.",
             "Write the value, or let the program read the variable from its environment.",
         )
 

@@ -46,11 +46,11 @@ def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
 def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
     site = place.site
     if launch.spec.local_disk is not None and site.local_disk is None:
-        known = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
+        own = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
         yield hit(
             "local-disk",
             "local_disk",
-            f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{known}",
+            f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{own}",
             "Remove `local_disk:`.",
             fix=Fix("remove it", at_key("local_disk"), None),
         )

@@ -83,8 +83,8 @@ def _runs_on(wheel: re.Match[str], python: str, machine: str) -> bool:
     if not python or "py3" in wheel["python"].split("."):
         return True
     major, minor = map(int, python.split("."))
-    wanted = [re.fullmatch(r"cp(\d)(\d+)", tag) for tag in wheel["python"].split(".")]
-    versions = [(int(one[1]), int(one[2])) for one in wanted if one]
+    tags = [re.fullmatch(r"cp(\d)(\d+)", tag) for tag in wheel["python"].split(".")]
+    versions = [(int(one[1]), int(one[2])) for one in tags if one]
     if wheel["abi"] == "abi3":
         return any(version <= (major, minor) for version in versions)
     return (major, minor) in versions

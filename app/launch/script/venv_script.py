@@ -64,7 +64,7 @@ def venv_values(place: Placement) -> dict[str, object]:
             "Remove one of them.",
             field="venv",
         )
-    asked = set(map(package_of, venv.lines))
+    packages = set(map(package_of, venv.lines))
     python = own_python(place)
     return {
         "name": venv_name(place),
@@ -78,7 +78,7 @@ def venv_values(place: Placement) -> dict[str, object]:
         "python": python,
         "create": recipe.create.format(python=python, folder='"$1"'),
         "squash": recipe.squash.format(folder='"$data/tree"', file='"$data/env.sqsh"'),
-        "kept": [name for name in recipe.keeps if package_of(name) not in asked],
+        "kept": [name for name in recipe.keeps if package_of(name) not in packages],
         "requirements": venv.lines,
         "wheels": venv.wheels,
         "found": _found(place),

@@ -58,8 +58,8 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
             f"{site.name} has no Slurm that could run an exported job.", "Choose another `site:`."
         )
     # A secret that is not set here is not an error: its value is not exported.
-    found = tuple(each for each in preview.findings if each.rule != "secrets")
-    replace(preview, findings=found, forced=True).check()
+    others = tuple(each for each in preview.findings if each.rule != "secrets")
+    replace(preview, findings=others, forced=True).check()
     code = project_files.collect(spec, preview.project, hashes)
     target = Path(os.path.abspath(target))
     part = target.with_name(f".{target.name}.part-{secrets.token_hex(4)}")

@@ -95,9 +95,9 @@ class MeasuredSize:
     def points(self) -> list[Point]:
         """What the model is fitted to: one point a run."""
         return [
-            Point(self.gpus, found.speed, (found.high - found.low) / found.speed / _DEVIATIONS)
-            for found in (item.training for item in self.runs)
-            if found.speed
+            Point(self.gpus, own.speed, (own.high - own.low) / own.speed / _DEVIATIONS)
+            for own in (item.training for item in self.runs)
+            if own.speed
         ]
 
     @property
@@ -154,9 +154,9 @@ def measured_sizes(
 def _size(gpus: int, nodes: int, runs: list[MeasuredRun]) -> MeasuredSize:
     # A run that is too short to warm up counts only where no other run of its size did.
     warm = [item for item in runs if item.training.warm] or runs
-    found = [item.training for item in warm]
-    speeds = [training.speed for training in found if training.speed]
-    low, high = min(each.low for each in found), max(each.high for each in found)
+    trainings = [item.training for item in warm]
+    speeds = [training.speed for training in trainings if training.speed]
+    low, high = min(each.low for each in trainings), max(each.high for each in trainings)
     return MeasuredSize(nodes, gpus, sum(speeds) / len(speeds), low, high, tuple(warm))
 
 
@@ -179,7 +179,7 @@ def _incomparable(item: MeasuredRun, of: Run) -> str:
 
 def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
     """Return the runs that are compared with `of` although something else differs, and what."""
-    found = []
+    doubtful = []
     for item in (each for size in sizes for each in size.runs):
         other = {
             "arguments": fixed_arguments(item.run.spec) != fixed_arguments(of.spec),
@@ -187,14 +187,14 @@ def doubts(sizes: Sequence[MeasuredSize], of: Run) -> list[LeftOut]:
             "launcher": item.run.spec.launcher != of.spec.launcher,
         }
         if what := " and ".join(f"its {name}" for name, differs in other.items() if differs):
-            found.append(LeftOut(item.run.id, what))
-    return found
+            doubtful.append(LeftOut(item.run.id, what))
+    return doubtful
 
 
 def _source(item: MeasuredRun) -> str:
-    found = item.training
-    steps = words.count(found.steps, "step")
-    if not found.warm:
+    training = item.training
+    steps = words.count(training.steps, "step")
+    if not training.warm:
         steps += f", all within the warm-up of {WARM_UP_STEPS}"
     ended = "" if item.run.state is State.DONE else f", {item.run.state}"
     return f"{item.run.id} ({steps}{ended})"

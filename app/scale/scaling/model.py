@@ -181,8 +181,8 @@ class Model:
         return gpus * min(self._mean(size) / size for size in (self._sizes[0], self._sizes[-1]))
 
     def _mean(self, size: int) -> float:
-        found = [point.speed for point in self._points if point.gpus == size]
-        return math.fsum(found) / len(found)
+        speeds = [point.speed for point in self._points if point.gpus == size]
+        return math.fsum(speeds) / len(speeds)
 
 
 def _rms(values: Sequence[float]) -> float:

@@ -37,8 +37,8 @@ def basis(scaling: Scaling) -> str:
     if not scaling.measured:
         return ""
     if not scaling.knows_work:
-        said = "How many samples the run trains is not known, so no time is predicted."
-        return f"{said} {scaling_words.basis(scaling)}"
+        sentence = "How many samples the run trains is not known, so no time is predicted."
+        return f"{sentence} {scaling_words.basis(scaling)}"
     return f"Time and price are for {scaling.whole.words}. {scaling_words.basis(scaling)}"
 
 

@@ -120,20 +120,20 @@ def basis(scaling: Scaling) -> str:
 def _step_basis(steps: StepModel, size: ScalingSize) -> str:
     step, exchange = steps.calibrated, steps.exchange
     nodes = words.count(size.nodes, "node")
-    said = f"A step of {nodes} takes {_milliseconds(step.seconds)}"
+    text = f"A step of {nodes} takes {_milliseconds(step.seconds)}"
     each = exchange.bytes * exchange.passes / 1e6
     in_node, between = exchange.links.in_node, exchange.links.between_nodes
     links = f"at {in_node:g} GB/s in a node and {between:g} GB/s between nodes"
     if steps.measured.wire is not None:
-        said += (
+        text += (
             f", of which its run waited {_milliseconds(step.exposed)} for the wire, as measured "
             f"({_milliseconds(step.exchange)} on the wire)"
         )
         links += f", and that takes {short(exchange.slower)} times as long, as it did here"
     elif step.exchange:
-        said += f", of which by the profile's links the exchange adds {_milliseconds(step.exposed)}"
+        text += f", of which by the profile's links the exchange adds {_milliseconds(step.exposed)}"
     return (
-        f"{said}; {_milliseconds(step.compute)} are computing. Other sizes are predicted from that "
+        f"{text}; {_milliseconds(step.compute)} are computing. Other sizes are predicted from that "
         f"one: each rank sends {short(each)} MB a step, {links}. 8 of 10 published "
         "trainings lie within the interval. Run one more size to check it."
     )

@@ -90,8 +90,8 @@ def _chosen(fitting: Sequence[ScalingSize], goal: SizeGoal, certainty: str) -> S
     size = min(fitting, key=order)
     what = " and ".join(
         word
-        for word, wanted in (("deadline", goal.deadline), ("budget", goal.budget))
-        if wanted is not None
+        for word, limit in (("deadline", goal.deadline), ("budget", goal.budget))
+        if limit is not None
     )
     how = "fastest" if goal.deadline is None else "cheapest"
     why = {
@@ -107,23 +107,23 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
     """Return the largest size that is known to be worth its price, in the run's own partition."""
     base = next((size for size in sizes if size.measured), sizes[0])
     staying = [size for size in sizes if not scaling.moves_to(size)]
-    known = [size for size in staying if _at_least(size) >= WORTHWHILE]
+    efficient = [size for size in staying if _at_least(size) >= WORTHWHILE]
     if alone := len({size.gpus for size in scaling.measured}) < 2:
-        known = [size for size in known if size.measured]  # nothing checks a prediction
-    paying = [size for size in known if not scaling.knows_work or _pays(size, base)]
+        efficient = [size for size in efficient if size.measured]  # nothing checks a prediction
+    paying = [size for size in efficient if not scaling.knows_work or _pays(size, base)]
     chosen = paying[-1] if paying else base
-    said = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
+    why = f"It is the largest size known to have an efficiency of at least {WORTHWHILE:.0f} %."
     if alone:
-        said = "It is the only size that was measured: run one more before you take more."
+        why = "It is the only size that was measured: run one more before you take more."
     elif chosen == base:
-        said = f"No larger size is known to be worth its price at {WORTHWHILE:.0f} % efficiency."
-    more = _too_dear(next((size for size in known if size.nodes > chosen.nodes), None), base)
+        why = f"No larger size is known to be worth its price at {WORTHWHILE:.0f} % efficiency."
+    more = _too_dear(next((size for size in efficient if size.nodes > chosen.nodes), None), base)
     if more and chosen == base:
-        said = ""  # it is efficient enough, but the run is too short for it
+        why = ""  # it is efficient enough, but the run is too short for it
     if not more and not alone:
         more = _unknown([size for size in staying if size.nodes > chosen.nodes])
     certainty = "measured" if chosen.measured else "sure"
-    return SizeAdvice(chosen.nodes, certainty, " ".join(filter(None, (said, more))))
+    return SizeAdvice(chosen.nodes, certainty, " ".join(filter(None, (why, more))))
 
 
 def _at_least(size: ScalingSize) -> float:

@@ -63,26 +63,26 @@ class Scalings:
         from lumitui.app.scale.scaling.measured import MeasuredRun
         from lumitui.app.scale.scaling.study import epoch_of, scaling_of
 
-        asked = question or ScalingQuestion()
+        query = question or ScalingQuestion()
         run = self._history.get(run_id)
         root = self._history.lineage(run.id)[0]
         family = [
             MeasuredRun(item, self._training(item)) for item in self._history.lineage(root.id)
         ]
-        samples = asked.samples
-        if asked.epochs is not None:
+        samples = query.samples
+        if query.epochs is not None:
             if (epoch := epoch_of(family)) is None:
-                said = f"How many samples an epoch of {run.id} has is not known."
-                raise InputError(said, "Give the number of samples.")
-            samples = asked.epochs * epoch
+                message = f"How many samples an epoch of {run.id} has is not known."
+                raise InputError(message, "Give the number of samples.")
+            samples = query.epochs * epoch
         site = self._site(run)
         links = site.node.links if site else None
-        if asked.alone:
+        if query.alone:
             family = [item for item in family if item.run.id == run.id]
-        found = scaling_of(run, family, _offers(run, site, asked), samples, links)
-        if asked.alone and found.steps is None:
+        scaling = scaling_of(run, family, _offers(run, site, query), samples, links)
+        if query.alone and scaling.steps is None:
             raise _unpredictable(family[0], links)
-        return found
+        return scaling
 
     def _training(self, run: Run) -> Training:
         from lumitui.app.scale.scaling.measured import training_of
@@ -90,11 +90,11 @@ class Scalings:
         kept = self._known.get(run.id)
         if kept and kept[0] == run.metrics_offset:
             return kept[1]
-        found = training_of(self._history.metrics.of(run.id))
+        training = training_of(self._history.metrics.of(run.id))
         if len(self._known) >= _KEPT:
             self._known.clear()
-        self._known[run.id] = (run.metrics_offset, found)
-        return found
+        self._known[run.id] = (run.metrics_offset, training)
+        return training
 
     def _site(self, run: Run) -> Site | None:
         try:
@@ -103,7 +103,7 @@ class Scalings:
             return None  # the profile is gone: only what was measured is known
 
 
-def _offers(run: Run, site: Site | None, asked: ScalingQuestion) -> list[Offer]:
+def _offers(run: Run, site: Site | None, question: ScalingQuestion) -> list[Offer]:
     from lumitui.app.scale.rescale import apply_settings
 
     if site is None:
@@ -111,27 +111,30 @@ def _offers(run: Run, site: Site | None, asked: ScalingQuestion) -> list[Offer]:
     largest = max(run.layout.nodes * 2, LADDER[-1])
     nodes = {1 << exponent for exponent in range(largest.bit_length())}
     nodes = {number for number in nodes if number <= most_nodes(site, run)}
-    wanted = sorted(nodes | {run.layout.nodes, *asked.nodes})
+    counts = sorted(nodes | {run.layout.nodes, *question.nodes})
     try:
-        spec = apply_settings(run.spec, [f"time={asked.time}"] if asked.time else [])
+        spec = apply_settings(run.spec, [f"time={question.time}"] if question.time else [])
     except InputError as error:
-        return [_refused(run, number, error) for number in wanted]
-    return [_offer(run, spec, site, number) for number in wanted]
+        return [_refused(run, number, error) for number in counts]
+    return [_offer(run, spec, site, number) for number in counts]
 
 
 def _unpredictable(item: MeasuredRun, links: Links | None) -> InputError:
     """Return why nothing can be predicted from a run alone."""
-    run, found = item.run, item.training
-    if found.speed is None:
-        said, do = f"{run.id} has reported no samples/s.", "Wait until it has trained some steps."
+    run, training = item.run, item.training
+    if training.speed is None:
+        why, do = (
+            f"{run.id} has reported no samples/s.",
+            "Wait until it has trained some steps.",
+        )
     elif links is None:
-        said = f"The profile of {run.site} does not say how fast its ranks reach each other."
+        why = f"The profile of {run.site} does not say how fast its ranks reach each other."
         do = "Add `links:` to its node, or run the job on one more size and leave --predict out."
     else:
-        missing = "parameters" if not found.parameters else "global_batch"
-        said = f"The start line of {run.id}'s metrics.jsonl has no `{missing}`."
+        missing = "parameters" if not training.parameters else "global_batch"
+        why = f"The start line of {run.id}'s metrics.jsonl has no `{missing}`."
         do = "The bundled trainers write it. Or run one more size and leave --predict out."
-    return InputError(said, do)
+    return InputError(why, do)
 
 
 def most_nodes(site: Site, run: Run) -> int:
@@ -161,8 +164,10 @@ def _offer(run: Run, spec: JobSpec, site: Site, nodes: int) -> Offer:
         launch = rescale(launch_of(run), spec, site, [], nodes=nodes, written=sent_config(run))
     except InputError as error:
         return _refused(run, nodes, error)
-    given = site.partitions.get(launch.spec.partition)
-    whole_nodes = given is not None and given.allocation == "node" and not launch.layout.on_cpu
+    partition = site.partitions.get(launch.spec.partition)
+    whole_nodes = (
+        partition is not None and partition.allocation == "node" and not launch.layout.on_cpu
+    )
     return Offer(
         nodes,
         nodes * launch.layout.gpus_per_node,

@@ -158,19 +158,19 @@ def scaling_of(
     `samples` is the work; None: what `run` has trained, or was to train. With the `links` of its
     site other sizes are predicted from one, where only one was measured.
     """
-    found, left = measured_sizes(family, run)
-    model = Model([point for size in found for point in size.points]) if found else None
-    steps = _step_model(found[0], links) if links and len(found) == 1 else None
-    overhead = _overhead(found)
+    measured, left = measured_sizes(family, run)
+    model = Model([point for size in measured for point in size.points]) if measured else None
+    steps = _step_model(measured[0], links) if links and len(measured) == 1 else None
+    overhead = _overhead(measured)
     part, whole = _works(run, family, samples)
-    known = {offer.nodes: offer for offer in offers}
-    sizes = [_measured(size, known.get(size.nodes)) for size in found]
+    by_nodes = {offer.nodes: offer for offer in offers}
+    sizes = [_measured(size, by_nodes.get(size.nodes)) for size in measured]
     sizes += [
         _predicted(offer, model, steps)
         for offer in offers
-        if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in found}
+        if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in measured}
     ]
-    base = found[0] if found else None
+    base = measured[0] if measured else None
     priced = [_with_costs(size, base, part, whole, overhead) for size in sizes]
     return Scaling(
         run.id,
@@ -178,7 +178,7 @@ def scaling_of(
         run.price.unit,
         tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes))),
         tuple(left),
-        tuple(doubts(found, run)),
+        tuple(doubts(measured, run)),
         part,
         whole,
         overhead,
@@ -193,16 +193,16 @@ def scaling_of(
 def _step_model(size: MeasuredSize, links: Links) -> StepModel | None:
     """Return the model of a step; None where network or batch are not known."""
     item = size.runs[-1]
-    found, strategy = item.training, STRATEGIES.get(item.run.spec.strategy)
-    if strategy is None or not found.parameters or not found.global_batch:
+    training, strategy = item.training, STRATEGIES.get(item.run.spec.strategy)
+    if strategy is None or not training.parameters or not training.global_batch:
         return None
-    batch = found.global_batch / size.gpus
+    batch = training.global_batch / size.gpus
     noise = max(point.error for point in size.points)
     exchange = GradientExchange(
-        found.parameters, strategy.passes, links, micro_steps=found.micro_steps
+        training.parameters, strategy.passes, links, micro_steps=training.micro_steps
     )
-    wire, alone = found.wire, exchange.seconds(size.gpus, size.nodes)
-    step = found.global_batch / size.speed
+    wire, alone = training.wire, exchange.seconds(size.gpus, size.nodes)
+    step = training.global_batch / size.speed
     if wire is not None and (not alone or wire.seconds > step):
         wire = None  # more than a step has: the figure is not of one step
     if wire is not None:
@@ -265,11 +265,11 @@ def _times(value: Estimate, factor: float) -> Estimate:
     return value.each(lambda each: each * factor)
 
 
-def _overhead(found: Sequence[MeasuredSize]) -> float:
+def _overhead(sizes: Sequence[MeasuredSize]) -> float:
     """Return the seconds that runs took besides their steps: the median of those that went well."""
     rest = [
         item.run.elapsed(item.run.updated) - item.training.samples / item.training.speed
-        for size in found
+        for size in sizes
         for item in size.runs
         if item.run.state is State.DONE
         and item.run.attempt == 1

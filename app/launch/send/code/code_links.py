@@ -15,7 +15,7 @@ def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError
     kinds = {entry.path: "a link" if entry.target else "a file" for entry in code.entries}
     folders = {above for path in kinds for above in _above(path)}
     seen: dict[str, str] = {}
-    for link, key, said in (
+    for link, key, label in (
         *((link, *words) for link, words in links.items()),
         *((link, f"stage.{name}", f"stage: {name}: `link: {link}`") for name, link in staged),
     ):
@@ -23,8 +23,11 @@ def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError
         closed = {path for path, kind in kinds.items() if kind == "a file" or key != "links"}
         why = _why(posixpath.normpath(link), kinds, folders, closed, seen)
         if why:
-            yield key, InputError(f"{said} is not free: {why}.", "Name another path for the link.")
-        seen[posixpath.normpath(link)] = said
+            yield (
+                key,
+                InputError(f"{label} is not free: {why}.", "Name another path for the link."),
+            )
+        seen[posixpath.normpath(link)] = label
 
 
 def _why(
@@ -42,9 +45,9 @@ def _why(
     for above in _above(link):
         if above in closed:
             return f"{above} is {kinds[above]} of the code, and no folder"
-    for other, said in seen.items():
+    for other, label in seen.items():
         if f"{link}/".startswith(f"{other}/") or other.startswith(f"{link}/"):
-            return f"{said} has that place"
+            return f"{label} has that place"
     return ""
 
 

@@ -247,13 +247,13 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
 
 def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, ScanGuard]:
     extra, elsewhere = _bundled(spec), left_out(spec, root)
-    known = _hashes(hashes, root) if hashes else None
+    kept = _hashes(hashes, root) if hashes else None
     limits = ProjectLimits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`")
     if spec.ship == "archive":
         limits = ProjectLimits(archive.MAX_FILES, archive.MAX_BYTES)
     guard, follow = ScanGuard(spec.ship_secrets), Follow(spec.follow_links)
     manifest = scan(
-        root, extra=extra, guard=guard, limits=limits, hashes=known, elsewhere=elsewhere,
+        root, extra=extra, guard=guard, limits=limits, hashes=kept, elsewhere=elsewhere,
         follow=follow,
     )  # fmt: skip
     return Code(root, manifest, {**extra, **follow.taken}, tuple(guard.kept_back)), guard
@@ -280,12 +280,12 @@ def _bundled(spec: JobSpec) -> dict[str, Path]:
     if spec.trainer is None:
         return {}
     others = {trainer.file for trainer in TRAINERS.values()} - {TRAINERS[spec.trainer].file}
-    found = {}
+    files = {}
     for path in sorted(TRAINER_FOLDER.rglob("*")):
         place = path.relative_to(TRAINER_FOLDER)
         # A checkout holds caches there: mypy's alone has 38 MB.
         cached = any(part.startswith((".", "__pycache__")) for part in place.parts)
         alone = place.parts[0] == "preflight"  # it goes to the run's folder, with any program
         if path.is_file() and not (cached or alone) and place.as_posix() not in others:
-            found[f"{BUNDLED}/{place.as_posix()}"] = path
-    return found
+            files[f"{BUNDLED}/{place.as_posix()}"] = path
+    return files

@@ -40,12 +40,12 @@ def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
         if diff is None:
             left.append("the changes: git did not tell them")
     names = [name for name in listed.split("\0") if name]
-    said = "".join(f"not compared: {one}\n" for one in left)
-    said += "".join(f"untracked: {name}\n" for name in names)
+    notes = "".join(f"not compared: {one}\n" for one in left)
+    notes += "".join(f"untracked: {name}\n" for name in names)
     return Provenance(
         commit=commit.strip() if commit else None,
         branch=branch.strip() if branch else None,
-        patch=_bounded(said, PATCH_BYTES // 10) + _bounded(diff or "", PATCH_BYTES * 9 // 10),
+        patch=_bounded(notes, PATCH_BYTES // 10) + _bounded(diff or "", PATCH_BYTES * 9 // 10),
         dirty=bool(names or diff is None or diff or filtered),
     )
 
@@ -63,8 +63,8 @@ def _filtered(git: Git) -> Iterator[tuple[str, str]]:
     """
     raw = ["diff-index", "--name-only", "-z", "--relative", "--no-renames", *_SUBMODULES]
     changed = git.out(*raw, "HEAD", "--", ".") or b""
-    said = git.out("check-attr", "-z", "--stdin", "filter", given=changed) if changed else b""
-    fields = os.fsdecode(said or b"").split("\0")
+    answer = git.out("check-attr", "-z", "--stdin", "filter", given=changed) if changed else b""
+    fields = os.fsdecode(answer or b"").split("\0")
     for path, _, name in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         if name not in ("unspecified", "unset") and os.path.lexists(git.root / path):
             yield path, name

@@ -40,11 +40,11 @@ def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
         text = read_plain(path, _MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise _unreadable(name, f"it is larger than {_MOST_BYTES // 1000} kB")
-        found = list(lines_of(text.decode("utf-8-sig")))
+        lines = list(lines_of(text.decode("utf-8-sig")))
     except (OSError, UnicodeDecodeError) as error:
         words = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise _unreadable(name, str(words)) from error
-    for line in found:
+    for line in lines:
         if other := included(line):
             yield from _lines(root, beside(name, other), depth + 1)
         else:
@@ -61,8 +61,8 @@ def _wheels(root: Path, venv: VenvChoice) -> dict[str, str]:
     if not venv.wheels_in_project or venv.wheels is None:
         return {}
     try:
-        found = sorted((root / venv.wheels).glob("*.whl"))
-        wheels = {path.name: _hash(path, path.stat().st_mtime_ns) for path in found}
+        files = sorted((root / venv.wheels).glob("*.whl"))
+        wheels = {path.name: _hash(path, path.stat().st_mtime_ns) for path in files}
     except OSError as error:
         raise InputError(
             f"The wheels in {venv.wheels} cannot be read: {error.strerror}.",

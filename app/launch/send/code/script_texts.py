@@ -26,13 +26,13 @@ def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
     script = Path(spec.script)
     beside = sorted((project / script).parent.glob("*.py"))[:_MOST_FILES]
     names = [script, *(script.parent / path.name for path in beside)]
-    found = {}
+    texts = {}
     for name in dict.fromkeys(names):
         try:
-            found[name.as_posix()] = read_plain(project / name, _MOST_BYTES).decode("utf-8")
+            texts[name.as_posix()] = read_plain(project / name, _MOST_BYTES).decode("utf-8")
         except (OSError, ValueError):
             continue  # the send says what is wrong with it
-    return found
+    return texts
 
 
 def installs_findings(texts: Mapping[str, str], spec: JobSpec, site: Site) -> Iterator[Finding]:

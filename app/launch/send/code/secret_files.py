@@ -137,9 +137,9 @@ def _importers(
     root: Path, modules: dict[str, re.Pattern[bytes]], sent: Sequence[str]
 ) -> dict[str, str]:
     """Return which of the `modules` a file among `sent` imports, with words for it."""
-    found: dict[str, str] = {}
+    importers: dict[str, str] = {}
     for path in sent:
-        if not path.endswith(".py") or len(found) == len(modules):
+        if not path.endswith(".py") or len(importers) == len(modules):
             continue
         try:
             with (root / path).open("rb") as file:
@@ -147,6 +147,6 @@ def _importers(
         except OSError:
             continue  # it is read again, and refused, when it is sent
         for module, pattern in modules.items():
-            if module not in found and pattern.search(text):
-                found[module] = f"{path} imports it"
-    return found
+            if module not in importers and pattern.search(text):
+                importers[module] = f"{path} imports it"
+    return importers

@@ -100,10 +100,10 @@ def _comments_of(run: Run) -> str | None:
     except LumiError:
         return None
     # `auto` became one of the others, and the run knows what the requirements said.
-    known: dict[str, object] = {"ship": run.spec.ship}
+    update: dict[str, object] = {"ship": run.spec.ship}
     if spec.venv and run.spec.venv:
-        known["venv"] = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
-    return text if spec.model_copy(update=known) == run.spec else None
+        update["venv"] = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
+    return text if spec.model_copy(update=update) == run.spec else None
 
 
 def _read(path: Path) -> str:

@@ -72,12 +72,12 @@ class CheckedDraft:
 
 def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
     """Return what all runs cost together, a price for each unit."""
-    found: dict[str, Price] = {}
+    prices: dict[str, Price] = {}
     for price in (preview.launch.price for preview in previews):
-        before = found.get(price.unit, Price(0.0, price.unit, 0.0))
+        before = prices.get(price.unit, Price(0.0, price.unit, 0.0))
         amount = round(before.amount + price.amount, 3)
-        found[price.unit] = Price(amount, price.unit, before.per_hour + price.per_hour)
-    return tuple(found.values())
+        prices[price.unit] = Price(amount, price.unit, before.per_hour + price.per_hour)
+    return tuple(prices.values())
 
 
 @dataclass
@@ -117,14 +117,14 @@ class Drafts:
         Raises:
             InputError: it cannot be composed.
         """
-        found: list[Preview] = []
+        previews: list[Preview] = []
         cells = grid.cells(spec)
         shared = shared_outputs(cells)
         for cell in cells:
             site = self.sites.load(cell.spec.site)
             root = project_files.project_folder(folder, cell.spec.project)
             same = next(
-                (item for item in (*found, *recent) if _same_files(item, cell.spec, root)), None
+                (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
             )
             # A project is inspected once: a grid has a hundred runs of the same files.
             ship = {"ship": same.launch.spec.ship} if same else {}
@@ -137,8 +137,8 @@ class Drafts:
             command = self.connections.get(site).scheduler.command()
             files = same.files if same else project_files.look(launch.spec, root, self.hashes)
             one = preview_of(launch, site, command, files, job_file, cell.words)
-            found.append(replace(one, findings=(*one.findings, *shared)))
-        return tuple(found)
+            previews.append(replace(one, findings=(*one.findings, *shared)))
+        return tuple(previews)
 
     def check(self, draft: Draft) -> CheckedDraft:
         """Return everything that is wrong with a draft, and its previews if there are any."""
@@ -147,21 +147,21 @@ class Drafts:
         except InputError as error:
             return CheckedDraft(draft, (), problems.problem_of(error, None), ())
         previews: tuple[Preview, ...] = ()
-        said: tuple[Finding, ...]
+        findings: tuple[Finding, ...]
         try:
             spec = validate(document, JobSpec, document.data)
             previews = self._quick_previews(spec, draft)
-            said = _found(previews, spec, document)
+            findings = _found(previews, spec, document)
         except LumiError as error:
-            said = self._further(problems.problem_of(error, document), document, draft)
-        said = problems.worst_problems_first(said)
+            findings = self._further(problems.problem_of(error, document), document, draft)
+        findings = problems.worst_problems_first(findings)
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
-        rows = job_form.fields(document.data, site, self._offered(), said, images)
+        rows = job_form.fields(document.data, site, self._offered(), findings, images)
         # The form may know a fix that the rule did not.
         better = {(p.at.field, p.message): p for row in rows for p in row.problems}
-        said = tuple(better.get((item.at.field, item.message), item) for item in said)
-        return CheckedDraft(draft, previews, said, rows)
+        findings = tuple(better.get((item.at.field, item.message), item) for item in findings)
+        return CheckedDraft(draft, previews, findings, rows)
 
     def _offered(self) -> dict[str, str]:
         """Return the sites that a job may name, each with what it is."""
@@ -174,14 +174,14 @@ class Drafts:
         return {name: self._summaries[name] for name in self.sites.names()}
 
     def _further(
-        self, found: tuple[Finding, ...], document: Document, draft: Draft
+        self, findings: tuple[Finding, ...], document: Document, draft: Draft
     ) -> tuple[Finding, ...]:
         """Return `found`, which keeps a text from being composed, and the errors beside it.
 
         What is wrong is left out, and the rest is checked. What is found at a key that is left
         out, or at none, may come from that alone and does not count.
         """
-        data, new, last = dict(document.data), found, False
+        data, new, last = dict(document.data), findings, False
         while not last:
             wrong = {item.at.field.split(".")[0] for item in new}
             kept = {key: value for key, value in data.items() if key not in wrong}
@@ -196,8 +196,8 @@ class Drafts:
                 new = problems.problem_of(error, document)
             new = tuple(item for item in new if item.severity == "error")
             new = tuple(item for item in new if item.at.field.split(".")[0] in data)
-            found += new
-        return found
+            findings += new
+        return findings
 
     def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
         """Return the previews; the files of one project are not looked at for every key.
@@ -278,7 +278,7 @@ def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> 
 
 
 def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
-    own, asked = preview.launch.spec, spec.ship
-    if preview.project != root or (asked != "auto" and asked != own.ship):
+    own, mode = preview.launch.spec, spec.ship
+    if preview.project != root or (mode != "auto" and mode != own.ship):
         return False
     return all(getattr(own, key) == getattr(spec, key) for key in _FILES if key != "ship")
