@@ -13,7 +13,7 @@ from lumitui.remote.site.states import State
 FRESH = 10.0
 """Seconds since the last sign of life for which a link counts as live."""
 _NOW = 2.0
-"""Seconds that are no age: a log that grows comes in pieces as far from each other."""
+"""Seconds too few to show: a growing log arrives in pieces as far from each other."""
 OFFLINE = NEWS_SECONDS
 """Seconds without an answer after which a link is no longer expected back at once."""
 

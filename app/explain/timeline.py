@@ -20,7 +20,7 @@ from lumitui.remote.site.states import State
 
 _NO_DATE = 1e15
 _BEHIND = 60.0
-"""Seconds; only a broken clock counts so many, and beyond the largest float there is no second."""
+"""Seconds; only a broken clock counts so many, and larger floats have no whole seconds."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
     """Return `text` with the value at `place` written in the way that keeps most of it.
 
     Raises:
-        InputError: there is no way.
+        InputError: only a user can change it.
     """
     before = Document(text, "the job file", plain=True)
     result = _with(before.data, place, value)

@@ -7,6 +7,7 @@ from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -175,18 +176,12 @@ class JobSpec(MappingField):
     """Keys of the job file or arguments of the script, each with a list of values: the file
     becomes a run for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
 
-    @field_validator("strategy")
+    @field_validator("strategy", "trainer")
     @classmethod
-    def _known_strategy(cls, value: str) -> str:
-        if value not in STRATEGIES:
-            raise ValueError(f"{value!r} is not one of {', '.join(STRATEGIES)}")
-        return value
-
-    @field_validator("trainer")
-    @classmethod
-    def _known_trainer(cls, value: str | None) -> str | None:
-        if value is not None and value not in TRAINERS:
-            raise ValueError(f"{value!r} is not one of {', '.join(TRAINERS)}")
+    def _listed(cls, value: str | None, info: ValidationInfo) -> str | None:
+        names = tuple(STRATEGIES if info.field_name == "strategy" else TRAINERS)
+        if value is not None and value not in names:
+            raise ValueError(f"{value!r} is not one of {', '.join(names)}")
         return value
 
     @field_validator("args", mode="before")

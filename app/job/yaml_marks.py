@@ -47,7 +47,7 @@ def candidates(
 
 
 def find(mapping: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return the nodes of a key and its value; None: `mapping` has no such key, or is none."""
+    """Return the nodes of a key and its value; None: `mapping` lacks it, or is not a mapping."""
     entries = mapping.value if isinstance(mapping, yaml.MappingNode) else []
     return next(((name, node) for name, node in entries if name.value == key), None)
 

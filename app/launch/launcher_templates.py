@@ -37,7 +37,7 @@ class Launcher:
     """What of the above is otherwise where the job has one node."""
 
     def on(self, nodes: int) -> "Launcher":
-        """Return the launcher as it is for a job of so many nodes."""
+        """Return the launcher for a job of so many nodes."""
         return replace(self, **self.on_one_node) if nodes == 1 else self
 
 

@@ -25,7 +25,7 @@ class Placement:
 
     @property
     def runtime(self) -> Container | Site:
-        """Where the ranks run: in the container, or on the site as it is."""
+        """Where the ranks run: in the container, or directly on the site."""
         return self.container or self.site
 
     @property
@@ -121,7 +121,7 @@ def _launcher_of(spec: JobSpec) -> Launcher:
     """Return the job's launcher.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: no launcher has that name.
     """
     if spec.launcher not in launchers():
         raise InputError(

@@ -33,7 +33,7 @@ class ProbeReport:
     reports: tuple[RankReport, ...]
     """Sorted by rank."""
     broken: int
-    """Lines that are no report."""
+    """Lines that are not a report."""
     probe: int | None
     """The exit code of the probe's launch where it did not end well."""
     said: str

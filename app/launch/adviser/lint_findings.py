@@ -104,7 +104,7 @@ def _set(fix: Fix) -> str:
 
 
 def _fix(edit: Fix, field: str) -> Fix | None:
-    """Return the change of the job file that an edit of its script stands for; None: none does."""
+    """Return the change of the job file for an edit of its script; None: a user must make it."""
     if not field.startswith("env."):
         return None
     text = str(edit.value).strip()

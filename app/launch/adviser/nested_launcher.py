@@ -40,7 +40,7 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
 
 
 def _text(job: ScriptJob, name: str) -> str:
-    """Return the shell script's text; "": it is none, or not at hand."""
+    """Return the text of a shell script of the project; "" for any other program."""
     plain = name.removeprefix("./")
     shells = {file: text for file, text in job.files.items() if not file.endswith(".py")}
     scripts = [text for file, text in shells.items() if file == plain or plain.endswith(f"/{file}")]

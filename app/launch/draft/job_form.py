@@ -110,8 +110,8 @@ def fields(
     """Return the form of a job file with `data`; a problem of no field is in none of them.
 
     Args:
-        data: The job file as it is written, whether it is right or not.
-        site: The profile that it names; None where there is none of that name.
+        data: The job file's keys, valid or not.
+        site: The profile that it names; None: no profile has that name.
         sites: The names of all sites, each with what it is in a few words.
         problems: What is wrong with the file.
         images: The images that the site is known to have.

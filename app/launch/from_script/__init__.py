@@ -1,5 +1,5 @@
 """Job files made from job scripts: what a script says in the words of a job file. Pure.
 
-`adopt` puts together what `request`, `program` and `environment` read from the neutral model, and
-`compare` says what the job file's own script does otherwise.
+`from_script` puts together what `request_keys`, `program_keys` and `script_environment` read from
+the neutral model; `script_diff` compares the script with the one that lumitui writes.
 """

@@ -1,4 +1,4 @@
-"""All that is said of a script that became a job file, and how a terminal shows it. Pure."""
+"""The report on a script that became a job file, and how a terminal shows it. Pure."""
 
 import textwrap
 from collections.abc import Iterator, Mapping

@@ -47,7 +47,7 @@ def job_file_text(report: ImportReport, script: str) -> str:
 
 
 def _listed(items: Sequence[ImportNote]) -> Iterator[str]:
-    """Yield the parts by their reasons; one of several lines stands as it was."""
+    """Yield the parts by their reasons; a part of several lines keeps its lines."""
     by_reason: dict[str, list[str]] = {}
     for item in items:
         by_reason.setdefault(item.words, []).append(item.what)

@@ -11,12 +11,12 @@ _LAYOUT = {
     "nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus", "gpus-per-node", "gres",
     "mem", "mem-per-cpu", "mem-per-gpu", "hint", "threads-per-core",
 }  # fmt: skip
-"""What srun's own numbers follow from; what differs in the end is said of the whole job."""
+"""Options that follow from the ranks' layout; the job's totals say what differs in the end."""
 _PLAIN = {
     "kill-on-bad-exit", "label", "unbuffered", "exclusive", "overlap", "jobid", "wait", "verbose",
     "quiet", "job-name",
 }  # fmt: skip
-"""Options of srun by which the ranks are no others."""
+"""Options of srun that change nothing about the ranks."""
 _REQUEST = {"account", "partition", "time"}
 _MEANT = {
     "rdzv-id", "rdzv-backend", "rdzv-endpoint", "rdzv-conf", "node-rank", "machine-rank",
@@ -26,7 +26,7 @@ _MEANT = {
 }  # fmt: skip
 """Options of a launcher by which its processes find each other."""
 _COUNTS = {"nproc-per-node", "num-gpus", "num-processes", "np", "npernode", "ppn", "n"}
-"""Options with the number of ranks: what differs in the end is said of the whole job."""
+"""Options with the number of ranks; the job's totals say what differs in the end."""
 _NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
 
 

@@ -46,7 +46,7 @@ def _without(match: re.Match[str]) -> str:
 
 @dataclass
 class Notes:
-    """What is said while a script is read."""
+    """What became of each part of a script, in the order in which it is read."""
 
     kept: list[ImportNote] = field(default_factory=list)
     derived: list[ImportNote] = field(default_factory=list)

@@ -79,19 +79,19 @@ def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
 
 
 def _misread(option: Option, job: ScriptJob) -> bool:
-    """Return whether an option's value is none that the job file could take over as it is."""
+    """Return whether the job file cannot take over an option's value unchanged."""
     if option.name == "nodes":
         return not (option.value or "").isdecimal()
     return option.name == "time" and not job.resources.seconds
 
 
 def _is_queue(option: Option, partition: Partition | None) -> bool:
-    """Return whether a QOS is what an entry of the profile's partitions stands for."""
+    """Return whether an entry of the profile's partitions asks for this QOS."""
     return partition is not None and f"--qos={option.value}" in partition.arguments
 
 
 def _unread(job: ScriptJob, notes: Notes) -> None:
-    """Say which lines look like directives and are none for sbatch, or for a job file."""
+    """Note the lines that look like directives, but that sbatch or a job file cannot read."""
     for trouble in job.troubles:
         if trouble.id in ("directive-after-command", "nearly-a-directive"):
             line = job.text.replace("\r\n", "\n").split("\n")[trouble.at.line - 1].strip()

@@ -19,7 +19,7 @@ _CARRIED = {
     "reservation",
     "dependency",
 }
-"""Options that the new script must have as they were, or with another value that is said."""
+"""Options that the new script keeps; the report names each whose value changed."""
 
 
 def differences(before: ScriptJob, after: ScriptJob) -> tuple[ImportNote, ...]:
@@ -40,7 +40,7 @@ def _shown(value: object) -> str:
 def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
     yield "account", old.account, new.account
-    # A script without them gets the site's: `no partition` is said once, under what is lost.
+    # A script without them gets the site's: the notes of what is lost say so once.
     if old.partition is not None:
         yield "partition", old.partition, new.partition
     yield "nodes", before.nodes, after.nodes

@@ -36,7 +36,7 @@ class ScriptVariable:
 def settings_of(
     job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement]
 ) -> dict[str, ScriptVariable]:
-    """Return the variables that a script sets, by their names; `parts` stand around `step`."""
+    """Return the variables that a script sets, by name; `parts` are statements around `step`."""
     index = job.steps.index(step)
     mine = [item for item in job.variables if item.step in (None, index) and not item.local]
     by_name: dict[str, list[Variable]] = {}
@@ -55,7 +55,7 @@ def settings_of(
 
 @dataclass(frozen=True)
 class _Around:
-    """What stands around a step, by what it means for variables."""
+    """The statements around a step, by what they mean for variables."""
 
     called: bool
     """Whether the step is in a function."""
@@ -102,7 +102,7 @@ def _setting(
 
 
 def known_of(settings: Mapping[str, ScriptVariable]) -> dict[str, str]:
-    """Return the values that can stand in place of their variables: one word each."""
+    """Return the values that can replace their variables: one word each."""
     return {
         name: each.value
         for name, each in settings.items()

@@ -1,4 +1,4 @@
-"""What the shell of a script does around its program, and a job file cannot say."""
+"""What a script's shell does around its program, which a job file has no keys for."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _PREPARED = "the job runs the program alone"
 
 
 def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], notes: Notes) -> None:
-    """Say which statements of a script the job file does not have; `parts` stand around `step`."""
+    """Note which statements of a script the job file lacks; `parts` are those around `step`."""
     set_before = {item.name for item in job.variables if not item.local}
     inside = any(part.kind == "function" and not part.whole for part in parts)
     for part in parts:

@@ -27,7 +27,7 @@ class ScalingTable:
 
 
 def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
-    """Return a row for each size; time and price are of `scaling.whole`, as all that is told.
+    """Return a row for each size, with the time and price of `scaling.whole`.
 
     `speed_up`: whether it has a column beside the efficiency, and room for the latter's interval.
     """

@@ -44,7 +44,7 @@ def seconds_in(text: str) -> float:
     """Return the seconds of a length of time: `6h`, `90m`, `1.5d`, or one of Slurm's forms.
 
     Raises:
-        InputError: it is none of them.
+        InputError: it is not a duration.
     """
     if match := _LENGTH.match(text.strip()):
         return float(match["number"]) * _SECONDS[match["unit"]]

@@ -13,7 +13,7 @@ _MOST_EXCLUDED = 1000
 """Files that one call can leave out: their names are arguments, of 2 MB in all on Linux."""
 _NONE = Provenance(None, None, "", False)
 _OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative")
-# Whether a submodule itself was changed is told by a git that works with its configuration.
+# Only git with the submodule's own configuration could tell whether that was changed.
 _SUBMODULES = ("--submodule=short", "--ignore-submodules=dirty")
 
 

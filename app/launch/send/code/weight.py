@@ -48,7 +48,7 @@ def findings_of(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
 
 
 def _odd(entry: ManifestEntry) -> str:
-    """Return by which name a file is told that is hardly code: its folder of results, or itself."""
+    """Return the name to report for a file that is hardly code: its results folder, or its own."""
     parts = entry.path.split("/")
     for depth, part in enumerate(parts[:-1], 1):
         if part in _FOLDERS and not entry.path.endswith(".py"):
