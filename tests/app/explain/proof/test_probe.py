@@ -129,7 +129,7 @@ def test_beyond_16_nodes_only_the_first_and_the_last_are_measured(
     assert of(17) == [0, 16]
 
 
-def test_the_job_beyond_16_nodes_waits_for_two_and_says_what_was_not_measured() -> None:
+def test_the_job_beyond_16_nodes_waits_for_two() -> None:
     site = Sites([BUILT_IN]).load("lumi")
     spec = parse_job(
         "name: t\nsite: lumi\naccount: project_462000001\npartition: standard-g\n"
@@ -140,18 +140,6 @@ def test_the_job_beyond_16_nodes_waits_for_two_and_says_what_was_not_measured() 
     many = compose(changed(spec, {"nodes": 17}, "t"), site)
     assert "\nlumitui_require 16 49-55 57-63 " in few.script
     assert "\nlumitui_require 2 49-55 57-63 " in many.script
-    reports = [
-        {"rank": node * 8 + local, "local_rank": local, "host": f"nid{node:06d}",
-         "cores": many.layout.planned_cores[local], "gpus": "0,1,2,3,4,5,6,7"}
-        for node in (0, 16)
-        for local in range(8)
-    ]  # fmt: skip
-    found = verdict(json.dumps(reports), many.layout)
-    assert (found.kind, found.measured, found.expected) == ("proved", 16, 16)
-    assert "2 of the run's 17 nodes, the first and the last; " in found.sentence
-    del reports[3]
-    found = verdict(json.dumps(reports), many.layout)
-    assert found.kind == "not measured" and "Rank 3 did not report." in found.sentence
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torchrun starts the ranks")

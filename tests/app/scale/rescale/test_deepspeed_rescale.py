@@ -40,13 +40,6 @@ def test_deepspeeds_batch_fields_are_recomputed(
     assert (config[TRAIN], config[MICRO], config[ACCUMULATION]) == fields
 
 
-def test_deepspeeds_learning_rate_follows_the_rule() -> None:
-    spec = zero(scale={"batch": {"keep": "per_gpu"}, "lr": {"rule": "linear"}})
-    scaled = rescale(launched(spec, CONFIG), LUMI, nodes=2, deepspeed_config=CONFIG)
-    config = sent_config(scaled.launch)
-    assert config["optimizer"]["params"]["lr"] == 0.002
-
-
 def test_the_guides_batch_of_32_does_not_fit_eight_nodes() -> None:
     # 64 ranks would get half a sample each (DeepSpeed: "Micro batch size per gpu: 0").
     with pytest.raises(InputError) as caught:

@@ -56,10 +56,6 @@ def test_the_partition_changes_when_its_limit_is_passed() -> None:
     assert any("moves to standard-g" in note for note in scaled.notes)
 
 
-def test_time_never_shrinks_by_itself() -> None:
-    assert rescale(launched(DDP), LUMI, nodes=8).launch.spec.time == "01:00:00"
-
-
 def test_the_table_shows_what_changes_and_what_is_billed() -> None:
     rows = {row.what: row for row in rescale(launched(DDP), LUMI, nodes=2).changes}
     assert (rows["ranks"].before, rows["ranks"].after) == ("8", "16")
