@@ -73,11 +73,11 @@ class Launches(RunsCore):
     @cached_property
     def environments(self) -> Environments:
         """The container images and the virtual environments of sites."""
-        from lumitui.app.follow.sites.unfinished import going_of
+        from lumitui.app.follow.sites.unfinished import unfinished_of
         from lumitui.app.survey.environments.site_environments import Environments
 
-        going = partial(going_of, self.history)
-        return Environments(self.sites, self._connections, self.history, self._data, going)
+        unfinished = partial(unfinished_of, self.history)
+        return Environments(self.sites, self._connections, self.history, self._data, unfinished)
 
     @cached_property
     def drafts(self) -> Drafts:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lumitui.app.follow.sites.unfinished import going_of
+from lumitui.app.follow.sites.unfinished import unfinished_of
 from lumitui.app.history.history import History
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.run_folder import STAGE
@@ -55,9 +55,9 @@ class Stocks:
             LinkError: the site cannot be reached.
         """
         connection = self._connection(site_name)
-        going = partial(going_of, self._history, site_name, connection)
+        find_unfinished = partial(unfinished_of, self._history, site_name, connection)
         return tuple(
-            stock(connection.transport, folder, going)
+            stock(connection.transport, folder, find_unfinished)
             for folder in self._folders(site_name, connection, account)
         )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ALL = 1 << 60  # bytes
 
 
-def going_of(
+def unfinished_of(
     history: History, site_name: str, connection: "Connection", users: Sequence[RunUser]
 ) -> set[str]:
     """Return the ids of those that have not ended; the site is asked for those sent elsewhere.
@@ -23,10 +23,10 @@ def going_of(
         LinkError: the site cannot be reached.
     """
     own = history.states([one.run for one in users])
-    going = {run.id for run in history.unfinished(site_name)} & set(own)
+    unfinished = {run.id for run in history.unfinished(site_name)} & set(own)
     others = [one for one in users if one.run not in own]
     if not others:
-        return going
+        return unfinished
     # Nothing of their files is needed.
     watches = [
         Watch(one.run, one.folder, one.job_id, "", _ALL, False, True, 1, MOST_ATTEMPT, _ALL)
@@ -39,5 +39,5 @@ def going_of(
         job = poll.jobs.get(one.run)
         making = one.young and not one.job_id
         if poll.warning or making or one.run in named or (job and not job.state.is_final):
-            going.add(one.run)
-    return going
+            unfinished.add(one.run)
+    return unfinished

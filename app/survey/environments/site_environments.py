@@ -24,7 +24,7 @@ from lumitui.remote.transfer.environments.venv_users import venv_users
 from lumitui.remote.transfer.environments.venvs import RemovedVenvs, Venv, list_venvs, remove_venvs
 from lumitui.remote.transfer.run_users import RunUser
 
-Going = Callable[[str, Connection, Sequence[RunUser]], Collection[str]]
+FindUnfinished = Callable[[str, Connection, Sequence[RunUser]], Collection[str]]
 """Returns the ids of those of some runs at a site that have not ended."""
 
 
@@ -37,10 +37,10 @@ class Environments:
         connections: Connections,
         history: History,
         data: Path,
-        going: Going,
+        find_unfinished: FindUnfinished,
     ) -> None:
-        """Keep what is known of images in a folder of `data`; `going` says which runs work."""
-        self._going = going
+        """Keep what is known of images in a folder of `data`."""
+        self._find_unfinished = find_unfinished
         self._sites, self._connections, self._history = sites, connections, history
         self._known = KnownImages(data / "images")
 
@@ -135,7 +135,7 @@ class Environments:
         every = sorted(
             {one for each in users_of.values() for one in each}, key=lambda one: one.folder
         )
-        at_work = self._going(site.name, connection, every) if every else ()
+        at_work = self._find_unfinished(site.name, connection, every) if every else ()
         return {
             name: one.run for name, each in users_of.items() for one in each if one.run in at_work
         }

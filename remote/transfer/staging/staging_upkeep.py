@@ -111,13 +111,13 @@ class Stock:
     loose: Loose = NOTHING_LOOSE
 
 
-Going = Callable[[Sequence[RunUser]], Collection[str]]
+FindUnfinished = Callable[[Sequence[RunUser]], Collection[str]]
 """Returns the ids of those of some runs that may have work to do."""
 
 
 @purpose("stage")
-def stock(transport: Transport, folder: str, going: Going) -> Stock:
-    """Return what the store at `folder` has; `going` says which of its runs have not ended.
+def stock(transport: Transport, folder: str, find_unfinished: FindUnfinished) -> Stock:
+    """Return what the store at `folder` has, and which of it unfinished runs need.
 
     Raises:
         AnswerUnusable: the site does not say.
@@ -141,7 +141,7 @@ def stock(transport: Transport, folder: str, going: Going) -> Stock:
                 "Check what your login files print there, and ask again.",
             )
     runs = sorted({user for each in users.values() for user in each}, key=lambda one: one.folder)
-    unfinished = set(going(runs))
+    unfinished = set(find_unfinished(runs))
     items = []
     for row in rows:
         by = tuple(sorted({user.run for user in users.get(row[1], ())} & unfinished))
