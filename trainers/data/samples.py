@@ -222,17 +222,19 @@ PICTURES = 64
 def made_up(shape: Shape, count: int) -> DataSet:
     """Make data of this shape: `count` samples to learn from, and an eighth of that to test."""
     tests = max(1, count // 8)
-    if shape.kind == "tokens":
-        return DataSet(SyntheticTokens(shape, count, 0), SyntheticTokens(shape, tests, count))
-    channels = shape.input[0]
-    train: Samples = SyntheticImages(shape, count, 0)
-    test: Samples = SyntheticImages(shape, tests, count)
+    train: Samples = Synthetic(shape, count, 0)
+    test: Samples = Synthetic(shape, tests, count)
+    channels = shape.input[0] if shape.kind == "images" else 0
     return DataSet(train, test, (0.5,) * channels, (0.25,) * channels)
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """Samples of a shape, from that number on."""
+    """Samples of a shape, from that number on.
+
+    Each class of images has a picture of random pixels, and each sample makes it a little lighter.
+    A text counts up from some token, in steps that it keeps: the next one can be known.
+    """
 
     shape: Shape
     count: int
@@ -243,11 +245,6 @@ class Synthetic:
         """How many there are."""
         return self.count
 
-
-@dataclass(frozen=True)
-class SyntheticImages(Synthetic):
-    """Each class has a picture of random pixels; each sample makes it a little lighter."""
-
     @cached_property
     def _pictures(self) -> Tensor:
         how_many = min(self.shape.classes, PICTURES)
@@ -256,20 +253,13 @@ class SyntheticImages(Synthetic):
         return torch.randint(0, 224, size, dtype=torch.uint8, generator=generator)
 
     def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the samples at these places."""
+        """Make the samples at these places; a text's target is the token after its input."""
         numbers = (places + self.start) * 2_654_435_761  # Knuth's: neighbours have other classes
+        if self.shape.kind == "tokens":
+            numbers = numbers.unsqueeze(1)
+            steps = torch.arange(self.shape.input[0] + 1).unsqueeze(0) * (1 + (numbers >> 12) % 5)
+            text = ((numbers >> 16) + steps) % self.shape.classes
+            return text[:, :-1].contiguous(), text[:, 1:].contiguous()
         targets = (numbers >> 12) % self.shape.classes
         images = self._pictures[targets % len(self._pictures)]
         return images.add_((numbers >> 20 & 31).to(torch.uint8).view(-1, 1, 1, 1)), targets
-
-
-@dataclass(frozen=True)
-class SyntheticTokens(Synthetic):
-    """Each sample counts up from some token, in steps that it keeps: the next one can be known."""
-
-    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the samples at these places; a target is the token after its input."""
-        numbers = ((places + self.start) * 2_654_435_761).unsqueeze(1)
-        steps = torch.arange(self.shape.input[0] + 1).unsqueeze(0) * (1 + (numbers >> 12) % 5)
-        text = ((numbers >> 16) + steps) % self.shape.classes
-        return text[:, :-1].contiguous(), text[:, 1:].contiguous()

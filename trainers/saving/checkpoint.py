@@ -138,8 +138,8 @@ class Checkpoints:
         return True
 
     def is_followed(self) -> bool:
-        """Whether a later start of this training has taken over."""
-        return self._latest_start() > self._start
+        """Whether a later start of this training has taken its number; asked once a second."""
+        return any(_number(token) > self._start for token in self._run_dir.glob(".start-*"))
 
     def begin(self, step: int) -> Saved:
         """Make an empty folder for a save; nothing in it counts before `commit`.
@@ -147,7 +147,7 @@ class Checkpoints:
         Raises:
             Overtaken: a later start of this training has taken over.
         """
-        if self.is_followed():
+        if self._latest_start() > self._start:
             raise Overtaken(
                 f"Start {self._latest_start()} of this training works in the same run folder, and "
                 f"this one is start {self._start}. It ends without saving."
