@@ -116,11 +116,7 @@ class Hdf5Images:
 
 
 def h5py() -> Any:
-    """The module.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """The module h5py."""
     return library("h5py", "HDF5 files are read with h5py", "h5py")
 
 

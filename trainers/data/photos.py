@@ -32,6 +32,10 @@ SIDE = 224
 MODES = {1: "L", 3: "RGB"}
 """Pillow's names for grey and colour, by the number of channels."""
 
+TESTS = ("val", "valid", "validation", "test")
+"""Names of a folder with images to test on, beside `train`; first letters of such tars' names."""
+HELD_OUT = 10
+"""Without them, one sample of that many is kept for the test."""
 MEAN = {1: (0.449,), 3: (0.485, 0.456, 0.406)}
 DEVIATION = {1: (0.226,), 3: (0.229, 0.224, 0.225)}
 """Of ImageNet's training images, as published with PyTorch's examples; grey is their average."""
@@ -75,11 +79,7 @@ def pixels(content: bytes, name: str, channels: int, side: int) -> bytes:
 
 
 def pillow() -> Any:
-    """Pillow's module Image.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """Pillow's module Image."""
     return library("PIL.Image", "Images are read with Pillow", "pillow", " elsewhere")
 
 
@@ -104,24 +104,13 @@ def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
     channels, side = wanted(shape)
     stored = train.shape.input
     crops = channels == stored[0] and stored[1] == stored[2]
-    mean, deviation = MEAN.get(stored[0]), DEVIATION.get(stored[0])
-    return DataSet(
-        train,
-        test,
-        mean or (0.5,) * stored[0],
-        deviation or (0.25,) * stored[0],
-        side if crops else None,
-    )
+    mean = MEAN.get(stored[0], (0.5,) * stored[0])
+    deviation = DEVIATION.get(stored[0], (0.25,) * stored[0])
+    return DataSet(train, test, mean, deviation, side if crops else None)
 
 
 def library(module: str, reads: str, name: str, where: str = "") -> Any:
-    """A module, or what to do without it.
-
-    Args:
-        module: to import.
-        reads: what it reads, in an error.
-        name: under which it is installed.
-        where: the images are to be packed when it can't be.
+    """A module; what it `reads`, its package's `name` and `where` to pack instead are for an error.
 
     Raises:
         UsageError: it is not installed.
@@ -133,12 +122,6 @@ def library(module: str, reads: str, name: str, where: str = "") -> Any:
             f"{reads}, which is not installed here. Install {name}, or pack the images"
             f"{where} with pack.py: packed ones need nothing."
         ) from error
-
-
-TESTS = ("val", "valid", "validation", "test")
-"""Names of a folder with images to test on, beside `train`."""
-HELD_OUT = 10
-"""Without such a folder, one sample of that many is kept for the test."""
 
 
 @dataclass(frozen=True)

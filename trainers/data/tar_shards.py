@@ -25,8 +25,6 @@ from data.samples import BadData, DataSet, OpenFiles, Samples, Shape
 ENDING = ".tar"
 INDEX = ".index.json"
 """Ending of the file beside a tar that says where its samples are."""
-TESTS = ("val", "valid", "validation", "test")
-"""First letters of the names of tars to test on."""
 
 
 class TarImages:
@@ -124,7 +122,7 @@ def open_set(where: Path, shape: Shape) -> DataSet:
         BadData: one is damaged.
     """
     tars = sorted(where.glob(f"*{ENDING}")) if where.is_dir() else [where]
-    tests = [path for path in tars if path.name.startswith(TESTS)]
+    tests = [path for path in tars if path.name.startswith(photos.TESTS)]
     learn = [path for path in tars if path not in tests]
     if not learn or not tests:
         return photos.photo_set(*held_out(TarImages(tars, shape), where), shape)
