@@ -2,7 +2,7 @@
 
 A folder with pack.json, the manifest, which is written last, and shards of about 256 MB:
 
-    a line of JSON (see Header), padded with spaces to 4096 bytes
+    a line of JSON (see header), padded with spaces to 4096 bytes
     the images, one after the other: rows of pixels with their channels together
     the index: the class of each image, 8 bytes each, the lowest byte first
 """

@@ -36,7 +36,7 @@ class View:
     side: int | None = None
     """Photos are cropped to side x side pixels; None: images stay as they are stored."""
     seed: int | None = None
-    """Of random crops and flips (see shares.epoch_seed); None: the centre, as tests need it."""
+    """Of random crops and flips (see loading.epoch_seed); None: the centre, as tests need it."""
 
     def __call__(self, inputs: Tensor, places: Tensor) -> Tensor:
         """Return the input for these samples, which come from these places in the data."""

@@ -182,7 +182,7 @@ class Checkpoints:
             ours = named and self._first <= int(named[1]) <= self._start
             if ours and other not in kept:
                 shutil.rmtree(other, ignore_errors=True)
-        # What an attempt that was killed while it resumed had divided anew (strategies/zero_parts).
+        # What an attempt that was killed while it resumed had divided anew (strategies/zero.py).
         shutil.rmtree(self.folder / ".universal", ignore_errors=True)
 
     def drop(self, saved: Saved) -> None:
