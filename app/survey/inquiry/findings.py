@@ -7,9 +7,9 @@ from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
 from lumitui.remote.site.finding import Finding
-from lumitui.remote.survey.inquiry.answers import PathState
+from lumitui.remote.survey.inquiry.answers import OwnJob, PathState
 from lumitui.remote.survey.inquiry.ask_inquiry import Answers
-from lumitui.remote.survey.slurm_records import Association
+from lumitui.remote.survey.slurm_records import Association, Qos
 
 ALMOST = 0.95
 """From this part on a quota is called almost used up: a checkpoint of 7 billion parameters has
@@ -243,33 +243,28 @@ def _of_partition(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
 def _of_jobs(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
     if "jobs" in replies.faults:
         return
-    limits: list[tuple[str, int | None, int | None, int, int]] = []
+    limits: list[tuple[str, Association | Qos, list[OwnJob]]] = []
     for one in _own(needs, replies):
-        own = [job for job in replies.jobs if job.account.lower() == one.account.lower()]
-        running = sum(job.state == "RUNNING" for job in own)
-        limits.append(
-            (f"the account {one.account}", one.max_jobs, one.max_submit, len(own), running)
-        )
+        jobs = [job for job in replies.jobs if job.account.lower() == one.account.lower()]
+        limits.append((f"the account {one.account}", one, jobs))
     for quality in replies.qos:
         if needs.qos == quality.name:
-            own = [job for job in replies.jobs if job.qos == quality.name]
-            running = sum(job.state == "RUNNING" for job in own)
-            limits.append(
-                (f"the QOS {quality.name}", quality.max_jobs, quality.max_submit, len(own), running)
-            )
-    for what, jobs, submit, has, running in limits:
-        if submit is not None and has >= submit:
+            jobs = [job for job in replies.jobs if job.qos == quality.name]
+            limits.append((f"the QOS {quality.name}", quality, jobs))
+    for what, limit, jobs in limits:
+        running = sum(job.state == "RUNNING" for job in jobs)
+        if limit.max_submit is not None and len(jobs) >= limit.max_submit:
             yield finding(
                 "cluster-jobs",
-                f"You have {count(has, 'job')} in {what}, which allows {submit}: "
+                f"You have {count(len(jobs), 'job')} in {what}, which allows {limit.max_submit}: "
                 "sbatch refuses another.",
                 "Wait until one of them ends, or cancel one.",
             )
-        elif jobs is not None and running >= jobs:
+        elif limit.max_jobs is not None and running >= limit.max_jobs:
             yield finding(
                 "cluster-jobs",
-                f"In {what} you run {count(running, 'job')}, and {jobs} at a time are allowed: "
-                "this one waits until one of them ends.",
+                f"In {what} you run {count(running, 'job')}, and {limit.max_jobs} at a time are "
+                "allowed: this one waits until one of them ends.",
                 "Submit it anyway, or wait.",
                 severity="note",
             )

@@ -19,7 +19,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import HistoryError, InputError, State
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import FilterTerm, Runs
+    from lumitui.app.runs import Runs
 
 
 class _Filters(TypedDict):
@@ -43,7 +43,12 @@ class _Filters(TypedDict):
     help="List at most N runs.",
 )
 @runs_site_option
-@click.option("--state", metavar="STATE", help="Only runs in this state, such as failed.")
+@click.option(
+    "--state",
+    metavar="STATE",
+    type=click.Choice([state.value for state in State]),
+    help="Only runs in this state, such as failed.",
+)
 @click.option("--text", default="", help="Only runs with TEXT in id, name, job id or note.")
 @click.option(
     "--filter",
@@ -91,10 +96,11 @@ def history(
 
 def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     # Late: pydantic takes ten times as long as `lumitui --version` itself.
-    from lumitui.app.runs import Filter, Order, OrderBy
+    from lumitui.app.runs import Filter, Order, OrderBy, parse_filter
 
     site, order = filters["site_name"], Order(OrderBy(filters["sort"]))
-    state, terms = _state(filters["state"]), _terms(filters["filter_text"])
+    state = State(filters["state"]) if filters["state"] else None
+    terms = parse_filter(filters["filter_text"]) if filters["filter_text"] else ()
     known_site(runs, site)
     passing, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
     if reply.json:
@@ -109,23 +115,6 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
         say("No runs match.")
     if listed >= limit and sum(1 for _ in runs.history.every(limit + 1, passing, order)) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
-
-
-def _terms(text: str) -> "tuple[FilterTerm, ...]":
-    if not text:
-        return ()
-    from lumitui.app.runs import parse_filter
-
-    return parse_filter(text)
-
-
-def _state(word: str | None) -> State | None:
-    if word is None:
-        return None
-    states = [item.value for item in State]
-    if word not in states:
-        raise InputError(f"There is no state {word!r}.", f"Use one of {', '.join(states)}.")
-    return State(word)
 
 
 def _check(reply: Reply, runs: "Runs") -> None:
