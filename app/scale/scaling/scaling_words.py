@@ -89,9 +89,9 @@ def heading(scaling: Scaling) -> str:
         return NOTHING
     first = scaling.measured[0]
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
-    price = f" and price in {scaling.unit}" if priced else ""
+    columns = f"Time and price in {scaling.unit} are" if priced else "Time is"
     return (
-        f"Time{price} are for {scaling.whole.words}; speed-up and efficiency against "
+        f"{columns} for {scaling.whole.words}; speed-up and efficiency against "
         f"{words.count(first.nodes, 'node')}; ~ is predicted."
     )
 

@@ -76,7 +76,7 @@ def _show_board(run_id: str, port: int) -> None:
 @json_option
 @click.pass_obj
 def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
-    """Save a line about a run, or tag it.
+    """Save a note about a run, or tag it.
 
     `lumitui history --text` searches it. An empty TEXT removes the line and keeps the tags.
     """

@@ -43,8 +43,9 @@ def bind(
     With --explain, it exits with 1 if the job would fail with these masks, or if ranks would share
     cores or GPUs. Pass several lists, such as --cpu-bind and --gpu-bind, in one argument:
 
+    \b
         lumitui bind lumi --explain '--cpu-bind=map_cpu:49,57 --gpu-bind=map_gpu:0,1'
-    """
+    """  # noqa: D301 - click needs the backspace itself, or it wraps the line
     from lumitui.app.runs import Sites, bind_text, rank_bindings
 
     site = Sites(own_settings().profiles).load(site_name)

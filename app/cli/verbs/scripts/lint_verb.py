@@ -49,11 +49,13 @@ class _LintOptions(TypedDict):
 def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]) -> int:
     """Find mistakes in any sbatch script.
 
-    Of a folder, it reads all scripts with `#SBATCH` lines; `-` reads standard input. Exits with 0
-    if there are at most notes, with 1 if there are errors or warnings, and with 2 if a script
-    cannot be read. If the site is unknown, only site-independent rules run. A comment `# lumitui:
-    ignore=RULE` silences a rule on its line, or on the command below it. Contacts no site unless
-    you pass --cluster.
+    In a folder, it reads every script that has `#SBATCH` lines; `-` reads standard input. If the
+    site is unknown, only site-independent rules run. Contacts no site unless you pass --cluster.
+
+    A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command below it.
+
+    Exits with 0 if there are at most notes, with 1 if there are errors or warnings, and with 2 if a
+    script cannot be read.
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
