@@ -83,7 +83,7 @@ class Verbs(click.Group):
         if word in self._modules or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         takers = next((verbs for ends, verbs in _TAKEN_BY.items() if word.endswith(ends)), None)
-        if takers or Path(word).is_file():
+        if takers or os.path.isfile(word):
             tries = " or ".join(f"`lumitui {verb} {word}`" for verb in takers or _OF_SCRIPTS)
             raise InputError(f"{word} is a file, not a verb.", f"Try {tries}.")
         near = root.nearest(word) if isinstance(root, Verbs) else []

@@ -24,7 +24,7 @@ def scripts_of(names: Sequence[str]) -> Iterator[str]:
         InputError: a folder has no script.
     """
     for name in names:
-        if not Path(name).is_dir():
+        if not os.path.isdir(name):  # of a name that is too long, Path raises
             yield name
         elif found := list(_below(name)):
             yield from found
@@ -37,9 +37,13 @@ def _below(folder: str) -> Iterator[str]:
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         for path in (Path(place, name) for name in sorted(files)):
             if path.suffix in _ENDS and path.is_file() and not path.is_symlink():
-                with path.open("rb") as file:
-                    if b"#SBATCH" in file.read(_LARGEST):
-                        yield str(path)
+                try:
+                    with path.open("rb") as file:
+                        is_script = b"#SBATCH" in file.read(_LARGEST)
+                except OSError:
+                    is_script = True  # whoever reads it says why it cannot be read
+                if is_script:
+                    yield str(path)
 
 
 def script_bytes(path: str) -> bytes:

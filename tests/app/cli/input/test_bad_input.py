@@ -89,6 +89,7 @@ def test_paths_that_lead_nowhere_are_one_sentence(here: Here, path: Path) -> Non
         ("new", "--site", "laptop", "--output", ""),
         ("new", "--site", "laptop", "--output", f"{loop}/job.yaml"),
         ("new", "--site", "laptop", "--output", f"{long}/job.yaml"),
+        (long,), ("lint", long), ("lint", loop),
     ):  # fmt: skip
         told(here(*words), 2, *(["the path is empty"] if "" in words else []))
 
