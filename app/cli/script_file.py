@@ -41,7 +41,7 @@ def _below(folder: str) -> Iterator[str]:
                     with path.open("rb") as file:
                         is_script = b"#SBATCH" in file.read(_LARGEST)
                 except OSError:
-                    is_script = True  # whoever reads it says why it cannot be read
+                    is_script = True  # reading it says why it cannot be read
                 if is_script:
                     yield str(path)
 

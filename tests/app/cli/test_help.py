@@ -25,6 +25,18 @@ def test_every_verb_is_explained_in_one_line_of_the_list(name: str) -> None:
     assert words.endswith(".") and not words.endswith("...")
 
 
+@pytest.mark.parametrize("name", list(lumitui.every()))
+def test_the_default_of_an_option_is_one_that_it_takes(name: str) -> None:
+    verb = lumitui.every()[name]
+    context = click.Context(verb)
+    for param in verb.params:
+        if isinstance(param, click.Option) and not (param.is_eager or param.required):
+            default = param.get_default(context)
+            assert not isinstance(default, int | float | str) or (
+                param.type_cast_value(context, default) is not None
+            ), param.name
+
+
 def test_h_is_help_everywhere(here: Here) -> None:
     for words in ((), ("submit",), ("site",), ("site", "check")):
         short, long = here(*words, "-h"), here(*words, "--help")

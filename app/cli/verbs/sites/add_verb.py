@@ -22,7 +22,6 @@ from lumitui.app.explain import words
     "--gpus",
     metavar="N",
     type=click.IntRange(1, 64),
-    default=0,
     help="GPUs per node, if Slurm shows none.",
 )
 @json_option
@@ -35,7 +34,7 @@ def add(
     port: int | None,
     ssh_config: Path | None,
     partition: str,
-    gpus: int,
+    gpus: int | None,
 ) -> None:
     """Write the profile of a new cluster.
 
@@ -51,7 +50,7 @@ def add(
         ssh_config=str(ssh_config.resolve()) if ssh_config else None,
     )
     with core() as runs:
-        written = runs.surveys.describe(site_name, place, partition=partition, gpus=gpus)
+        written = runs.surveys.describe(site_name, place, partition=partition, gpus=gpus or 0)
     node, queues = written.site.node, written.site.partitions
     say(
         f"{written.site.title}: {node.gpus} x {node.gpu} and {node.cores} cores per node; "
