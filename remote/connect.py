@@ -155,7 +155,9 @@ class Connections:
             if site.name in self._open and self._hosts.get(site.name) != site.hosts:
                 self._open.pop(site.name).transport.close()
             if site.name not in self._open:
-                self._open[site.name] = self._connect(site, self._ask)
+                self._open[site.name] = self._connect(
+                    site, lambda question: self._ask(replace(question, site=site.name))
+                )
                 self._hosts[site.name] = site.hosts
             return self._open[site.name]
 

@@ -98,7 +98,6 @@ from lumitui.app.job.settings import write_whole as write_whole
 from lumitui.app.job.spec import MOST_NODES as MOST_NODES
 from lumitui.app.knowledge.bash import read_script as read_script
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis as Diagnosis
-from lumitui.app.knowledge.guess import guess_site as guess_site
 from lumitui.app.knowledge.log.log_lines import ERROR_PATTERN as ERROR_PATTERN
 from lumitui.app.knowledge.log.log_lines import LogError as LogError
 from lumitui.app.knowledge.log.log_lines import first_errors as first_errors
@@ -135,9 +134,9 @@ from lumitui.app.launch.draft.problems import worst_problems_first as worst_prob
 from lumitui.app.launch.draft.script_changes import count_changes as count_changes
 from lumitui.app.launch.draft.script_changes import script_changes as script_changes
 from lumitui.app.launch.from_script.import_report import import_lines as import_lines
-from lumitui.app.launch.from_script.import_report import import_report as import_report
-from lumitui.app.launch.from_script.job_file_text import job_file_text as job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote as ImportNote
+from lumitui.app.launch.from_script.own_scripts import files_here as files_here
+from lumitui.app.launch.from_script.own_scripts import import_script as import_script
 from lumitui.app.launch.rules.venv_rules import reaches_index as reaches_index
 from lumitui.app.launch.send.drafts.draft import Draft as Draft
 from lumitui.app.launch.send.drafts.draft import open_draft as open_draft
@@ -183,6 +182,7 @@ from lumitui.app.survey.environments.image_contents import (
 )
 from lumitui.app.survey.inquiry.inquiries import Inquired as Inquired
 from lumitui.app.survey.profile.surveys import Looked as Looked
+from lumitui.app.survey.profile.surveys import WrittenProfile as WrittenProfile
 from lumitui.remote.connect import Connect as Connect
 from lumitui.remote.connect import connect as connect
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview as ClusterOverview

@@ -284,6 +284,12 @@ class LumiApp(OrderedKeysApp):
         if self.run_of(run_id) is not None:
             self.push_screen(ScalingScreen(self.runs, run_id))
 
+    def open_cluster(self, site: str) -> None:
+        """Open the screen Cluster at a site."""
+        from lumitui.app.tui.screens.cluster_screen import ClusterScreen
+
+        self.push_screen(ClusterScreen(self.runs, site))
+
     def open_job(self, job: Path, *, demo: bool = False) -> None:
         """Open a job file on the screen New; esc leads back to where the user was."""
         self.push_screen(_new(self, job))
@@ -425,14 +431,6 @@ class LumiApp(OrderedKeysApp):
         """Say where each setting is made."""
         said = f"`keys:` and `notify:` stand in {self.settings.file}. The palette's Theme is kept."
         self.notify(said, title="Settings", markup=False, timeout=20)
-
-    def search_themes(self) -> None:
-        """List the themes; the one in use is marked."""
-        from textual.command import CommandPalette
-
-        from lumitui.app.tui.dialogs.palette import Themes
-
-        self.push_screen(CommandPalette(providers=[Themes], placeholder="Search for themes…"))
 
 
 def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) -> int:

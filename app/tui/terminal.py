@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lumitui.app.tui.app import LumiApp
     from lumitui.app.tui.dialogs.question import QuestionDialog
 
+TYPING_SECONDS = 1.5
+"""Without a key, after which nobody types the rest of a word."""
 ANSWER_SECONDS = 240.0
 """A question is closed after this time; sshd's LoginGraceTime is 120 s by default."""
 
@@ -71,6 +73,10 @@ def ask_person(app: LumiApp, question: LoginQuestion) -> str | None:
 
     answered: Future[str | None] = Future()
     dialog, deadline = QuestionDialog(question), time.monotonic() + ANSWER_SECONDS
+    # The letters of a word that is being typed would go into the answer.
+    while app.is_typed_in and time.monotonic() - app.schedule.last_input < TYPING_SECONDS:
+        if app.ending.wait(0.1):
+            return None
     app.call_from_thread(app.push_screen, dialog, answered.set_result)
     while not app.ending.is_set() and time.monotonic() < deadline:
         try:

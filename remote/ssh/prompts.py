@@ -18,6 +18,8 @@ class LoginQuestion:
     """Whether the answer is hidden while it is typed."""
     kind: Literal["passphrase", "password", "otp", "host-key"]
     """`host-key` is accepted with `yes`; any other answer declines."""
+    site: str = ""
+    """The site that the connection is for; "": nobody said."""
 
 
 Ask = Callable[[LoginQuestion], str | None]

@@ -40,10 +40,11 @@ def _account(job: ScriptJob, site: Site) -> Iterator[Hit]:
             "Write your own project.",
             option.at,
         )
-    elif "$" not in name and not re.match(wanted.pattern, name, re.IGNORECASE):
+    elif name == "none" or ("$" not in name and not re.match(wanted.pattern, name, re.IGNORECASE)):
+        like = f", like --account={wanted.example}" if wanted.example else ""
         yield Hit(
             f"{name!r} is not an account at {site.name}, so sbatch refuses the job.",
-            f"Write your own project, like --account={wanted.example}.",
+            f"Write your own project{like}.",
             option.at,
         )
 

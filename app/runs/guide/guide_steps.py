@@ -93,7 +93,7 @@ def has_account(progress: GuideAnswers, site: Site | None) -> bool:
 
 def _about(site: Site | None) -> str:
     if site is None:
-        return "Choose a cluster. Another one needs a profile: `lumitui site add` writes it."
+        return "Choose a cluster. Another one is surveyed first, which writes its profile."
     return f"{site.title}, at {site.hosts.login}."
 
 

@@ -44,7 +44,7 @@ _MOST_REPORT = 1 << 20
 
 @dataclass(frozen=True)
 class WrittenProfile:
-    """A profile that was written."""
+    """A profile that was written, or that can be."""
 
     path: Path
     site: Site
@@ -52,6 +52,7 @@ class WrittenProfile:
     """Keys that nobody has said."""
     left_out: tuple[str, ...]
     """Partitions and nodes that are not in it, each with the reason."""
+    text: str
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,9 @@ class Surveys:
     # -- a new profile
 
     def describe(
-        self, name: str, host: HostAddress, *, partition: str = "", gpus: int = 0
+        self, name: str, host: HostAddress, *, partition: str = "", gpus: int = 0, keep: bool = True
     ) -> WrittenProfile:
-        """Ask the cluster at `host` what it is like, and write the profile `name`.
+        """Ask the cluster at `host` what it is like, and write the profile `name` if `keep`.
 
         `partition` says which nodes it is about where there are several kinds, and `gpus` how many
         GPUs a node has where Slurm does not know. No file is ever overwritten.
@@ -102,8 +103,14 @@ class Surveys:
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         document = Document(text, str(path))
         described = validate(document, Site, document.data)
-        _write_new(path, text)
-        return WrittenProfile(path, described, proposal.guessed, choice.left_out)
+        profile = WrittenProfile(path, described, proposal.guessed, choice.left_out, text)
+        if keep:
+            self.save(profile)
+        return profile
+
+    def save(self, profile: WrittenProfile) -> None:
+        """Write a profile that was not kept; raise as `describe` does."""
+        _write_new(profile.path, profile.text)
 
     def _new_file(self, name: str) -> Path:
         """Return the file of a new profile.

@@ -1,5 +1,6 @@
 """The question before anything is sent or cancelled: yes or no."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -19,6 +20,8 @@ from lumitui.app.tui.widgets.styled import labelled, plain
 Lines = Sequence[tuple[str, str]]
 """(label, value) of each fact."""
 
+PAUSE = 0.7
+"""Seconds that a user who types fast needs to see that a question is there."""
 LEAST = 44
 """Cells of the narrowest box."""
 AROUND = 6
@@ -43,15 +46,18 @@ class Confirm(ModalScreen[bool]):
         yes: str,
         *,
         now: Callable[[], Lines | None] | None = None,
+        patient: bool = False,
         id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
         """Ask `title` with `lines` of (label, value); `yes` is the label of the Yes button.
 
         `now`: what the lines are now, asked each second; None when there is nothing left to ask,
-        which closes the question with a no.
+        which closes the question with a no. `patient`: a yes within `PAUSE` is not one, but a
+        letter that was meant for the field before.
         """
         super().__init__(id=id)
         self._title, self._lines, self._yes, self._now = title, lines, yes, now
+        self._heard_from = time.monotonic() + (PAUSE if patient else 0.0)
 
     def compose(self) -> ComposeResult:
         """Yield the question, its facts and two buttons."""
@@ -92,4 +98,5 @@ class Confirm(ModalScreen[bool]):
 
     def action_answer(self, answer: bool) -> None:
         """Close the dialog with the answer."""
-        self.dismiss(answer)
+        if not answer or time.monotonic() >= self._heard_from:
+            self.dismiss(answer)

@@ -1,18 +1,22 @@
-"""Dialogs that are only read and closed: an error, and the keys of a screen."""
+"""Dialogs that are only read and closed: an error, a site, the keys of a screen."""
 
+from datetime import date
 from typing import ClassVar
 
 from rich.table import Table
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Static
 
-from lumitui.app.runs import LumiError
+from lumitui.app.explain import site_page
+from lumitui.app.runs import LumiError, Site
 from lumitui.app.tui.dialogs.palette import KeyAction, by_area, nearest_first
 from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
 
@@ -55,13 +59,60 @@ class ErrorDialog(ModalScreen[None]):
         self.dismiss()
 
 
-class HelpDialog(ModalScreen[None]):
-    """What the keys of the screen below do, area by area."""
+class PageDialog(ModalScreen[None]):
+    """A page that scrolls, is read and closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "close", "Close", id="help.close",
-                tooltip="Close the help"),
+                tooltip="Close the page"),
     ]  # fmt: skip
+    heading = ""
+
+    def compose(self) -> ComposeResult:
+        """Yield the page in a box that scrolls."""
+        yield footer()
+        with Vertical(classes="dialog help") as box:
+            box.border_title, box.border_subtitle = plain(self.heading), "j k g G scroll"
+            yield from self.page()
+
+    def page(self) -> ComposeResult:
+        """Yield what is in the box."""
+        with Scroll():
+            yield Static(markup=False)
+
+    def action_close(self) -> None:
+        """Close the dialog."""
+        self.dismiss()
+
+
+class SitePageDialog(PageDialog):
+    """What the profile of a site says, as `lumitui site show NAME` prints it."""
+
+    def __init__(self, site: Site) -> None:
+        """Show the profile of `site`."""
+        super().__init__()
+        self._site, self.heading = site, f"Profile of {site.name}"
+
+    def on_resize(self) -> None:
+        """Wrap the page at the width that the box gets."""
+        self.call_after_refresh(self._lay_out)
+
+    def _lay_out(self) -> None:
+        drawn = self.query_one("Scroll Static", Static)
+        text = site_page.page(
+            self._site, date.today(), max(20, min(site_page.WIDE, drawn.size.width))
+        )
+        drawn.update(plain(text))
+
+
+class HelpDialog(PageDialog):
+    """What the keys of the screen below do, area by area; what is typed after `/` filters them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", id="help.filter",
+                tooltip="Show only the keys with all words that you type"),
+    ]  # fmt: skip
+    heading = "Keys here"
 
     def __init__(self, actions: list[KeyAction]) -> None:
         """Show `actions`, those of the pane with the focus first."""
@@ -69,21 +120,41 @@ class HelpDialog(ModalScreen[None]):
         self._areas = by_area(nearest_first(actions))
         self._names = max((len(action.binding.id or "") for action in actions), default=0)
 
-    def compose(self) -> ComposeResult:
-        """Yield a heading for each area, and a line for each of its actions."""
-        yield footer()
-        with Vertical(classes="dialog help") as box:
-            box.border_title = "Keys here"
-            box.border_subtitle = "j k g G scroll"
-            with Scroll():
-                for area, actions in self._areas.items():
-                    yield Static(Text(area, "bold"), classes="area", markup=False)
-                    names = self._names if self.app.size.width >= WIDE else 0
-                    yield Static(keys_table(actions, names))
+    def page(self) -> ComposeResult:
+        """Yield the filter, and a heading with its lines for each area."""
+        yield LineInput(placeholder="type to filter", compact=True)
+        with Scroll():
+            for area, actions in self._areas.items():
+                yield Static(Text(area, "bold"), classes="area", markup=False)
+                yield Static(self._table(actions), classes="keys")
 
-    def action_close(self) -> None:
-        """Close the dialog."""
-        self.dismiss()
+    def on_mount(self) -> None:
+        """Show the filter only while it is used."""
+        for line in self.query(LineInput):
+            line.display = False
+        self.query("Scroll").focus()
+
+    def _table(self, actions: list[KeyAction]) -> Table:
+        return keys_table(actions, self._names if self.app.size.width >= WIDE else 0)
+
+    def action_filter(self) -> None:
+        """Show the filter, ready to type in."""
+        self.query_one(LineInput).display = True
+        self.query_one(LineInput).focus()
+
+    @on(Input.Changed)
+    def _filter(self, event: Input.Changed) -> None:
+        typed = event.value.casefold().split()
+        headings, tables = self.query(".area"), self.query(".keys").results(Static)
+        for heading, table, actions in zip(headings, tables, self._areas.values(), strict=True):
+            shown = [one for one in actions if _has(one, typed)]
+            heading.display = table.display = bool(shown)
+            table.update(self._table(shown))
+
+
+def _has(action: KeyAction, typed: list[str]) -> bool:
+    said = f"{' '.join(action.keys)} {action.words} {action.binding.id}".casefold()
+    return all(word in said for word in typed)
 
 
 def keys_table(actions: list[KeyAction], names: int) -> Table:

@@ -1,8 +1,13 @@
-"""Every action that is possible now, from the bindings: for the palette and for the help."""
+"""Every action that is possible now, from the bindings: for the palette and for the help.
+
+The palette also finds runs, sites and job files.
+"""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from textual.app import App
 from textual.binding import Binding
@@ -10,6 +15,9 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
+
+from lumitui.app.runs import LumiError
+from lumitui.app.tui.asking import tui
 
 AREAS = {
     "run": "The run",
@@ -21,6 +29,8 @@ AREAS = {
 }
 """The beginning of a binding's id, and how its area is called; another is called as it is."""
 
+MOST_RUNS = 200
+"""The newest runs, which the palette finds by their names."""
 MOVING = "Moving"
 _MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Page down"})
 
@@ -119,6 +129,27 @@ class Actions(Provider):
         system = self.app.get_system_commands(self.screen)
         return [*found, *(PaletteCommand(one.title, "", one.help, one.callback) for one in system)]
 
+    async def startup(self) -> None:
+        """Read what can be opened by its name: runs, sites and the job files here."""
+        from lumitui.app.runs import files_here
+
+        app = tui(self.screen)
+        self._places = [
+            PaletteCommand(path.name, "", "Open the job file", partial(app.open_job, path))
+            for path in files_here(Path.cwd())[0]
+        ]
+        self._places += [
+            PaletteCommand(name, "", "Show nodes, queue and budget of the site",
+                           partial(app.open_cluster, name))
+            for name in app.runs.sites.names()
+        ]  # fmt: skip
+        with suppress(LumiError):  # the list of runs says what is wrong with the history
+            self._places += [
+                PaletteCommand(run.id, "", f"Open the run: {run.state} at {run.site}",
+                               partial(app.open_run, run.id))
+                for run in app.runs.history.page(limit=MOST_RUNS)
+            ]  # fmt: skip
+
     async def discover(self) -> Hits:
         """Yield all of them, before anything is typed."""
         for command in self._commands():
@@ -128,7 +159,7 @@ class Actions(Provider):
     async def search(self, query: str) -> Hits:
         """Yield those whose name resembles `query`, or whose sentence has all its words."""
         matcher = self.matcher(query)
-        for command in self._commands():
+        for command in (*self._commands(), *self._places):
             sentence = f"{command.name} {command.words} {command.keys}".casefold()
             score = matcher.match(command.name)
             if all(word in sentence for word in query.casefold().split()):
@@ -136,28 +167,3 @@ class Actions(Provider):
             if score > 0:
                 title = command.titled(matcher.highlight(command.name))
                 yield Hit(score, title, command.run, text=command.name, help=command.words)
-
-
-class Themes(Provider):
-    """The themes by name, the one in use first and marked in words."""
-
-    def _choices(self) -> list[tuple[str, str]]:
-        """Return the name of each theme, and how it is shown."""
-        now = self.app.theme
-        names = sorted(self.app.available_themes, key=lambda name: (name != now, name))
-        return [(name, f"{name}  (in use)" if name == now else name) for name in names]
-
-    def _use(self, name: str) -> None:
-        self.app.theme = name
-
-    async def discover(self) -> Hits:
-        """Yield all of them, before anything is typed."""
-        for name, shown in self._choices():
-            yield DiscoveryHit(shown, partial(self._use, name))
-
-    async def search(self, query: str) -> Hits:
-        """Yield those whose name resembles `query`."""
-        matcher = self.matcher(query)
-        for name, shown in self._choices():
-            if (score := matcher.match(name)) > 0:
-                yield Hit(score, matcher.highlight(shown), partial(self._use, name))

@@ -1,73 +1,71 @@
-"""The dialog that offers the values of a field."""
+"""The dialog that offers the values of a field; what is typed filters them."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from lumitui.app.runs import job_form
 from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
-
-
-class Pickable(Protocol):
-    """A value, and what it means."""
-
-    @property
-    def value(self) -> str:
-        """What is chosen."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """What it means; "" where the value says it."""
-        ...
 
 
 class PickDialog(ModalScreen[str | None]):
     """One of a few values; None: none was chosen."""
 
+    AUTO_FOCUS = "LineInput"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Close", id="pick.close", tooltip="Leave it as it is"),
-        Binding("j", "move('down')", "Down", show=False, id="pick.down", tooltip="One line down"),
-        Binding("k", "move('up')", "Up", show=False, id="pick.up", tooltip="One line up"),
+        Binding("escape", "close", "Close", id="pick.close", tooltip="Leave it as it is"),
+        Binding("down", "move('down')", "Down", show=False, id="pick.down", tooltip="Down"),
+        Binding("up", "move('up')", "Up", show=False, id="pick.up", tooltip="Up"),
     ]
 
-    def __init__(self, title: str, choices: Sequence[Pickable], now: str) -> None:
+    def __init__(self, title: str, choices: Sequence[job_form.FieldChoice], now: str) -> None:
         """Offer `choices`; `now` is the one that holds."""
         super().__init__()
         self._title, self._choices, self._now = title, choices, now
+        self._width = max(len(choice.value) for choice in choices)
 
     def compose(self) -> ComposeResult:
-        """Yield one line for each value."""
+        """Yield a line that filters, and one for each value."""
         yield footer()
         with Vertical(classes="dialog pick") as box:
             box.border_title = plain(self._title)
-            width = max(len(choice.value) for choice in self._choices)
-            yield OptionList(
-                *(
-                    Option(plain(f"{choice.value:<{width}}  {choice.words}".rstrip() or "none"))
-                    for choice in self._choices
-                ),
-                compact=True,
-                markup=False,
-            )
+            yield LineInput(placeholder="type to filter", compact=True)
+            yield OptionList(compact=True, markup=False)
+
+    @on(Input.Changed)
+    def _filter(self) -> None:
+        """Offer what has all words that are typed, with the cursor on the one that holds."""
+        typed = self.query_one(Input).value.casefold().split()
+        menu, values = self.query_one(OptionList), []
+        menu.clear_options()
+        for choice in self._choices:
+            line = f"{choice.value:<{self._width}}  {choice.words}".rstrip() or "none"
+            if all(word in line.casefold() for word in typed):
+                menu.add_option(Option(plain(line), id=f"={choice.value}"))
+                values.append(choice.value)
+        menu.highlighted = values.index(self._now) if self._now in values else 0 if values else None
 
     def on_mount(self) -> None:
-        """Begin at the value that holds."""
-        for menu in self.query(OptionList):
-            values = [choice.value for choice in self._choices]
-            menu.highlighted = values.index(self._now) if self._now in values else 0
-            menu.focus()
+        """Offer all of them."""
+        if self.query(OptionList):
+            self._filter()
+
+    @on(Input.Submitted)
+    def _entered(self) -> None:
+        self.query_one(OptionList).action_select()
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._choices[event.option_index].value)
+        self.dismiss((event.option.id or "=")[1:])
 
     def action_move(self, way: str) -> None:
         """Move the cursor."""

@@ -38,7 +38,9 @@ class QuestionDialog(ModalScreen[str | None]):
         """Yield the question and a field, or two buttons for a host key."""
         yield footer()
         with Vertical(classes="dialog") as box:
-            box.border_title = "Is this the right host?" if self._is_key else "The site asks"
+            site = self._question.site
+            title = f"Is this the right host{f' for {site}' if site else ''}?"
+            box.border_title = plain(title if self._is_key else f"{site or 'The site'} asks")
             with VerticalScroll():
                 yield Static(plain(self._question.text), markup=False)
             if not self._is_key:

@@ -253,5 +253,5 @@ def causes(
         if found is diagnoses[0] and line_of([found]):
             parts.append(Text("  enter: show it in the log", "bold"))
         if remedy and found is diagnoses[0]:
-            parts.append(plain(f"  D: {remedy.words}", "bold"))
+            parts.append(plain(f"  h: {remedy.words}", "bold"))
     return Group(*parts, Text())

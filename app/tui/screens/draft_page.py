@@ -9,9 +9,10 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from lumitui.app.runs import Draft, LumiError, Runs, save_draft
+from lumitui.app.runs import Draft, InputError, LumiError, Runs, save_draft
 from lumitui.app.tui.asking import show_error
-from lumitui.app.tui.dialogs.unsaved import Answer, LeaveDialog, SaveDialog
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.line_dialog import LineDialog
 from lumitui.app.tui.panes.compose.compose_views import DraftViews
 from lumitui.app.tui.screens.page import FullScreen
 
@@ -19,6 +20,11 @@ from lumitui.app.tui.screens.page import FullScreen
 def path_of(text: str) -> Path:
     """Return the path that a user typed; `~` is the home folder."""
     return Path(os.path.expanduser(text))  # leaves `~nobody` as it is
+
+
+def _path(text: str) -> None:
+    if not text:
+        raise InputError("There is no path.", "Type where to save it.")
 
 
 class DraftPage(FullScreen):
@@ -64,7 +70,9 @@ class DraftPage(FullScreen):
             if path is not None:
                 self._save(path_of(path).absolute())
 
-        self.app.push_screen(SaveDialog(str(self._draft.folder / "job.yaml")), named)
+        path = str(self._draft.folder / "job.yaml")
+        words = "A file that is there is not overwritten."
+        self.app.push_screen(LineDialog("Save the job file as", words, path, check=_path), named)
 
     def _save(self, path: Path | None) -> bool:
         assert self._draft is not None
@@ -103,16 +111,13 @@ class DraftPage(FullScreen):
             then()
             return
 
-        def answered(answer: Answer | None) -> None:
-            if answer == "discard":
+        def answered(yes: bool | None) -> None:
+            if yes:
                 self._opened = draft.text
                 then()
-            elif answer == "save" and draft.path is None:
-                self.action_save()  # the path comes first; leaving is requested again
-            elif answer == "save" and self._save(None):
-                then()
 
-        self.app.push_screen(LeaveDialog(draft.name), answered)
+        lines = [("not saved", draft.name), ("to save it", "n, then w")]
+        self.app.push_screen(Confirm("Lose the edits?", lines, "Discard", patient=True), answered)
 
     def action_back(self) -> None:
         """Leave the screen; edits that are not saved are asked about."""

@@ -19,7 +19,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from lumitui.app.runs import InputError, LumiError, Runs, Settings, Site, write_whole
+from lumitui.app.runs import InputError, LumiError, Runs, Settings, Site, job_form, write_whole
 from lumitui.app.runs.guide.guide_answers import keep_progress, kept_progress, own_profile
 from lumitui.app.runs.guide.guide_steps import (
     FIRST_LINE,
@@ -45,6 +45,7 @@ DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster 
 MARKS = {"done": "✔ done", "next": "▶ next", "later": "· later"}
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
+ANOTHER = "another cluster …: survey it, and save a profile"
 LONGEST = 120
 """Characters of what a check found: sbatch's complaints have many lines."""
 
@@ -65,14 +66,14 @@ class GuideScreen(FullScreen):
         self._settings = settings
         self._progress = kept_progress(settings)
         self._keys = keys_in(Path.home() / ".ssh")
-        self._checking = False
+        self._checking = self._differs = False
+        """Whether a check is under way, and whether the last one found a fact that differs."""
 
     def body(self) -> ComposeResult:
         """Yield the demo, then a line and an explanation for each step."""
-        names = [name for name in self.runs.sites.names() if self._is_cluster(name)]
         keys = [(str(key.path), key.path.name) for key in self._keys]
         fields: dict[str, Widget] = {
-            "site": ChoiceButton([("", NOTHING), *((name, name) for name in names)], id="site"),
+            "site": Button(Text(NOTHING), id="site", action="screen.site", compact=True),
             "user": LineInput(
                 self._progress.user, placeholder="your name there", id="user", compact=True
             ),
@@ -83,7 +84,8 @@ class GuideScreen(FullScreen):
             "check": Button(Text("Check the site (F3)"), action="screen.check", compact=True),
             "job": Button(Text("Make a job (F4)"), action="screen.job", compact=True),
         }
-        with Scroll(id="guide"):
+        with Scroll(id="guide", classes="frame") as box:
+            box.border_title = "First run"
             yield Static(INTRO, markup=False)
             yield Static("This machine", classes="heading", markup=False)
             yield Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
@@ -100,11 +102,34 @@ class GuideScreen(FullScreen):
 
     def begin(self) -> None:
         """Show the answers that are kept."""
-        for name, value in (("#site", self._progress.site), ("#key", self._progress.key)):
-            choice = self.query_one(name, ChoiceButton)
-            if value in choice.offered:
-                choice.choose(value)
-        self._answer()
+        choice = self.query_one("#key", ChoiceButton)
+        if self._progress.key in choice.offered:
+            choice.choose(self._progress.key)
+        self._choose_site(self._progress.site)
+
+    def action_site(self) -> None:
+        """Offer the clusters, the user's own first, and to survey another one."""
+        from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog
+        from lumitui.app.tui.dialogs.pick import PickDialog
+
+        own = self.runs.sites.own()
+        names = [name for name in self.runs.sites.names() if self._is_cluster(name)]
+        choices = [job_form.FieldChoice(name) for name in sorted(names, key=lambda n: n not in own)]
+
+        def picked(name: str | None) -> None:
+            if name == "":
+                self.app.push_screen(NewClusterDialog(), self._choose_site)
+            else:
+                self._choose_site(name)
+
+        choices.append(job_form.FieldChoice("", ANOTHER))
+        self.app.push_screen(PickDialog("A cluster", choices, self._progress.site), picked)
+
+    def _choose_site(self, name: str | None) -> None:
+        button = self.query_one("#site", Button)
+        button.label = Text(name or self._progress.site or NOTHING)
+        button.refresh(layout=True)
+        self._answer(**({"site": name} if name else {}))
 
     def _is_cluster(self, name: str) -> bool:
         try:
@@ -134,7 +159,8 @@ class GuideScreen(FullScreen):
         self.title_text("0 Guide")
         for number, step in enumerate(self._steps(), 1):
             bold = "bold" if step.mark == "next" else ""
-            mark = Text(f"{number} {step.name:8}{MARKS[step.mark]}", bold)
+            said = "! differs" if step.name == "check" and self._differs else MARKS[step.mark]
+            mark = Text(f"{number} {step.name:8}{said}", bold)
             self.query_one(f"#mark-{step.name}", Static).update(mark)
             # One explanation at a time: all of it fits a small terminal.
             words = self.query_one(f"#words-{step.name}", Static)
@@ -145,7 +171,7 @@ class GuideScreen(FullScreen):
         """Keep answers; another site, name or key has to be checked again."""
         changed = self._progress.model_copy(update=answers)
         if answers.keys() & {"site", "user", "key", "account"} and changed != self._progress:
-            changed = changed.model_copy(update={"checked": False})
+            changed, self._differs = changed.model_copy(update={"checked": False}), False
             self.query_one("#results").display = False
         self._progress = changed
         try:
@@ -226,6 +252,7 @@ class GuideScreen(FullScreen):
             text.append("\n").append(styled.plain(f"failed: {check.rule}: {message}. ", "bold red"))
             text.append(styled.plain(check.do))
         self._show_results(text)
+        self._differs = bool(failed)
         # A fact that differs is the user's to judge: nothing is sent without a yes.
         self._answer(checked=True)
 

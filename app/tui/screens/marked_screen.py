@@ -29,7 +29,7 @@ class MarkedPage(RunScreenBase):
                 tooltip="Tag the marked runs, or this one; / #tag finds them"),
         Binding("N", "note", "Note", show=False, id="runs.note",
                 tooltip="Write a line about this run"),
-        Binding("F", "fetch", "Fetch", show=False, id="runs.fetch",
+        Binding("E", "fetch", "Fetch", show=False, id="runs.fetch",
                 tooltip="Copy the results of the marked runs, or of this one, here"),
         Binding("C", "compare", "Compare", show=False, id="runs.compare",
                 tooltip="Compare two to four marked runs"),

@@ -11,6 +11,7 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.widgets import Button, Input, Static
 
 from lumitui.app.explain.phrases.price_words import Outlook
@@ -19,10 +20,10 @@ from lumitui.app.runs import CheckedDraft, Draft, InputError, LumiError, Runs
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
+from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
 from lumitui.app.tui.screens.draft_page import DraftPage, path_of
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.bars import buttons
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
 
@@ -42,9 +43,9 @@ class NewScreen(DraftPage):
                 id="new.next", tooltip="Go to the next view: form, YAML, script, node map"),
         Binding("left_square_bracket", "next_view(-1)", "View before", show=False,
                 id="new.previous", tooltip="Go to the view before"),
-        Binding("C", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
+        Binding("Q", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
                 tooltip="Ask the cluster: image, folders, quotas, limits, budget, start"),
-        Binding("o", "start", "Open", id="new.open",
+        Binding("n", "start", "New", id="new.open",
                 tooltip="Begin with another file, an example or a run"),
         Binding("r", "again", "Read again", show=False, id="new.again",
                 tooltip="Read the job file again"),
@@ -76,9 +77,13 @@ class NewScreen(DraftPage):
         )
         yield Static(START, id="start", markup=False)
         yield StartList(self._type)
+        imported = Static(id="imported", classes="frame", markup=False)
+        imported.border_title = "From your script"
+        yield imported
         yield DraftViews()
-        yield Static(id="cost", markup=False)
-        yield buttons(("Submit", "submit"), ("Save", "save"), ("Open", "start"), ("Back", "back"))
+        with Horizontal(id="send"):
+            yield Static(id="cost", markup=False)
+            yield Button(Text("Submit"), action="screen.submit", compact=True, classes="action")
 
     def begin(self) -> None:
         """Open the given job file, or what was left unsaved, or offer beginnings."""
@@ -91,11 +96,11 @@ class NewScreen(DraftPage):
             self._open("file", str(self._job))
         elif kept is not None:
             self._take(kept, opened="")
-            self.notify("Your edits that were not saved are back.")
 
     def on_unmount(self) -> None:
-        """Keep what was not saved for the next time."""
-        tui(self).kept = self.unsaved
+        """Keep what was not saved for the next time; another job file leaves it there."""
+        if self.unsaved or not self._job:
+            tui(self).kept = self.unsaved
 
     # -- what to begin with
 
@@ -251,7 +256,10 @@ class NewScreen(DraftPage):
         self.query_one("#path", Input).select_on_focus = True
         for name in ("#start", "#files"):
             self.query_one(name).display = not open_now
-        for name in ("#draft", "#cost"):
+        imported = self._draft.imported if self._draft else ()
+        self.query_one("#imported", Static).update(styled.plain("\n".join(imported)))
+        self.query_one("#imported").display = bool(imported)
+        for name in ("#draft", "#send"):
             self.query_one(name).display = open_now
 
     def action_view(self, view: View) -> None:
@@ -302,6 +310,7 @@ class NewScreen(DraftPage):
         elif checked.errors and not _may_be_forced(checked):
             self.notify(checked.errors[0].words, severity="error", markup=False)
             self.action_view("form")
+            self.query_one(FieldList).open_wrong()
         else:
             self._confirm(checked)
 
@@ -311,9 +320,13 @@ class NewScreen(DraftPage):
         first, several = previews[0], len(previews) > 1 or previews[0].cell
 
         def answered(yes: bool | None) -> None:
-            if yes and several:
+            if not yes:
+                return
+            self._opened = self._draft_text()  # the run keeps it
+            self.show_saved()
+            if several:
                 tui(self).sends.send_grid(previews)
-            elif yes:
+            else:
                 tui(self).sends.send(first)
 
         name = styled.shorten(first.launch.spec.name, 40)
@@ -332,6 +345,8 @@ class NewScreen(DraftPage):
 def _opened(runs: Runs, kind: Beginning, value: str) -> Draft:
     if kind == "file":
         return runs.drafts.open(Path(value))
+    if kind == "script":
+        return runs.drafts.script(Path(value))
     return runs.drafts.run(value) if kind == "run" else runs.drafts.example(value, Path.cwd())
 
 
@@ -341,7 +356,10 @@ def _checked(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
 
 
 def _may_be_forced(checked: CheckedDraft) -> bool:
-    """Return whether all errors are the adviser's, with which a user may send a job."""
+    """Return whether all errors are the adviser's, with which a user may send a job.
+
+    Not without an account: sbatch would refuse it, or bill somebody else.
+    """
     return bool(checked.previews) and not any(
-        error.final for one in checked.previews for error in one.errors
+        error.final or error.rule == "account" for one in checked.previews for error in one.errors
     )

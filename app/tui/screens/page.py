@@ -187,7 +187,7 @@ class RunScreenBase(FullScreen):
         Binding("c", "cancel", "Cancel", id="run.cancel", tooltip="Cancel the job; asks first"),
         Binding("d", "pane('why')", "Why", id="run.why",
                 tooltip="Show why the run failed, or why it waits"),
-        Binding("b,s", "pane('script')", "Script", show=False, id="run.script",
+        Binding("b", "pane('script')", "Script", show=False, id="run.script",
                 tooltip="Show the job script that was sent, and the submit command"),
         Binding("p", "pane('proof')", "Proof", show=False, id="run.proof",
                 tooltip="Show the cores and GPUs measured for each rank"),
@@ -203,8 +203,6 @@ class RunScreenBase(FullScreen):
                 tooltip="Copy the run's id to the clipboard"),
         Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",
                 tooltip="Poll the sites now"),
-        Binding("n", "app.go('new')", "New", show=False, id="page.new",
-                tooltip="Make a run from a job file"),
     ]  # fmt: skip
 
     @property

@@ -1,4 +1,4 @@
-"""The sites: how often each is polled, and what this program has cost its login node."""
+"""The sites: what each is, how often it is polled, and what that has cost its login node."""
 
 import time
 from datetime import date
@@ -8,48 +8,42 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Static
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
 from lumitui.app.explain import words
 from lumitui.app.runs import Footprint, InputError, Runs, Schedule, Site
 from lumitui.app.tui.asking import tui
 from lumitui.app.tui.screens.page import FullScreen
-from lumitui.app.tui.widgets.tables.site_table import SiteRow, SiteTable
+from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.input import FilterInput
 
 POLLING = (
     "One connection to each site is kept open. A poll of all its watched runs is one request with "
     "one squeue; sacct runs only for jobs that left the queue. A site without unfinished runs is "
     "not polled, and none is after 10 minutes without a key or focus."
 )
+COLUMNS = (("Site", 18), ("Runs", 5), ("Every", 6), ("Requests", 9), ("Slurm", 6), ("Sent", 8),
+           ("Received", 9), ("Logins", 7))  # fmt: skip
+"""Headings and widths in cells."""
 
 
 class SitesScreen(FullScreen):
     """A row for each site; below, what an hour at the present rate costs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter",
-            "cluster",
-            "Cluster",
-            id="sites.cluster",
-            tooltip="Show the nodes, queue and budget of the site",
-        ),
-        Binding(
-            "p",
-            "profile",
-            "Profile",
-            id="sites.profile",
-            tooltip="Show what is known of the site: partitions, nodes, containers, prices",
-        ),
-        Binding(
-            "L",
-            "requests",
-            "Log",
-            id="sites.requests",
-            tooltip="Show what the sites were asked lately, and how long it took",
-        ),
+        Binding("enter", "cluster", "Cluster", id="sites.cluster",
+                tooltip="Show the nodes, queue and budget of the site"),
+        Binding("i", "profile", "Profile", id="sites.profile",
+                tooltip="Show what is known of the site: partitions, nodes, containers, prices"),
+        Binding("a", "add", "Another cluster", id="sites.add",
+                tooltip="Survey a cluster that has no profile, and save one"),
+        Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
+                tooltip="Show only the sites with all words that you type"),
+        Binding("H", "requests", "Requests", id="sites.requests",
+                tooltip="Show what the sites were asked lately, and how long it took"),
         Binding("r", "refresh_sites", "Refresh", id="page.refresh", tooltip="Poll the sites now"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, runs: Runs, schedule: Schedule) -> None:
         """Show the sites of `runs`; `schedule` knows when each is polled."""
@@ -59,63 +53,104 @@ class SitesScreen(FullScreen):
         """The profiles in the order of their rows; None: one that cannot be read."""
 
     def body(self) -> ComposeResult:
-        """Yield the table, a line on the site under the cursor, and how sites are polled."""
-        yield SiteTable(id="sites")
+        """Yield the filter, the list, a line on the site under the cursor, and how it is polled."""
+        yield FilterInput(placeholder="type to filter", id="site-filter", compact=True)
+        heads = (styled.fit(name, width, right=at > 0) for at, (name, width) in enumerate(COLUMNS))
+        yield Static("".join(heads), id="site-heading", markup=False)
+        menu = OptionList(id="sites", classes="frame", compact=True, markup=False)
+        menu.border_title = "Sites"
+        yield menu
         yield Static(id="site-line", markup=False)
         yield Static(POLLING, id="polling", markup=False)
 
     def begin(self) -> None:
         """Read the profiles once; draw the counts again every second."""
+        self.query_one(FilterInput).display = False
+        self._read()
+        self.query_one(OptionList).focus()
+        self.set_interval(1.0, self.every_second)
+
+    def _read(self, chosen: str = "") -> None:
+        """Read the profiles: the user's own first, those that are closed last."""
         known: dict[str, Site | None] = {}
         for name in dict.fromkeys([*self.runs.clusters.sites(), *self.runs.sites.names()]):
             try:
                 known[name] = self.runs.sites.load(name)
             except InputError:
                 known[name] = None  # its line says so
-        self._known = dict(sorted(known.items(), key=lambda row: _is_closed(row[1])))
+        own = self.runs.sites.own()
+        self._known = dict(sorted(known.items(), key=lambda row: (_is_closed(row[1]),
+                                                                  row[0] not in own)))  # fmt: skip
         self.reread()
-        self.query_one(SiteTable).focus()
-        self.set_interval(1.0, self.every_second)
+        if chosen:
+            menu = self.query_one(OptionList)
+            menu.highlighted = menu.get_option_index(chosen)
 
     def moves(self) -> bool:
         """Return that it does: the counts are no part of history."""
         return True
 
+    @property
+    def _selected(self) -> str:
+        option = self.query_one(OptionList).highlighted_option
+        return (option.id if option else None) or ""
+
+    @on(OptionList.OptionHighlighted)
+    @on(Input.Changed)
     def draw(self) -> None:
-        """Show the counts as they are now."""
+        """Show the counts as they are now, of the sites with all words that are typed."""
         if not self.is_seen:
             return
         watched = [run.site for run in self.runs.history.unfinished()]
-        rows = [
-            SiteRow(
-                name,
-                watched.count(name),
-                site.poll_seconds if site else 0.0,
-                self.runs.footprint(name),
-            )
+        typed = self.query_one(FilterInput).value.casefold().split()
+        rows = {
+            name: self._row(name, site, watched.count(name))
             for name, site in self._known.items()
-        ]
-        table = self.query_one(SiteTable)
-        table.show(rows)
+            if all(word in f"{name} {site.title if site else ''}".casefold() for word in typed)
+        }
+        menu, chosen = self.query_one(OptionList), self._selected
+        if [option.id for option in menu.options] != list(rows):
+            menu.clear_options()
+            menu.add_options(Option(text, id=name) for name, text in rows.items())
+            menu.highlighted = list(rows).index(chosen) if chosen in rows else 0 if rows else None
+        for option in menu.options:
+            if option.prompt != (text := rows[option.id or ""]):
+                menu.replace_option_prompt(option.id or "", text)
         seconds = time.monotonic() - self._schedule.began_at
         self.title_text("3 Sites", f"counted for {words.short_length(seconds)}")
-        chosen = next((row for row in rows if row.name == table.selected), None)
-        if chosen is not None:
-            self.query_one("#site-line", Static).update(self._line(chosen, seconds))
+        name = self._selected
+        line = self._line(name, watched.count(name), seconds) if name else Text("No such site.")
+        self.query_one("#site-line", Static).update(line)
 
-    def _line(self, row: SiteRow, seconds: float) -> Text:
-        line = Text(no_wrap=True, overflow="ellipsis").append(row.name, "bold")
-        site = self._known[row.name]
+    def _row(self, name: str, site: Site | None, open_runs: int) -> Text:
+        cost = self.runs.footprint(name)
+        figures = (
+            str(open_runs), words.short_length(site.poll_seconds if open_runs and site else 0.0),
+            str(cost.requests), str(cost.commands), words.size(cost.bytes_up),
+            words.size(cost.bytes_down), str(cost.logins),
+        )  # fmt: skip
+        line = Text(styled.fit(styled.shorten(name, COLUMNS[0][1]), COLUMNS[0][1]), no_wrap=True)
+        for figure, (_, width) in zip(figures, COLUMNS[1:], strict=True):
+            line.append(figure.rjust(width))
+        what = site.title if site else "its profile cannot be read"
+        line.append(styled.plain(f"  {what}", "dim"))
+        line.stylize("dim" if _is_closed(site) else "")
+        return line
+
+    def _line(self, name: str, open_runs: int, seconds: float) -> Text:
+        line = Text(no_wrap=True, overflow="ellipsis").append(name, "bold")
+        site = self._known[name]
         if site is None:
-            hint = f"  run `lumitui site show {row.name}`: its profile cannot be read"
+            hint = f"  run `lumitui site show {name}`: its profile cannot be read"
             return line.append(hint, "yellow")
         if site.retired and _is_closed(site):
             instead = f"; {site.replaced_by} takes its place" if site.replaced_by else ""
             return line.append(f"  no jobs since {site.retired}{instead}", "yellow")
-        wait = self._schedule.next_refresh(row.name, time.monotonic()) if row.open_runs else None
+        wait = self._schedule.next_refresh(name, time.monotonic()) if open_runs else None
         next_poll = "not polled" if wait is None else f"next poll in {words.short_length(wait)}"
         line.append(f"  {next_poll}")
-        return line.append(f"; an hour at this rate: {hourly(row.cost, seconds)}")
+        cost = self.runs.footprint(name)
+        return line.append(f"; an hour at this rate: {hourly(cost, seconds)}")
 
     def action_requests(self) -> None:
         """Open the log of requests."""
@@ -125,21 +160,43 @@ class SitesScreen(FullScreen):
 
     def action_profile(self) -> None:
         """Show the profile of the site under the cursor as a page."""
-        from lumitui.app.tui.dialogs.site_dialog import SitePageDialog
+        from lumitui.app.tui.dialogs.notice_dialogs import SitePageDialog
 
-        if site := self._known.get(self.query_one(SiteTable).selected or ""):
+        if site := self._known.get(self._selected):
             self.app.push_screen(SitePageDialog(site))
 
+    @on(OptionList.OptionSelected)
     def action_cluster(self) -> None:
         """Open the screen Cluster at the site under the cursor."""
-        if (site := self.query_one(SiteTable).selected) is not None:
-            from lumitui.app.tui.screens.cluster_screen import ClusterScreen
+        if self._selected:
+            tui(self).open_cluster(self._selected)
 
-            self.app.push_screen(ClusterScreen(self.runs, site))
+    def action_add(self) -> None:
+        """Survey another cluster, and show its site."""
+        from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog
 
-    @on(SiteTable.RowSelected)
-    def _open(self) -> None:
-        self.action_cluster()
+        def saved(name: str | None) -> None:
+            if name:
+                self._read(name)
+
+        self.app.push_screen(NewClusterDialog(), saved)
+
+    def action_filter(self) -> None:
+        """Show the filter, ready to type in."""
+        self.query_one(FilterInput).display = True
+        self.query_one(FilterInput).focus()
+
+    @on(Input.Submitted)
+    def _filtered(self) -> None:
+        self.query_one(OptionList).focus()
+
+    def action_back(self) -> None:
+        """Take the filter away; without one, leave the screen."""
+        line = self.query_one(FilterInput)
+        if not line.display:
+            super().action_back()
+        line.value, line.display = "", False
+        self.query_one(OptionList).focus()
 
     def action_refresh_sites(self) -> None:
         """Poll the sites now."""

@@ -64,10 +64,10 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Te
     first = previews[0].launch
     layout = words.layout_size(first.layout)
     runs = f"{len(previews)} runs, the first " if len(previews) > 1 else ""
-    parts = [("asks for ", f"{runs}{layout}"), ("time ", chain_words.time_limit(first.spec))]
+    parts = [("asks for ", f"{runs}{layout}")]
     alone = price if len(previews) == 1 else None
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
-    parts.append(("billed ", billed))
+    parts += [("billed ", billed), ("time ", chain_words.time_limit(first.spec))]
     if first.memory:
         parts.append(("memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")

@@ -35,6 +35,8 @@ class Draft:
     """job.sh to compare with: the one sent last; None: the one that it was opened with."""
     files: tuple[tuple[str, str], ...] = ()
     """Name and text of what an example has beside its job file: written with it, once."""
+    imported: tuple[str, ...] = ()
+    """What became of the parts of the sbatch script that it was made from, in lines."""
 
     @property
     def name(self) -> str:

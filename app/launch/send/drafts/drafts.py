@@ -14,6 +14,8 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.draft import job_form, problems
 from lumitui.app.launch.draft.job_form import Field, FieldChoice
+from lumitui.app.launch.from_script.import_report import import_lines
+from lumitui.app.launch.from_script.own_scripts import import_script, program_text
 from lumitui.app.launch.rules.mistakes import shared_outputs
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
@@ -24,6 +26,7 @@ from lumitui.remote.connect import Connections
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
@@ -35,6 +38,8 @@ _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "shi
 _STAND_INS = {"name": "job", "time": "00:01:00"}
 """Values for required keys that are wrong, with which the rest of a text can be checked."""
 
+_LARGEST_SCRIPT = 4 << 20
+"""Bytes: Slurm takes no script that is larger."""
 LOOK_SECONDS = 5.0
 """How long a check relies on what an earlier one found in the project's files: 2,000 of them take
 half a second."""
@@ -96,8 +101,9 @@ class Drafts:
     kept: Draft | None = field(default=None)
     """The draft that a user left without saving it."""
 
-    _summaries: dict[str, str] = field(default_factory=dict)
-    """What each site is in a few words, read once: all profiles take a tenth of a second."""
+    _summaries: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    """Whether each site is closed, and what it is in a few words, read once: all profiles take a
+    tenth of a second."""
     _recent: tuple[float, tuple[Preview, ...]] = field(default=(0.0, ()))
     """When a check looked at the files of a project, and what it found."""
 
@@ -164,14 +170,20 @@ class Drafts:
         return CheckedDraft(draft, previews, findings, rows)
 
     def _offered(self) -> dict[str, str]:
-        """Return the sites that a job may name, each with what it is."""
+        """Return the sites that a job may name, each with what it is.
+
+        The user's own come first, those that are closed last.
+        """
         for name in self.sites.names():
             if name not in self._summaries:
                 try:
-                    self._summaries[name] = self.sites.load(name).summary(date.today())
+                    site, today = self.sites.load(name), date.today()
+                    self._summaries[name] = site.is_closed(today), site.summary(today)
                 except InputError:
-                    self._summaries[name] = "its profile cannot be read"
-        return {name: self._summaries[name] for name in self.sites.names()}
+                    self._summaries[name] = True, "its profile cannot be read"
+        own, found = self.sites.own(), self._summaries
+        names = sorted(self.sites.names(), key=lambda name: (found[name][0], name not in own))
+        return {name: found[name][1] for name in names}
 
     def _further(
         self, findings: tuple[Finding, ...], document: Document, draft: Draft
@@ -243,12 +255,31 @@ class Drafts:
         Raises:
             InputError: there is no such example, or the site's profile is wrong.
         """
-        last = next((run for run in self._runs() if run.site in self.sites.names()), None)
+        site, account = self._last_used()
+        return beginnings.from_example(name, site, account, folder)
+
+    def script(self, path: Path) -> Draft:
+        """Return a job file for a user's own script as a draft that is saved beside it.
+
+        A Python program runs at the site that was used last; an sbatch script tells its site.
+
+        Raises:
+            InputError: it cannot be read, or is not a script of a job.
+        """
+        data, origin = read_plain(path, _LARGEST_SCRIPT), path.name
+        if path.suffix == ".py":
+            text = program_text(data.decode("utf-8", "replace"), path, *self._last_used())
+            return Draft(text, path.parent, origin)
+        found = import_script(data, path, self.sites)
+        return Draft(found.text, path.parent, origin, imported=tuple(import_lines(found.report)))
+
+    def _last_used(self) -> tuple[Site, str]:
+        """Return the site of the last run, and the account that paid; else this laptop."""
         names = self.sites.names()
+        last = next((run for run in self._runs() if run.site in names), None)
         own = "laptop" if "laptop" in names else names[0]
-        site = self.sites.load(last.site if last else own)
         account = last.brief.account if last else ""
-        return beginnings.from_example(name, site, account if account != "none" else "", folder)
+        return self.sites.load(last.site if last else own), account if account != "none" else ""
 
     def run(self, run_id: str) -> Draft:
         """Return the job file of a run as a draft.

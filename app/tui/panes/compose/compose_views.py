@@ -7,6 +7,7 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
@@ -147,20 +148,28 @@ class DraftViews(Vertical):
     def _show_parts(self) -> None:
         shown = beside(self._view, self._middle, self.app.size.width)
         for view, pane in self._panes().items():
+            pane.add_class("frame")
+            pane.border_subtitle = ""
             pane.display = view in shown
             # The opened view takes what the others leave.
             pane.set_class(len(shown) > 1 and (view == "form" or view != shown[1]), "beside")
         self._draw_names()
 
     def _draw_names(self) -> None:
+        """Name the views: in a line where there are no frames, else in the frames' titles."""
         text = Text(no_wrap=True, overflow="ellipsis")
+        panes = self._panes()
+        alone = sum(pane.display for pane in panes.values()) == 1
         for key, (view, name) in enumerate(VIEWS.items(), 1):
-            style = "bold reverse" if view == self._view else ""
-            text.append(f" {name} ", style).append(f"F{key}  ", "dim")
-        if self._stale:
-            text.append("script and node of the last right text  ", "dim")
-        if self._unsaved:
-            text.append("not saved", "bold yellow")
+            text.append(f" {name} ", "bold reverse" if view == self._view else "")
+            text.append(f"F{key}  ", "dim")
+            panes[view].border_title = f"{name} F{key}"
+        stale = "script and node of the last right text" if self._stale else ""
+        unsaved = "not saved" if self._unsaved else ""
+        opened = panes[self._view]
+        opened.border_title = Content.from_rich_text(text) if alone else opened.border_title
+        opened.border_subtitle = Content("  ".join(filter(None, (stale, unsaved))))
+        text.append(f"{stale}  ", "dim").append(unsaved, "bold yellow")
         self.query_one("#views-line", Static).update(text)
 
     def open(self, view: View) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -14,27 +13,37 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.runs import Field, Finding, worst_problems_first
+from lumitui.app.explain import words
+from lumitui.app.runs import Field, Finding, job_form, worst_problems_first
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
-NO_FIX = "No key can fix anything here. Change the fields that are marked, if there are any."
+NO_FIX = "Nothing here needs a fix."
+RARE = "rare"
+"""The group that is folded, but for fields that the job file has."""
 _LABEL = 15  # cells: `gpus_per_node`
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
 
 @dataclass(frozen=True)
 class _Row:
-    """What the cursor can stand on: a field, or a problem."""
+    """A field, a problem, or what is folded, by its key; a heading is none of them."""
 
     field: Field | None
     problem: Finding | None
     lines: tuple[Text, ...]
+    fold: str = ""
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether the cursor passes it by."""
+        return self.field is None and self.problem is None and not self.fold
 
 
 class FieldList(ScrollView, can_focus=True):
     """The form. The cursor is on fields and on problems."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"field-list--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "act", "Change", id="form.change",
                 tooltip="Change the field, or apply the fix under the cursor"),
@@ -44,7 +53,7 @@ class FieldList(ScrollView, can_focus=True):
                 tooltip="The number or choice before"),
         Binding("f", "fix", "Fix", id="form.fix",
                 tooltip="Apply the fix of this field, or the first there is"),
-        Binding("F", "fix_all", "Fix all", show=False, id="form.fix_all",
+        Binding("ctrl+f", "fix_all", "Fix all", show=False, id="form.fix_all",
                 tooltip="Apply all fixes that are shown"),
         Binding("x,delete", "unset", "Clear", show=False, id="form.clear",
                 tooltip="Take the field out of the job file"),
@@ -94,6 +103,7 @@ class FieldList(ScrollView, can_focus=True):
         self._rows: list[_Row] = []
         self._at = 0
         self._first = True
+        self._unfolded: set[str] = set()
 
     # -- what is shown
 
@@ -107,11 +117,12 @@ class FieldList(ScrollView, can_focus=True):
             self._at = next((at for at, row in enumerate(self._rows) if _is_error(row)), 0)
         else:
             self._at = next((at for at, row in enumerate(self._rows) if self._is(row, key)), 0)
-        self._reveal()
+        self.action_move(0)
 
     def start_again(self) -> None:
         """Begin at the first error with the next form, which is of another job file."""
         self._first = True
+        self._unfolded = set()
 
     def _key(self) -> str:
         row = self._row()
@@ -119,7 +130,8 @@ class FieldList(ScrollView, can_focus=True):
 
     @staticmethod
     def _is(row: _Row, key: str) -> bool:
-        return row.field is not None and row.field.key == key and row.problem is None
+        of_field = row.field is not None and row.field.key == key
+        return of_field and row.problem is None and not row.fold
 
     def _row(self) -> _Row | None:
         return self._rows[self._at] if self._at < len(self._rows) else None
@@ -151,11 +163,29 @@ class FieldList(ScrollView, can_focus=True):
 
     def _rows_of(self, width: int) -> list[_Row]:
         rows = [self._problem_row(None, problem, width) for problem in self._loose]
+        group, hidden = "", 0
         for field in self._fields:
+            if field.key in job_form.GROUPS:
+                group = job_form.GROUPS[field.key]
+                if group != RARE:
+                    rows.append(_Row(None, None, (Text(f" {group}", "bold magenta"),)))
+            if group == RARE and not (field.value or field.problems or RARE in self._unfolded):
+                hidden += 1
+                continue
             line = self._field_line(field)
             line.truncate(max(8, width - 1), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
-            rows += [self._problem_row(field, item, width) for item in field.problems]
+            notes = [item for item in field.problems if item.severity == "note"]
+            shown = [item for item in field.problems if item.severity != "note"]
+            if notes:
+                open_now = field.key in self._unfolded
+                said = f"    {words.count(len(notes), 'note')} {'▾' if open_now else '▸'}"
+                rows.append(_Row(field, None, (Text(said, SEVERITY["note"]),), fold=field.key))
+                shown += notes if open_now else []
+            rows += [self._problem_row(field, item, width) for item in shown]
+        if hidden:
+            said = f" {words.count(hidden, 'rare field')} ▸"
+            rows.append(_Row(None, None, (Text(said, "bold magenta"),), fold=RARE))
         return rows
 
     def _field_line(self, field: Field) -> Text:
@@ -189,12 +219,13 @@ class FieldList(ScrollView, can_focus=True):
 
     def _strip(self, row: _Row, at: int, *, here: bool) -> Strip:
         shown = here and self.has_focus
-        base = self.rich_style + (Style(reverse=True) if shown else Style())
+        name = "field-list--cursor"
+        base = self.get_component_rich_style(name) if shown else self.rich_style
         marked = Text(">" if shown and at == 0 else " ") + row.lines[at]
-        if shown and row.problem is None and row.field and row.field.steps:
+        if shown and not row.problem and not row.fold and row.field and row.field.steps:
             marked.append("  - +", "dim")
         segments = [
-            Segment(part.text, base + (part.style or Style()))
+            Segment(part.text, base + part.style if part.style else base)
             for part in marked.render(self.app.console)
             if part.text
         ]
@@ -204,7 +235,12 @@ class FieldList(ScrollView, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """Move the cursor."""
-        self._at = min(max(0, self._at + step), max(0, len(self._rows) - 1))
+        last = max(0, len(self._rows) - 1)
+        self._at = min(max(0, self._at + step), last)
+        # Headings are passed by; above the first field there is nothing to stand on.
+        way = -1 if step < 0 and any(not row.is_heading for row in self._rows[: self._at]) else 1
+        while 0 <= self._at + way <= last and self._rows[self._at].is_heading:
+            self._at += way
         self._reveal()
 
     def _reveal(self) -> None:
@@ -231,21 +267,35 @@ class FieldList(ScrollView, can_focus=True):
         row = self._row()
         if row is None:
             return
-        if row.problem is not None and row.problem.fix:
+        if row.fold:
+            self._unfolded ^= {row.fold}
+            self._lay_out()
+        elif row.problem is not None and row.problem.fix:
             self.post_message(self.FixWanted(row.problem))
         elif row.field is not None:
             self.post_message(self.Wanted(row.field))
 
     def action_fix(self) -> None:
-        """Apply the first fix at the cursor's field, or else the first of all."""
+        """Apply the first fix at the cursor's field, or else of all; open a field without one."""
         key = self._key()
+        wrong = [row for row in self._rows if row.problem and row.problem.severity != "note"]
         fixes = [row for row in self._rows if row.problem is not None and row.problem.fix]
-        if not fixes:
-            self.notify(NO_FIX)
-        here = [row for row in fixes if row.field is not None and row.field.key == key]
-        for row in (here or fixes)[:1]:
-            assert row.problem is not None
-            self.post_message(self.FixWanted(row.problem))
+        here = [row for row in (*fixes, *wrong) if row.field is not None and row.field.key == key]
+        for row in (*here, *fixes, *wrong):
+            if row.problem is not None and row.problem.fix:
+                self.post_message(self.FixWanted(row.problem))
+                return
+            if row.field is not None:
+                self.post_message(self.Wanted(row.field))
+                return
+        self.notify(NO_FIX)
+
+    def open_wrong(self) -> None:
+        """Open the first field with an error that no fix mends."""
+        for row in self._rows:
+            if _is_error(row) and row.field is not None and row.problem and not row.problem.fix:
+                self.post_message(self.Wanted(row.field))
+                return
 
     def action_fix_all(self) -> None:
         """Apply all fixes, those of errors first where two are of one key."""

@@ -146,9 +146,16 @@ class FormPane(Vertical):
     def _typed(self, event: Input.Submitted) -> None:
         event.stop()
         field = self._field
+        if field is None:
+            return
+        try:
+            value = job_form.read(field, event.value)
+            text = set_key(self._text, place_of_key(field.key), value)
+        except LumiError as error:  # what was typed stays, to be mended
+            self.query_one("#field-help", Static).update(plain(str(error), "bold red"))
+            return
         self._close()
-        if field is not None:
-            self._set(field, event.value)
+        self._edit(lambda _: text)
 
     @on(FieldInput.Left)
     def _close(self) -> None:

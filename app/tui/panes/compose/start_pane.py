@@ -9,10 +9,10 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from lumitui.app.explain import words
-from lumitui.app.runs import Run, examples
+from lumitui.app.runs import Run, examples, files_here
 from lumitui.app.tui.widgets.styled import plain
 
-Beginning = Literal["file", "example", "run"]
+Beginning = Literal["file", "script", "example", "run"]
 """What a draft can begin with."""
 
 _MOST_RUNS = 20
@@ -20,23 +20,7 @@ _QUIT = "q"
 """The one letter that keeps its meaning on the list."""
 _PATH = "./~_-"
 """What a path begins with, beside letters; digits open the other screens."""
-_RUN, _EXAMPLE = "run:", "example:"
-
-
-def job_files(folder: Path) -> list[Path]:
-    """Return the files in `folder` that may be job files: YAML that names a site."""
-    found = []
-    for path in sorted(folder.glob("*.y*ml")):
-        try:
-            if not path.is_file():
-                continue  # a pipe would be waited for
-            with path.open("rb") as file:
-                head = file.read(20_000).decode("utf-8", "replace")
-        except OSError:
-            continue  # choosing it by its path shows why
-        if any(line.startswith("site:") for line in head.splitlines()):
-            found.append(path)
-    return found
+_RUN, _EXAMPLE, _SCRIPT = "run:", "example:", "script:"
 
 
 class StartList(OptionList):
@@ -44,7 +28,8 @@ class StartList(OptionList):
 
     def __init__(self, write: Callable[[str], None]) -> None:
         """Offer nothing yet; `write` gets what is typed here, at once and in order."""
-        super().__init__(id="files", compact=True, markup=False)
+        super().__init__(id="files", classes="frame", compact=True, markup=False)
+        self.border_title = "Start from"
         self._write = write
         self.opening = False
         """Whether a beginning is being read: keys are then meant for what it becomes."""
@@ -68,13 +53,20 @@ class StartList(OptionList):
             self._write(event.text.strip().splitlines()[0])
 
     def offer(self, folder: Path, runs: list[Run]) -> None:
-        """Offer the job files of `folder`, the examples and the job files of `runs`."""
+        """Offer the scripts and job files of `folder`, the examples and the job files of `runs`."""
         self.clear_options()
-        self.add_options(self._beginnings(job_files(folder), runs))
+        self.add_options(self._beginnings(*files_here(folder), runs))
         first = (at for at, option in enumerate(self.options) if not option.disabled)
         self.highlighted = next(first, None)
 
-    def _beginnings(self, files: list[Path], runs: list[Run]) -> Iterator[Option]:
+    def _beginnings(
+        self, files: list[Path], scripts: list[Path], runs: list[Run]
+    ) -> Iterator[Option]:
+        if scripts:
+            yield Option(plain("Your scripts here", "bold"), disabled=True)
+        for path in scripts:
+            what = "a job that runs it" if path.suffix == ".py" else "imported as a job file"
+            yield Option(plain(f"  {path.name:<20}{what}"), id=f"{_SCRIPT}{path}")
         if files:
             yield Option(plain("A job file here", "bold"), disabled=True)
         for path in files:
@@ -99,4 +91,6 @@ def beginning(option: str) -> tuple[Beginning, str]:
         return "run", option.removeprefix(_RUN)
     if option.startswith(_EXAMPLE):
         return "example", option.removeprefix(_EXAMPLE)
+    if option.startswith(_SCRIPT):
+        return "script", option.removeprefix(_SCRIPT)
     return "file", option

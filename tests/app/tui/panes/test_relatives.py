@@ -63,7 +63,7 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
             if len(gathered) == before:
                 break
         assert len(gathered) == before, "nothing is gathered again while nothing changed"
-        await pilot.press("t")
+        await pilot.press("T")
         await sees(pilot, r"\+10 s +program started on 32 ranks")
         await sees(pilot, r"\+1 s +first step: 1")
         await pilot.press("right_square_bracket")

@@ -11,7 +11,7 @@ from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.preferences.keymap import read_keymap
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
-from tests.support.program.driven_tui import keys_below, sees, until
+from tests.support.program.driven_tui import keys_below, sees, shown, until
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,22 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
         await until(pilot, lambda: "x Cancel" in keys_below(pilot), "the key in the footer")
         await pilot.press("question_mark")
         await sees(pilot, r"(?s)The table.*The run *│.*x +Cancel the job; asks first")
+        await pilot.press("slash", *"asks first")
+        await until(pilot, lambda: "First run" not in shown(pilot), "only what was typed")
+        await sees(pilot, "x +Cancel the job; asks first")
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.
-        await sees(pilot, r"(?s)Why  d.*Script  b s")
+        await sees(pilot, r"(?s)Why  d.*Script  b")
         for words, title in (("asks first", "Cancel  x"), ("screen sites", "Sites  3")):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)
+        for words, said in (
+            ("laptop", "queue and budget of the site"),
+            ("vit-tiny", "Open the run"),
+        ):
+            app.screen.query_one(Input).value = words
+            await sees(pilot, said)
         app.screen.query_one(Input).value = "asks first"
         await sees(pilot, "Cancel  x")
         await pilot.press("down", "enter")

@@ -8,12 +8,12 @@ from lumitui.app.tui.preferences.themes import DARK, keep_theme, kept_theme, ter
 from tests.support.program.driven_tui import sees, until
 
 
-async def test_the_chosen_theme_is_marked_and_kept_or_said_not_to_be(settings: Settings) -> None:
+async def test_the_chosen_theme_is_kept_or_said_not_to_be(settings: Settings) -> None:
     app = LumiApp(settings)
     assert app.theme == "lumitui-dark"
     async with app.run_test(notifications=True) as pilot:
         app.search_themes()
-        await sees(pilot, r"lumitui-dark +\(in use\)")
+        await sees(pilot, "lumitui-contrast")
         await pilot.press(*"nord", "enter")
         await until(pilot, lambda: kept_theme(settings.theme) == "nord", "kept")
         # What people look for under this name is said there.

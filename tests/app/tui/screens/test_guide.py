@@ -11,10 +11,10 @@ from textual.widgets import Button, Input
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
+from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.screens.guide_screen import GuideScreen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
-from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from tests.support.program.driven_tui import sees, until
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, new_key
@@ -61,10 +61,11 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         await sees(pilot, "The step `site` comes first")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "what is missing")
         await pilot.press("escape")
-        site = app.screen.query_one("#site", ChoiceButton)
-        for _ in range(site.offered.index("far")):
-            site.press()
-        await until(pilot, lambda: site.value == "far", "the site")
+        app.screen.query_one("#site", Button).press()
+        await until(pilot, lambda: isinstance(app.screen, PickDialog), "the clusters")
+        await sees(pilot, "another cluster")
+        await pilot.press(*"far", "enter")
+        await sees(pilot, r"1 site +✔ done +far")
         app.screen.query_one("#key", Button).press()
         app.screen.query_one("#user", Input).value = getpass.getuser()
         app.screen.query_one("#project", Input).value = "nonsense"

@@ -85,10 +85,10 @@ async def test_one_key_opens_the_resubmission_that_helps(settings: Settings) -> 
     app.runs.history.begin(run)
     doubled = text_of(2 * seconds_of(run.spec.time))
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("enter", "D")
+        await pilot.press("enter", "h")
         await sees(pilot, "The job reached its time limit")
-        await sees(pilot, f"D: Resubmit with {doubled}")
-        await pilot.press("D")
+        await sees(pilot, f"h: Resubmit with {doubled}")
+        await pilot.press("h")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
         assert pilot.app.screen.query_one("#time", Input).value == doubled
 

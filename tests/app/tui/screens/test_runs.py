@@ -204,7 +204,7 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await until(pilot, lambda: told <= {one.message for one in app._notifications}, "the words")
         await sees(pilot, r"run-000003 #two")
         assert not table.marks
-        await pilot.press("g", "space", "space", "F", "backspace", *"out", "enter")
+        await pilot.press("g", "space", "space", "E", "backspace", *"out", "enter")
         targets = [Path("out/run-000004"), Path("out/run-000003")]
         await until(pilot, lambda: len(fetched) == 2, "the fetches")
         assert fetched == targets

@@ -3,11 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from textual.widgets import Static
+import pytest
+from textual.widgets import Input, Static
 
 from lumitui.app.job.settings import Settings
-from lumitui.app.runs import Runs
+from lumitui.app.runs import HostAddress, InputError, Runs, WrittenProfile
+from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog, ssh_hosts
 from lumitui.app.tui.screens.sites_screen import SitesScreen, hourly
 from lumitui.remote.transport.footprint import Footprint
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
@@ -16,6 +19,7 @@ from tests.support.program.driven_tui import (
     ended,
     sees,
     sent,
+    shown,
     until,
 )
 from tests.support.servers.cluster import Cluster
@@ -56,7 +60,7 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
         requests = app_of(pilot).runs.footprint("laptop").requests
         assert requests > 2
         await sees(pilot, r"laptop +0 +0s +[1-9]\d* +0 ")
-        await pilot.press("L")
+        await pilot.press("H")
         await sees(pilot, r"(?s)\d\d:\d\d:\d\d +laptop +(poll|tidy) .* ok.*laptop +submit .* ok")
         log = app_of(pilot).runs.requests()["laptop"]
         assert {row.kind for row in log} <= {
@@ -77,7 +81,7 @@ async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await sees(pilot, r"(?s)laptop +0.*karolina .*roihu .*mahti .*puhti ")
-        await pilot.press("ctrl+end")
+        await pilot.press("end")
         await sees(pilot, r"puhti +no jobs since 2026-07-31; roihu takes its place")
 
 
@@ -85,10 +89,52 @@ async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
-        await pilot.press("p")
+        await pilot.press("i")
         await sees(pilot, r"(?s)Profile of \w+.*Where.*Partitions")
         drawn = pilot.app.screen.query_one("Scroll Static", Static)
         lines = str(drawn.content).splitlines()
         assert [line for line in lines if len(line) > drawn.size.width] == []
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites again")
+
+
+async def test_a_cluster_without_a_profile_is_surveyed_and_saved(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[str] = []
+
+    def describe(surveys: Surveys, name: str, host: HostAddress, **more: object) -> WrittenProfile:
+        if name == "bad":
+            raise InputError("Nodes differ.", "Name a partition.")
+        site = surveys._core.sites.load("lumi").model_copy(update={"name": name})
+        return WrittenProfile(Path(f"{name}.yaml"), site, ("work_root",), ("cpu: no GPUs",), "")
+
+    def save(surveys: Surveys, profile: WrittenProfile) -> None:
+        saved.append(profile.site.name)
+        (settings.profiles[0] / "far.yaml").write_text("extends: lumi\n")
+
+    monkeypatch.setattr(Surveys, "describe", describe)
+    monkeypatch.setattr(Surveys, "save", save)
+    async with LumiApp(settings).run_test(size=(100, 30)) as pilot:
+        await pilot.press("3", "slash", *"mare", "enter")
+        await sees(pilot, "mn5")
+        await until(pilot, lambda: "karolina" not in shown(pilot), "one site")
+        await pilot.press("escape", "a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NewClusterDialog), "the dialog")
+        await pilot.press(*"bad.org", "enter")
+        await sees(pilot, "Nodes differ")
+        assert pilot.app.screen.query_one("#host", Input).value == "bad.org"
+        pilot.app.screen.query_one("#host", Input).value = "far.org"
+        await pilot.press("enter")
+        await sees(pilot, r"(?s)8 x GCD.*guessed +work_root.*left out +cpu.*unverified")
+        assert not saved
+        await pilot.click("#save")
+        await until(pilot, lambda: saved == ["far"], "the profile")
+        await sees(pilot, r"(?s)far .*alps")
+
+
+def test_the_hosts_of_an_ssh_config_are_offered_without_its_patterns(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host lumi far\n  User me\nhost *.org !no\nHostName x\n")
+    assert ssh_hosts(config) == ["lumi", "far"]
+    assert ssh_hosts(tmp_path / "none") == []

@@ -12,13 +12,13 @@ from textual.pilot import Pilot
 from lumitui.app.history.run import Provenance
 from lumitui.app.job.settings import Settings
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.runs import files_here
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.question import QuestionDialog
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
-from lumitui.app.tui.panes.compose.start_pane import job_files
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -141,4 +141,9 @@ def test_only_files_are_looked_at_for_jobs(tmp_path: Path) -> None:
     (tmp_path / "folder.yaml").mkdir()
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")
-    assert [path.name for path in job_files(tmp_path)] == ["a.yaml", "b.yaml"]
+    assert [path.name for path in files_here(tmp_path)[0]] == ["a.yaml", "b.yaml"]
+
+
+@pytest.mark.parametrize("values", [[1e308] * 9, [1e308, -1e308, 0.0], [5e-324, 0.0], [0.0], []])
+def test_losses_beyond_all_measure_are_drawn(values: list[float]) -> None:
+    assert len(sparkline(values, 3)) == min(3, len(values))

@@ -11,7 +11,7 @@ from lumitui.app.launch.draft.problems import apply_fix
 from lumitui.app.launch.send.drafts import draft as drafts
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.drafts.drafts import CheckedDraft, total_price
-from lumitui.app.runs import Runs
+from lumitui.app.runs import Runs, files_here
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
 
@@ -244,3 +244,41 @@ def test_an_example_is_saved_with_its_files_and_says_so(runs: Runs, folder: Path
     with pytest.raises(InputError, match=r"simple_ddp\.py is already there"):
         drafts.save_draft(draft, folder / "other.yaml")
     assert not (folder / "other.yaml").exists()
+
+
+def test_a_program_of_the_users_own_is_a_beginning_with_the_arguments_it_demands(
+    runs: Runs, tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', default=0.1)\n"
+        "p.add_argument('--data', required=True)\np.add_argument('out')\np.parse_args()\n"
+    )
+    (tmp_path / "notes.py").write_text("x = 1\n")
+    draft = runs.drafts.script(program)
+    assert "script: train.py" in draft.text and "args: [--data, DATA, OUT]" in draft.text
+    assert "# train.py also reads: --lr 0.1\nargs:" in draft.text
+    assert not runs.drafts.check(draft).errors and draft.folder == tmp_path
+    assert files_here(tmp_path) == ([], [program])
+
+
+def test_a_batch_script_is_a_beginning_that_says_what_became_of_it(
+    runs: Runs, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    script = tmp_path / "job.sh"
+    script.write_text(
+        "#!/bin/bash\n#SBATCH --partition=standard-g --account=project_462000001\n"
+        "#SBATCH --nodes=2 --gpus-per-node=8 --time=02:00:00\n"
+        "module load LUMI\nsrun python train.py\n"
+    )
+    draft = runs.drafts.script(script)
+    assert "site: lumi" in draft.text and "nodes: 2" in draft.text
+    said = "\n".join(draft.imported)
+    assert "kept: partition" in said and "lost: module load LUMI" in said
+    assert files_here(tmp_path) == ([], [script])
+
+
+def test_a_site_with_accounts_refuses_a_job_without_one(runs: Runs, folder: Path) -> None:
+    checked = check(runs, folder, JOB.replace("account: project_462000001\n", ""))
+    assert "account" in {error.rule for error in checked.errors}

@@ -1,0 +1,124 @@
+"""A job file for a user's own script: an sbatch script is imported, a Python program is called."""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from lumitui.app.job import examples
+from lumitui.app.job.edit import set_key
+from lumitui.app.knowledge.bash import read_script
+from lumitui.app.knowledge.guess import guess_site
+from lumitui.app.knowledge.program.program_facts import ProgramOption
+from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.launch.from_script.import_report import ImportReport, import_report
+from lumitui.app.launch.from_script.job_file_text import job_file_text
+from lumitui.app.launch.from_script.notes import ImportNote
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.safe_text import comment
+from lumitui.remote.site.sites import Sites
+
+_SIGNS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((".yaml", ".yml"), ("site:",)),
+    **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), ("#SBATCH",)),
+    ".py": ("if __name__", "import argparse", "import torch", "from torch"),
+}
+"""How a line begins that tells what a file is."""
+
+
+def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files in `folder` that may be job files, and the user's own scripts.
+
+    A job file is YAML that names a site; a script has lines for sbatch, or is a program in Python.
+    """
+    jobs: list[Path] = []
+    scripts: list[Path] = []
+    for path in sorted(folder.glob("*.*")):
+        signs = _SIGNS.get(path.suffix)
+        try:
+            if not signs or not path.is_file():
+                continue  # a pipe would be waited for
+            with path.open("rb") as file:
+                head = file.read(20_000).decode("utf-8", "replace")
+        except OSError:
+            continue  # choosing it by its path shows why
+        if any(line.startswith(signs) for line in head.splitlines()):
+            (jobs if path.suffix in (".yaml", ".yml") else scripts).append(path)
+    return jobs, scripts
+
+
+@dataclass(frozen=True)
+class ImportedScript:
+    """The job file of an sbatch script, and what became of the script's parts."""
+
+    text: str
+    report: ImportReport
+    site: Site
+    because: str
+    """What told the site; "": the user named it."""
+
+
+def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") -> ImportedScript:
+    """Return the job file of an sbatch script with the contents `data`.
+
+    Raises:
+        InputError: it is empty, nothing tells its site, or its job cannot be composed.
+    """
+    if not data.strip():
+        raise InputError(f"{script} is empty.", "Name a job script.")
+    odd: list[int] = []
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+        odd = [n for n, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
+    site, because = _site_of(text, sites, site_name)
+    before = read_script(text, site=site, folder=str(script.resolve().parent))
+    report = import_report(before, site, script.stem)
+    if odd:
+        lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
+        said = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
+        report = replace(report, changed=(*report.changed, said))
+    return ImportedScript(job_file_text(report, script.name), report, site, because)
+
+
+def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
+    if site_name:
+        return sites.load(site_name), ""
+    every = [sites.load(name) for name in sites.names()]
+    found = guess_site(text, every, date.today(), sites.added())
+    if found.site is None:
+        others = " or ".join(found.candidates[:4])
+        more = f": it may be {others}" if others else ""
+        raise InputError(
+            f"Cannot tell which site this script is for{more}.", "Name it with --site."
+        )
+    return found.site, found.because
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def program_text(source: str, program: Path, site: Site, account: str) -> str:
+    """Return a job file that runs a Python program with the arguments that argparse demands."""
+    beginning = examples.Beginning(program.stem, account=account or None, script=program.name)
+    text = examples.text_for(site, beginning)
+    options = read_python(source, program.name).options
+    if must := [word for one in options for word in _demanded(one)]:
+        text = set_key(text, ("args",), must)
+    may = [f"{one.flags[-1]} {one.default.text}" for one in options
+           if one.default is not None and not _demanded(one)]  # fmt: skip
+    line = f"# {program.name} also reads: {', '.join(may)}"
+    return text.replace("\nargs:", f"\n{comment(line)}\nargs:", 1) if may else text
+
+
+def _demanded(option: ProgramOption) -> tuple[str, ...]:
+    """Return the words that argparse ends the program without; the value is the user's to type."""
+    if not option.flags[-1].startswith("-"):
+        return (option.name.upper(),)
+    return (option.flags[-1], option.name.upper()) if option.required else ()

@@ -1,0 +1,137 @@
+"""The dialog for a cluster without a profile: survey a host, see what was found, save it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.suggester import SuggestFromList
+from textual.widgets import Button, Input, Label, Static
+
+from lumitui.app.explain import words
+from lumitui.app.runs import HostAddress, LumiError
+from lumitui.app.tui.asking import ask
+from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.input import LineInput
+from lumitui.app.tui.widgets.styled import labelled, plain
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import WrittenProfile
+
+FIELDS = {
+    "host": "login node, or a host of ~/.ssh/config",
+    "name": "what lumitui calls it [the host's first word]",
+    "partition": "only where nodes differ",
+}
+UNVERIFIED = (
+    "Nobody has verified these facts there. A job of five minutes does: site check --probe."
+)
+
+
+def ssh_hosts(config: Path) -> list[str]:
+    """Return the hosts that an ssh_config names; a pattern is not a host."""
+    try:
+        lines = config.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    named = (line.split()[1:] for line in lines if line.strip().lower().startswith("host "))
+    return [name for names in named for name in names if not set(name) & set("*?!")]
+
+
+class NewClusterDialog(ModalScreen[str | None]):
+    """Survey, then save; the name of the new site, or None: nothing was saved."""
+
+    AUTO_FOCUS = "#host"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", id="cluster.close", tooltip="Save nothing"),
+    ]
+
+    def __init__(self) -> None:
+        """Know no cluster yet."""
+        super().__init__()
+        self._found: WrittenProfile | None = None
+        self._hosts = ssh_hosts(Path.home() / ".ssh" / "config")
+
+    def compose(self) -> ComposeResult:
+        """Yield three fields, what was found, and two buttons."""
+        yield footer()
+        with Vertical(classes="dialog cluster") as box:
+            box.border_title = "Another cluster"
+            if self._hosts:
+                yield Static(plain(f"Your hosts: {', '.join(self._hosts[:12])}", "dim"))
+            for field, said in FIELDS.items():
+                suggester = SuggestFromList(self._hosts) if field == "host" else None
+                line = LineInput(placeholder=said, id=field, compact=True, suggester=suggester)
+                yield Horizontal(Label(f"{field:<10}"), line, classes="field")
+            yield Static(id="found", markup=False)
+            with Horizontal(classes="buttons"):
+                yield Button(Text("Close"), action="screen.close", compact=True)
+                yield Button(Text("Survey"), id="survey", compact=True)
+                yield Button(Text("Save"), id="save", compact=True, disabled=True)
+
+    def _say(self, text: Text) -> None:
+        self.query_one("#found", Static).update(text)
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        """What was found is of another host or name now."""
+        self._show(None)
+        self._say(Text())
+
+    @on(Input.Submitted)
+    @on(Button.Pressed, "#survey")
+    def _survey(self) -> None:
+        host, name, partition = (self.query_one(f"#{field}", Input).value.strip()
+                                 for field in FIELDS)  # fmt: skip
+        user, _, login = host.rpartition("@")
+        name = name or login.partition(".")[0]
+        address = HostAddress(login=login, user=user or None, port=None, ssh_config=None)
+        if not login:
+            self._say(Text("Type the login node first.", "yellow"))
+            return
+        self._say(Text(f"Logging in to {login}, to ask its Slurm once …"))
+        ask(
+            self,
+            lambda runs: runs.surveys.describe(name, address, partition=partition, keep=False),
+            self._show,
+            failed=lambda error: self._say(plain(str(error), "bold red")),
+            quietly=True,
+            key="survey",
+        )
+
+    def _show(self, found: "WrittenProfile | None") -> None:
+        """Show what a survey found, guessed and left out; save it with another press."""
+        self._found = found
+        save = self.query_one("#save", Button)
+        save.disabled = found is None
+        if found is None:
+            return
+        node, queues = found.site.node, found.site.partitions
+        lines = [
+            ("found", f"{node.gpus} x {node.gpu} and {node.cores} cores per node"),
+            ("", f"{words.count(len(queues), 'partition')}: {', '.join(queues)}"),
+            ("guessed", ", ".join(found.guessed) or "nothing"),
+            *(("left out", one) for one in found.left_out),
+            ("unverified", UNVERIFIED),
+            ("writes", str(found.path)),
+        ]
+        self.query_one("#found", Static).update(labelled(lines))
+        save.focus()
+
+    @on(Button.Pressed, "#save")
+    def _save(self) -> None:
+        assert self._found is not None
+        try:
+            self.app.runs.surveys.save(self._found)  # type: ignore[attr-defined]  # LumiApp's
+        except LumiError as error:
+            self._say(plain(str(error), "bold red"))
+        else:
+            self.dismiss(self._found.site.name)
+
+    def action_close(self) -> None:
+        """Save nothing."""
+        self.dismiss(None)
