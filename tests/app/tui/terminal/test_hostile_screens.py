@@ -21,6 +21,7 @@ from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.dialogs.sending import SendingDialog
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
+from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
