@@ -181,9 +181,6 @@ def test_what_cannot_be_composed_is_refused(changes: dict[str, object], words: s
     assert caught.value.hint
 
 
-LAUNCHERS = st.sampled_from(["srun", "torchrun"])
-
-
 @fuzzed(80)
 @given(
     args=st.lists(passable, max_size=4),
