@@ -31,7 +31,7 @@ SAME_NAME = {
 
 SAME_CLASS = {
     "Board", "Checkpoints", "Figures", "Finding", "Manifest", "Model",
-    "Position", "Read", "Result", "Staging", "Strategy", "Task", "Text",
+    "Position", "Result", "Staging", "Strategy", "Task", "Text",
     "Training", "Watch", "Watcher", "Work",
 }  # fmt: skip
 """Classes that share a name: all are the trainers', which are copied to the site
