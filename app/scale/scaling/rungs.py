@@ -52,12 +52,12 @@ def _cells(size: ScalingSize, scaling: Scaling) -> tuple[str, ...]:
     if size.whole is None or not scaling.knows_work:
         most = f"at most {price(offer.most)} {unit}" if offer.most else "nothing"
         told = size.whole is not None
-        return (*start, "-", scaling_words.percent(size.efficiency), most, origin if told else "")
+        return (*start, "-", scaling_words.efficiency(size), most, origin if told else "")
     paid = scaling_words.middle(size.whole.price, price)
     return (
         *start,
         scaling_words.middle(size.whole.seconds, scaling_words.time_text),
-        scaling_words.percent(size.efficiency),
+        scaling_words.efficiency(size),
         f"{paid} {unit}" if size.whole.price.high > 0 else "nothing",
         f"{origin}, over the time limit" if size.over_limit else origin,
     )

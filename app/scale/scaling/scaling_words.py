@@ -6,7 +6,7 @@ from itertools import compress
 
 from lumitui.app.explain import words
 from lumitui.app.scale.scaling.model import Estimate
-from lumitui.app.scale.scaling.size_advice import WORTHWHILE, SizeAdvice
+from lumitui.app.scale.scaling.size_advice import SizeAdvice
 from lumitui.app.scale.scaling.step_time import StepModel
 from lumitui.app.scale.scaling.study import Cost, Scaling, ScalingSize
 
@@ -29,7 +29,7 @@ class ScalingTable:
 def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
     """Return a row for each size, with the time and price of `scaling.whole`.
 
-    `speed_up`: whether it has a column beside the efficiency, and room for the latter's interval.
+    `speed_up`: whether it has a column beside the efficiency, and hours one beside the price.
     """
     titles = (
         "nodes",
@@ -43,15 +43,17 @@ def table(scaling: Scaling, *, speed_up: bool = True) -> ScalingTable:
         "price",
         "measured from",
     )
-    rows = tuple(_row(size, ranged=speed_up) for size in scaling.sizes)
+    rows = tuple(_row(size) for size in scaling.sizes)
     priced = any(size.offer and size.offer.per_hour for size in scaling.sizes)
-    kept = [(title != "price" or priced) and (title != "speed-up" or speed_up) for title in titles]
+    dropped = {"speed-up", *([scaling.device.hours] if priced else [])} if not speed_up else set()
+    dropped |= set() if priced else {"price"}
+    kept = [title not in dropped for title in titles]
     return ScalingTable(
         tuple(compress(titles, kept)), tuple(tuple(compress(row, kept)) for row in rows)
     )
 
 
-def _row(size: ScalingSize, *, ranged: bool) -> tuple[str, ...]:
+def _row(size: ScalingSize) -> tuple[str, ...]:
     start = (f"{size.nodes:,}", f"{size.gpus:,}")
     if size.speed is None or size.whole is None:
         return (*start, *("-",) * 7, size.refused or "-")
@@ -61,7 +63,7 @@ def _row(size: ScalingSize, *, ranged: bool) -> tuple[str, ...]:
         _speed(size),
         f"{short(size.speed.low)}-{short(size.speed.high)}" if wide else "-",
         f"{middle(size.speed_up, short)} x",
-        percent(_ranged(size) if ranged else size.efficiency),
+        efficiency(size),
         middle(size.whole.seconds, time_text),
         middle(size.whole.gpu_hours, price_cell),
         middle(size.whole.price, price_cell) if size.offer and size.offer.per_hour else "-",
@@ -69,12 +71,12 @@ def _row(size: ScalingSize, *, ranged: bool) -> tuple[str, ...]:
     )
 
 
-def _ranged(size: ScalingSize) -> Estimate | None:
-    """Return the efficiency, as an interval where nobody knows whether it is worthwhile."""
+def efficiency(size: ScalingSize) -> str:
+    """Return the efficiency; a predicted one is an interval, since one number looks certain."""
     value = size.efficiency
-    if value is None or size.measured or not value.low < WORTHWHILE <= value.high:
-        return value
-    return Estimate(value.low, value.high, None)
+    if value is None or size.measured:
+        return percent(value)
+    return percent(Estimate(value.low, value.high, None))
 
 
 def _speed(size: ScalingSize) -> str:

@@ -55,7 +55,7 @@ class ProofPane(RowList):
         super().__init__(id="proof")
         self._runs = runs
         self._shown: Verdict | None = None
-        self._table: TitledRows | None = None
+        self._all_ranks: TitledRows | None = None
         self._site = ""
         self._hosts: dict[str, list[RankProof]] = {}
         """The ranks of each node, those that differ first."""
@@ -66,7 +66,7 @@ class ProofPane(RowList):
         found = self._runs.proof(run)
         if found is not self._shown:
             self._shown, self._site = found, run.site
-            self._hosts, self._table = nodes_of(found), rank_table(found)
+            self._hosts, self._all_ranks = nodes_of(found), rank_table(found)
             self._show()
             self.refresh_bindings()
 
@@ -93,7 +93,7 @@ class ProofPane(RowList):
         width, height = self.scrollable_content_region.size
         if found is None or not width:
             return
-        lines, table = proof_lines(found), self._table
+        lines, table = proof_lines(found), self._all_ranks
         if len(self._hosts) > 1:
             lines.append(node_cells(self._hosts, self._at, width, max(1, height // 5)))
         if self._hosts:

@@ -103,9 +103,10 @@ class ClusterScreen(FullScreen):
         if not scrolls and self.query(SiteColumn):
             self.call_after_refresh(self._shown)  # no column is composed yet
             return
-        if scrolls:
-            scrolls.first().focus()
         self.reread()
+        queues = [rows for rows in self.query(QueueRows) if rows.display]
+        for first in (*queues, *scrolls)[:1]:
+            first.focus()
 
     def on_resize(self) -> None:
         """Show as many sites as fit now."""

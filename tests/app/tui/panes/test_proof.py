@@ -66,6 +66,28 @@ async def test_the_ranks_that_differ_are_named_on_the_first_page(
         await sees(pilot, "15 +7 +nid005002 +41-47 +41-47 +0-7 +ok")
 
 
+async def test_each_node_is_a_cell_and_enter_shows_the_ranks_of_one(settings: Settings) -> None:
+    layout = replace(EXACT, nodes=4)
+    items = reports(layout)
+    items[19]["cores"] = "25-30"
+    run_id = seed(settings, items, layout)
+    runs = Runs(settings)
+    runs.history.begin(replace(runs.history.get(run_id), id="drawn-000002", site="lumi"))
+    runs.history.update("drawn-000002", binding=json.dumps(items))
+    runs.close()
+    async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(RunScreen(app_of(pilot).runs, "drawn-000002", "proof"))
+        await sees(pilot, r"✖■■■ +4 nodes, 1 differ\n +nid005003, as measured\n.* x4444444 GCD4")
+        assert "x333333. GCD3" in shown(pilot), "core 31 is not its rank's"
+        await pilot.press("right", "enter")
+        await sees(pilot, r"nid005001, as measured[\s\S]* 7 +7 +nid005001 ")
+        assert "nid005002" not in shown(pilot)
+        await pilot.press("left", "enter")
+        await sees(
+            pilot, r"nid005003, as measured[\s\S]* 19 +3 +nid005003 .*differs[\s\S]*nid005001"
+        )
+
+
 def test_many_that_differ_are_summarised() -> None:
     layout = replace(EXACT, nodes=16)
     first, why, *_ = proof_lines(verdict(json.dumps(wrong(16, layout)), layout))

@@ -51,12 +51,13 @@ async def test_sites_are_asked_when_they_are_shown(
             await sees(pilot, r"My queue: 2 jobs, 1 running")
             await sees(pilot, r"8123 +running +small-g .*\[/b\]")
             await pilot.press("enter")
-            await sees(pilot, "Job 8123 is not one of your runs here")
+            told = "Job 8123 is not one of your runs here."
+            await until(pilot, lambda: told in [one.message for one in app._notifications], told)
             await pilot.press("j", "c")
             await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
             await pilot.press("escape", "enter")
             await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run of the job")
-            assert app.screen.chosen == "mine-000001"
+            assert getattr(app.screen, "chosen", "") == "mine-000001"
             await pilot.press("escape")
             await sees(pilot, r"Reservations\s+It did not answer within 12 s\.")
             await sees(pilot, r"Budget\s+The profile names no command")

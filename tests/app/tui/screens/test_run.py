@@ -6,6 +6,7 @@ from pathlib import Path
 
 from textual.widgets import Input, Static
 
+from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
@@ -14,6 +15,8 @@ from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.walltime import seconds_of, text_of
+from tests.support.gallery.histories import typical
+from tests.support.gallery.tour import still
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,
@@ -120,3 +123,28 @@ async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost
         await sees(pilot, "It did not fail: it is done.")
         assert "cause was found" not in shown(pilot)
         await sees(pilot, r"billed +about 1 GPU-hours \(of at most 32\)")
+
+
+async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_keys(
+    settings: Settings, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = typical(history, tmp_path)
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(160, 40)) as pilot:
+        app.open_run(run_id)
+        await sees(pilot, r"Overview i Log l Metrics m Proof p Script b .* GPUs u")
+        await sees(pilot, r"running +━+─+")
+        panels = r"─ Overview ─+╮╭─ Metrics ─[\s\S]*loss +━ 0.66[\s\S]*─ Proof ─+╮╭─ Log ─"
+        await sees(pilot, panels)
+        await sees(pilot, r"proved +All 32 ranks.*│[\s\S]*x4444444 GCD4")
+        await sees(pilot, "torch.OutOfMemoryError")
+        await pilot.press("m")
+        await until(pilot, lambda: "─ Proof ─" not in shown(pilot), "the metrics alone")
+        await pilot.press("i")
+        await sees(pilot, panels)
+        await pilot.resize_terminal(159, 40)
+        await until(pilot, lambda: "─ Proof ─" not in shown(pilot), "the overview alone")
+        await pilot.resize_terminal(160, 40)
+        await sees(pilot, panels)

@@ -1,0 +1,38 @@
+"""The screen Grid: settings beside what they came to, the best marked; enter opens a run."""
+
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.job.settings import Settings
+from lumitui.app.tui.screens.run_screen import RunScreen
+from tests.support.gallery.histories import a_grid
+from tests.support.gallery.tour import still
+from tests.support.program.driven_tui import sees, until
+
+
+async def test_the_best_setting_is_marked_and_its_curve_has_a_letter(
+    settings: Settings, project: Path, tmp_path: Path
+) -> None:
+    history = History(settings.history)
+    run_id = a_grid(history, tmp_path)
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.open_run(run_id)
+        await sees(pilot, "Overview")
+        await pilot.press("x")
+        await sees(pilot, r"--lr=0.03 +\d+ +0.5751 ★ +done +\S+ +a [⠁-⣿]+")
+        await sees(pilot, r"--lr=0.003 +\d+ ★ +1.562 +running +\S+ +d [⠁-⣿]+")
+        await sees(pilot, "--lr=0.001 .*not sent")
+        await sees(pilot, r"loss +a --lr=0.03 0.57\d+ +b --lr=0.01 0.9\d+ +c --lr=0.1 ")
+        await sees(pilot, "1 of 5 runs have no figures yet")
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run")
+        await pilot.press("1")
+        app.runs.history.begin(lonely := app.runs.history.get(run_id).__class__(**{
+            **vars(app.runs.history.get(run_id)), "id": "alone-000001",
+        }))  # fmt: skip
+        app.open_run(lonely.id)
+        await sees(pilot, "alone-000001")
+        await pilot.press("x")
+        await sees(pilot, "alone-000001 is not one of the runs of a grid")
