@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.containers import Container
 from textual.widgets import Static
 
 from lumitui.app.explain import words
@@ -31,6 +32,8 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 class CompareScreen(FullScreen):
     """Runs beside each other. Its content comes from a worker, once."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual types it
+
     def __init__(self, runs: Runs, run_ids: Sequence[str]) -> None:
         """Compare the runs with these ids."""
         super().__init__(runs)
@@ -40,8 +43,9 @@ class CompareScreen(FullScreen):
         """Yield what differs, the curves, the code and the scripts."""
         with Scroll(id="compare"):
             yield Static("Reading the runs …", id="compare-facts", markup=False)
-            yield Chart("loss")
-            yield Chart("samples/s")
+            with Container(id="compare-charts"):
+                yield Chart("loss")
+                yield Chart("samples/s")
             yield Static(id="compare-code", markup=False)
             yield Static(id="compare-scripts", markup=False)
 
