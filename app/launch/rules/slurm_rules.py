@@ -128,7 +128,7 @@ def _key(option: str) -> str:
     if name in ("--array", "-a"):
         return "Name the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
     if name in ("--output", "--error", "-o", "-e"):
-        return f"Leave {name} out: the log is in the run's folder, and `lumitui log` shows it."
+        return f"Leave {name} out: the log is in the run's folder, and `lumitui logs` shows it."
     if key := KEY_OF_OPTION.get(LONG_NAMES.get(name, name.removeprefix("--"))):
         return f"Write `{key}:` in its place."
     return f"Leave {name} out."
