@@ -106,7 +106,7 @@ async def test_a_cluster_without_a_profile_is_surveyed_and_saved(
     def describe(surveys: Surveys, name: str, host: HostAddress, **more: object) -> WrittenProfile:
         if name == "bad":
             raise InputError("Nodes differ.", "Name a partition.")
-        site = surveys._core.sites.load("lumi").model_copy(update={"name": name})
+        site = surveys._sites.load("lumi").model_copy(update={"name": name})
         return WrittenProfile(Path(f"{name}.yaml"), site, ("work_root",), ("cpu: no GPUs",), "")
 
     def save(surveys: Surveys, profile: WrittenProfile) -> None:
