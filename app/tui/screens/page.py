@@ -45,7 +45,7 @@ class FullScreen(Screen[None]):
 
     def __init__(self, runs: Runs) -> None:
         """A screen over `runs`."""
-        super().__init__()
+        super().__init__(classes="-high")  # as most are: one that changes is styled twice
         self.runs = runs
         self._title_parts: tuple[str | Text, ...] = ()
         self._title = Text()
