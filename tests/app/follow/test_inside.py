@@ -139,8 +139,10 @@ def test_a_shell_has_a_terminal_that_follows_this_one(
         os.write(screen, b"echo run-$((40+2)); tty\n")
         sees(r"run-42\r\n.*pts")
         os.kill(process, signal.SIGWINCH)
-        os.write(screen, b"sleep 1; stty size\n")
-        sees(r"33 101")
+        # srun tells its step of a new size some time after; on a busy machine that takes seconds.
+        wait = b"until stty size | grep '33 101'; do sleep 0.2; done; echo as-$((1+1))\n"
+        os.write(screen, wait)
+        sees(r"as-2")
         os.write(screen, b"sleep 600\n")
         time.sleep(1)
         os.write(screen, b"\x03")  # Ctrl-C is the program's, not lumitui's
