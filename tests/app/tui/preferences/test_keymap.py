@@ -25,7 +25,7 @@ from tests.support.program.driven_tui import keys_below, sees, shown, until
         ("run.cancel: l", "l is the key of run.log already"),
         ("run.cancel: '?'", "question_mark is the key of app.help already"),
         ("run.cancel: '1'", "1 is the key of go.runs already"),
-        ("go.runs: c", "c is the key of run.cancel already"),
+        ("go.runs: c", "c is the key of queue.cancel already"),
     ],
 )
 def test_a_wrong_line_is_one_warning_and_is_left_out(tmp_path: Path, line: str, said: str) -> None:
@@ -41,9 +41,9 @@ def test_two_keys_can_change_places_and_a_dialog_may_use_a_key_of_the_app(tmp_pa
     file = tmp_path / "settings.yaml"
     file.write_text("keys:\n  run.cancel: d\n  run.why: c\n  confirm.yes: '1'\n")
     assert read_keymap(file).warnings == ()
-    file.write_text("keys:\n  run.cancel: x\n  run.why: x\n")
+    file.write_text("keys:\n  run.cancel: z\n  run.why: z\n")
     found = read_keymap(file)
-    assert found.keys == {"run.cancel": "x"}
+    assert found.keys == {"run.cancel": "z"}
     assert len(found.warnings) == 1 and "line 3" in found.warnings[0]
 
 
@@ -62,7 +62,7 @@ def test_without_a_block_nothing_changes(tmp_path: Path) -> None:
 
 
 async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> None:
-    settings.file.write_text("keys:\n  run.cancel: x\n  run.cancle: z\n")
+    settings.file.write_text("keys:\n  run.cancel: z\n  run.cancle: z\n")
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.RUNNING, job_id="41"))
     async with app.run_test(size=(120, 50)) as pilot:

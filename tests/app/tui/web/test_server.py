@@ -225,7 +225,7 @@ async def test_tabs_take_keys_and_share_one_connection(settings: Settings, runs:
             await two.send_json(["stdin", "\x1b"])
             await shows(two, "Quit")  # escape has closed the dialog: its screen's keys are back
             await two.send_json(["stdin", "3"])
-            await shows(two, "Watched")
+            await shows(two, "counted for")
             await two.send_json(["stdin", "q"])
             async with asyncio.timeout(120):
                 async for _ in two:
