@@ -230,8 +230,8 @@ class SiteColumn(Vertical):
 
     def show(self, overview: ClusterOverview | None, nothing: str, now: float) -> None:
         """Show an overview, or why there is none."""
-        if not self.query(".site-rest"):
-            return
+        if len(self.query(".site-parts, .site-rest, QueueRows")) < 3:
+            return  # not composed yet, or being taken away
         queue, width = self.query_one(QueueRows), self.size.width - 2
         above, rest, parts = self.query_one(".site-parts", Static), self.query_one(".site-rest"), []
         if overview is not None:

@@ -67,17 +67,17 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
     app.runs.history.begin(a_run(state=State.RUNNING, job_id="41"))
     async with app.run_test(size=(120, 50)) as pilot:
         assert "line 3: nothing is called" in next(iter(app._notifications)).message
-        await until(pilot, lambda: "x Cancel" in keys_below(pilot), "the key in the footer")
+        await until(pilot, lambda: "z Cancel" in keys_below(pilot), "the key in the footer")
         await pilot.press("question_mark")
-        await sees(pilot, r"(?s)The table.*The run *│.*x +Cancel the job; asks first")
+        await sees(pilot, r"(?s)The table.*The run *│.*z +Cancel the job; asks first")
         await pilot.press("slash", *"asks first")
         await until(pilot, lambda: "First run" not in shown(pilot), "only what was typed")
-        await sees(pilot, "x +Cancel the job; asks first")
+        await sees(pilot, "z +Cancel the job; asks first")
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.
         await sees(pilot, r"(?s)Why  d.*Script  b")
-        for words, title in (("asks first", "Cancel  x"), ("screen sites", "Sites  3")):
+        for words, title in (("asks first", "Cancel  z"), ("screen sites", "Sites  3")):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)
         for words, said in (
@@ -87,6 +87,6 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
             app.screen.query_one(Input).value = words
             await sees(pilot, said)
         app.screen.query_one(Input).value = "asks first"
-        await sees(pilot, "Cancel  x")
+        await sees(pilot, "Cancel  z")
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
