@@ -41,9 +41,9 @@ def test_two_keys_can_change_places_and_a_dialog_may_use_a_key_of_the_app(tmp_pa
     file = tmp_path / "settings.yaml"
     file.write_text("keys:\n  run.cancel: d\n  run.why: c\n  confirm.yes: '1'\n")
     assert read_keymap(file).warnings == ()
-    file.write_text("keys:\n  run.cancel: z\n  run.why: z\n")
+    file.write_text("keys:\n  run.cancel: Z\n  run.why: Z\n")
     found = read_keymap(file)
-    assert found.keys == {"run.cancel": "z"}
+    assert found.keys == {"run.cancel": "Z"}
     assert len(found.warnings) == 1 and "line 3" in found.warnings[0]
 
 
@@ -62,22 +62,22 @@ def test_without_a_block_nothing_changes(tmp_path: Path) -> None:
 
 
 async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> None:
-    settings.file.write_text("keys:\n  run.cancel: z\n  run.cancle: z\n")
+    settings.file.write_text("keys:\n  run.cancel: Z\n  run.cancle: z\n")
     app = LumiApp(settings)
     app.runs.history.begin(a_run(state=State.RUNNING, job_id="41"))
     async with app.run_test(size=(120, 50)) as pilot:
         assert "line 3: nothing is called" in next(iter(app._notifications)).message
-        await until(pilot, lambda: "z Cancel" in keys_below(pilot), "the key in the footer")
+        await until(pilot, lambda: "Z Cancel" in keys_below(pilot), "the key in the footer")
         await pilot.press("question_mark")
-        await sees(pilot, r"(?s)The table.*The run *│.*z +Cancel the job; asks first")
+        await sees(pilot, r"(?s)The table.*The run *│.*Z +Cancel the job; asks first")
         await pilot.press("slash", *"asks first")
         await until(pilot, lambda: "First run" not in shown(pilot), "only what was typed")
-        await sees(pilot, "z +Cancel the job; asks first")
+        await sees(pilot, "Z +Cancel the job; asks first")
         await pilot.press("escape", "colon")
         await until(pilot, lambda: app.screen.query(Input), "the palette")
         # Each action on the chosen run, each screen; found by the words of its sentence.
         await sees(pilot, r"(?s)Why  d.*Script  b")
-        for words, title in (("asks first", "Cancel  z"), ("screen sites", "Sites  3")):
+        for words, title in (("asks first", "Cancel  Z"), ("screen sites", "Sites  3")):
             app.screen.query_one(Input).value = words
             await sees(pilot, title)
         for words, said in (
@@ -87,6 +87,6 @@ async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> No
             app.screen.query_one(Input).value = words
             await sees(pilot, said)
         app.screen.query_one(Input).value = "asks first"
-        await sees(pilot, "Cancel  z")
+        await sees(pilot, "Cancel  Z")
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
