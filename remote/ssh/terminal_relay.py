@@ -35,6 +35,7 @@ def relay(channel: Channel, *, terminal: bool) -> int:
         (sys.stdout.fileno(), channel.recv_ready, channel.recv),
         (sys.stderr.fileno(), channel.recv_stderr_ready, channel.recv_stderr),
     )
+    unsized = terminal
     with _raw(channel) if terminal else nullcontext():
         while True:
             waiting = [channel.inner.fileno(), *([] if keys is None else [keys])]
@@ -42,6 +43,9 @@ def relay(channel: Channel, *, terminal: bool) -> int:
             for target, is_ready, receive in outputs:
                 while is_ready():
                     _write(target, receive(_CHUNK))
+                    if unsized:
+                        _tell_size(channel)
+                        unsized = False
             if keys is not None and keys in ready:
                 typed = os.read(keys, _CHUNK)
                 with suppress(OSError):  # it has ended: its status comes
@@ -55,6 +59,17 @@ def relay(channel: Channel, *, terminal: bool) -> int:
     if not channel.exit_status_ready() or (code := channel.recv_exit_status()) < 0:
         raise LinkLost("The connection ended before the command did.", "The job keeps running.")
     return int(code)
+
+
+def _tell_size(channel: Channel) -> None:
+    """Tell the size of the window once the command is there.
+
+    srun passes on sizes that change, and 22.05 may begin its step with 24 rows: another size first.
+    """
+    columns, rows = shutil.get_terminal_size()
+    for height in (rows - 1, rows):
+        with suppress(Exception):  # a size that is lost comes again with the next one
+            channel.inner.resize_pty(columns, max(1, height))
 
 
 def _send(channel: Channel, data: bytes) -> None:
