@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.laptop import srun as stand_ins
+from tests.support.jobs.small_jobs import wait_until
 from tests.support.servers.embedded_site import running
 
 STAND_INS = [sys.executable, "-I", "-S", str(Path(stand_ins.__file__))]
@@ -126,7 +127,7 @@ def test_what_a_task_leaves_behind_ends_with_the_step() -> None:
     done = srun("--label", "-n", "1", "bash", "-c", f"sleep {mark} & echo done")
     assert done.stdout == "0: done\n"
     assert time.monotonic() - begun < LIMIT / 2
-    assert not running(mark)
+    wait_until(lambda: not running(mark), 10, "the end of a process that was killed")
 
 
 @pytest.mark.parametrize(
