@@ -69,7 +69,9 @@ def _call(
     terminal: bool,
 ) -> StepCall:
     if run.state is not State.RUNNING or run.job_id is None:
-        raise InputError(f"{run.id} is {run.state}, not running.", "Wait until it has started.")
+        begins = run.started is None and not run.state.is_final
+        hint = "Wait until it has started." if begins else "Choose a run that is running."
+        raise InputError(f"{run.id} is {run.state}, not running.", hint)
     if rank is not None and rank >= run.layout.world_size:
         raise InputError(
             f"{run.id} has no rank {rank}.", f"Its ranks are 0 to {run.layout.world_size - 1}."

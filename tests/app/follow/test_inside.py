@@ -111,7 +111,7 @@ def test_a_command_has_a_ranks_container_its_variables_its_input_and_its_exit_co
         told(lt(home, "shell", run_id, "--rank", "2", "--", "true"), 2, "has no rank 2")
         told(lt(home, "shell", run_id, "--node", "no'de", "--", "true"), 4, "has no node")
         told(lt(home, "shell", run_id), 2, "needs a terminal")
-    told(lt(home, "shell", run_id, "--", "true"), 2, "not running")
+    told(lt(home, "shell", run_id, "--", "true"), 2, "not running", "Choose a run that")
 
 
 @pytest.mark.cluster
