@@ -2,7 +2,6 @@
 
 import os
 import select
-import shutil
 import signal
 import sys
 import termios
@@ -18,8 +17,14 @@ _CHUNK = 1 << 16
 
 def request_terminal(channel: Channel) -> None:
     """Ask the server for a terminal of this one's kind and size."""
-    columns, rows = shutil.get_terminal_size()
+    columns, rows = _window_size()
     channel.inner.get_pty(os.environ.get("TERM", "xterm"), columns, rows)
+
+
+def _window_size() -> tuple[int, int]:
+    """Return columns and rows: the window's own, since COLUMNS and LINES may be old or exported."""
+    columns, rows = os.get_terminal_size(sys.stdin.fileno())
+    return columns or 80, rows or 24
 
 
 def relay(channel: Channel, *, terminal: bool) -> int:
@@ -66,7 +71,7 @@ def _tell_size(channel: Channel) -> None:
 
     srun passes on sizes that change, and 22.05 may begin its step with 24 rows: another size first.
     """
-    columns, rows = shutil.get_terminal_size()
+    columns, rows = _window_size()
     for height in (rows - 1, rows):
         with suppress(Exception):  # a size that is lost comes again with the next one
             channel.inner.resize_pty(columns, max(1, height))
@@ -90,7 +95,7 @@ def _raw(channel: Channel) -> Iterator[None]:
 
     def send_size(*_: object) -> None:
         with suppress(Exception):  # a size that is lost comes again with the next one
-            channel.inner.resize_pty(*shutil.get_terminal_size())
+            channel.inner.resize_pty(*_window_size())
 
     keys = sys.stdin.fileno()
     modes, handler = termios.tcgetattr(keys), signal.signal(signal.SIGWINCH, send_size)

@@ -123,7 +123,10 @@ def test_a_shell_has_a_terminal_that_follows_this_one(
         environment(home, run_id)
         process, screen = pty.fork()
         if process == 0:
-            os.execve(PROGRAM[0], [*PROGRAM, "shell", run_id], environ(home))
+            exported = environ(
+                home, COLUMNS="70", LINES="20"
+            )  # by a shell whose window was another
+            os.execve(PROGRAM[0], [*PROGRAM, "shell", run_id], exported)
         shown = b""
 
         def sees(words: str, seconds: float = 60) -> None:
