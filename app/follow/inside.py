@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumitui.remote.transport.sessions import Sessions, Stream
 
 
-def enter(
+def prepare(
     watcher: Watcher,
     site: Site,
     run: Run,
@@ -29,28 +29,29 @@ def enter(
     node: str,
     rank: int | None,
     terminal: bool,
-) -> int:
-    """Run `command` (empty: a shell) inside a running job with this process's own streams.
+) -> Callable[[], int]:
+    """Return what runs `command` (empty: a shell) in a running job with this process's own streams.
 
-    Returns:
-        Its exit status.
+    It returns the exit status, and raises a LinkError if the link is lost. Only this function may
+    ask a login's questions.
 
     Raises:
         InputError: the run is not running, or has no such rank.
         RefusedError: the job has no such node.
-        LinkError: the site cannot be reached, or the link was lost.
+        LinkError: the site cannot be reached.
     """
     connection = watcher.connection(run.site)
     call = _call(site, run, command, node=node, rank=rank, terminal=terminal)
     with attendance(True):
         path = connection.scheduler.place_step(call)
-        return _sessions(connection).attach(path, terminal=terminal)
+    sessions = _sessions(connection)
+    return lambda: sessions.attach(path, terminal=terminal)
 
 
 def reach_port(
     watcher: Watcher, site: Site, run: Run, port: int, *, node: str, rank: int | None
 ) -> Callable[[], Stream]:
-    """Return what opens a stream to a port of a running job's node; raises as `enter`."""
+    """Return what opens a stream to a port of a running job's node; raises as `prepare`."""
     connection = watcher.connection(run.site)
     with attendance(True):
         call = _call(site, run, (), node=node, rank=rank, terminal=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.runs.core import RunsCore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from lumitui.app.follow.log.log_follower import LogEvent
     from lumitui.app.follow.log.log_pages import LogPages
@@ -143,6 +143,32 @@ class Watching(RunsCore):
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)
 
+    def prepare_shell(
+        self,
+        run_id: str,
+        command: Sequence[str] = (),
+        *,
+        node: str = "",
+        rank: int | None = None,
+        terminal: bool = True,
+    ) -> Callable[[], int]:
+        """Return what runs `command` (empty: a shell) inside a running job in this terminal.
+
+        It has the container, the variables and the folder of the run, on one node: `node`, or the
+        one of `rank`, or the first. What is returned may be called once; it gives the exit status,
+        and raises a LinkError if the link is lost (the job continues).
+
+        Raises:
+            InputError: no such run or rank, or it is not running.
+            RefusedError: the job has no such node.
+            LinkError: the site cannot be reached.
+        """
+        from lumitui.app.follow.inside import prepare
+
+        run = self.history.get(run_id)
+        site = self.sites.load(run.site)
+        return prepare(self._watcher, site, run, command, node=node, rank=rank, terminal=terminal)
+
     def enter(
         self,
         run_id: str,
@@ -152,24 +178,8 @@ class Watching(RunsCore):
         rank: int | None = None,
         terminal: bool = True,
     ) -> int:
-        """Run `command` (empty: a shell) inside a running job, with this process's own streams.
-
-        It has the container, the variables and the folder of the run, on one node: `node`, or the
-        one of `rank`, or the first.
-
-        Returns:
-            Its exit status.
-
-        Raises:
-            InputError: no such run or rank, or it is not running.
-            RefusedError: the job has no such node.
-            LinkError: the site cannot be reached, or the link was lost; the job continues.
-        """
-        from lumitui.app.follow.inside import enter
-
-        run = self.history.get(run_id)
-        site = self.sites.load(run.site)
-        return enter(self._watcher, site, run, command, node=node, rank=rank, terminal=terminal)
+        """Run `command` inside a running job and return its exit status; see `prepare_shell`."""
+        return self.prepare_shell(run_id, command, node=node, rank=rank, terminal=terminal)()
 
     def forward(
         self,
@@ -185,8 +195,8 @@ class Watching(RunsCore):
         It works until it is closed; the connection to the site carries it.
 
         Raises:
-            InputError: as `enter`; or the port of this machine is in use.
-            RefusedError, LinkError: as `enter`.
+            InputError: as `prepare_shell`; or the port of this machine is in use.
+            RefusedError, LinkError: as `prepare_shell`.
         """
         from lumitui.app.follow.inside import reach_port
         from lumitui.remote.transport.sessions import ForwardedPort

@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 4850, "app/tui": 12990, "app/runs": 1850, "app/scale": 3180, "app/follow": 4400,
+    "app/cli": 4850, "app/tui": 13010, "app/runs": 1850, "app/scale": 3180, "app/follow": 4400,
     "app/survey": 1570, "app/launch": 8200, "app/explain": 2730, "app/history": 3970,
     "app/job": 2150, "app/knowledge": 17540, "remote/site": 2750, "remote/ssh": 3180,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1650,

@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Static
 
 from lumitui.app.runs import InputError, LinkState, LumiError, Runs, link_titles
 from lumitui.app.tui import messages
-from lumitui.app.tui.asking import show_error, tui
+from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
@@ -199,6 +199,8 @@ class RunScreenBase(FullScreen):
                 tooltip="Show the settings of its grid beside each other"),
         Binding("u", "pane('gpus')", "GPUs", show=False, id="run.gpus",
                 tooltip="Show what the GPUs of the running job draw and do"),
+        Binding("exclamation_mark", "shell", "Shell", show=False, key_display="!", id="run.shell",
+                tooltip="Open a shell inside the running job; its end leads back here"),
         Binding("y", "copy", "Copy id", show=False, id="run.copy",
                 tooltip="Copy the run's id to the clipboard"),
         Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",
@@ -240,6 +242,29 @@ class RunScreenBase(FullScreen):
     def action_cancel(self) -> None:
         """Cancel the job of the run, after asking."""
         self._act(tui(self).cancels.cancel)
+
+    def action_shell(self) -> None:
+        """Open a shell inside the running job, in this terminal."""
+        self._act(lambda run: ask(self, lambda runs: runs.prepare_shell(run), self._lend_terminal))
+
+    def _lend_terminal(self, shell: Callable[[], int]) -> None:
+        """Let `shell` have the terminal until it ends."""
+        failure: LumiError | None = None
+        try:
+            with self.app.suspend():
+                print("A shell inside the job. `exit` leads back to lumitui.", flush=True)
+                try:
+                    shell()
+                except LumiError as error:  # raised here, it would leave the terminal suspended
+                    failure = error
+        except SuspendNotSupported:
+            failure = InputError(
+                "This terminal cannot be lent to a shell.",
+                f"Run `lumitui shell {self.chosen}` in another one.",
+            )
+        if failure is not None:
+            show_error(self, failure)
+        tui(self).tick(asked=True)
 
     def action_copy(self) -> None:
         """Copy the id of the run."""

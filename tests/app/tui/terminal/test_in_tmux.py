@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program.command_line import PROGRAM, environ, history
+from tests.support.program.command_line import LAPTOP, PROGRAM, environ, history, lt, write
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -122,3 +122,32 @@ def test_a_job_is_sent_proved_followed_and_doubled_and_the_terminal_is_as_before
     assert "Traceback" not in said, said
     child, first = history(home)
     assert (child["parent"], child["nodes"], child["ranks"]) == (first["id"], 2, 16)
+
+
+def test_a_shell_in_the_job_has_the_terminal_and_its_end_leads_back(
+    home: Home, tmp_path: Path, tmux: Tmux
+) -> None:
+    write(tmp_path / "job.yaml", LAPTOP)
+    (tmp_path / "hello.py").write_text("import time; print('started', flush=True); time.sleep(300)")
+    assert lt(home, "submit", str(tmp_path / "job.yaml"), "--yes").returncode == 0
+    run_id = str(history(home)[0]["id"])
+    variables = environ(home) | {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    program = shlex.join([sys.executable, *PROGRAM[1:]])
+    tmux("new-session", "-d", "-x", "80", "-y", "24", f"{program}; sleep 600", **variables)
+    try:
+        tmux.sees("running")
+        tmux.press("!")
+        tmux.sees("leads back to lumitui")
+        tmux.press("echo $((40+2)) ${RUN_DIR##*/} $RANK; sleep 100", "Enter")
+        tmux.sees(f"42 {run_id} 0")
+        tmux.press("C-c")  # the program's, not lumitui's
+        tmux.press("exit 3", "Enter")
+        tmux.sees("laptop live")
+        tmux.press("c")
+        tmux.sees(r"y Yes")
+        tmux.press("y")
+        tmux.sees("cancelled")
+        tmux.press("!")
+        tmux.sees("is cancelled, not running")
+    finally:
+        lt(home, "cancel", run_id, "--yes")
