@@ -15,6 +15,7 @@ from pydantic import (
 from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name
 from lumitui.app.job.fields.log_pattern import check_log_pattern
 from lumitui.app.job.fields.mapping_fields import (
+    AfterShort,
     ContainerChoice,
     DeepSpeedChoice,
     MappingField,
@@ -27,6 +28,7 @@ from lumitui.app.job.fields.text_fields import (
     Inside,
     Line,
     Memory,
+    Module,
     Name,
     Signal,
     Text,
@@ -84,6 +86,9 @@ class JobSpec(MappingField):
     chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
     """How many time limits the run may take: an attempt that stopped near its limit, with its
     checkpoint saved, goes back into the queue and continues: `chain: 4`."""
+    after: AfterShort | None = None
+    """Runs of the same site that must be done before the job starts, by Slurm's own dependency:
+    `after: vit-1n`. A resubmission does not wait."""
     relaunch: Annotated[int, Field(ge=0, le=MOST_RELAUNCHES)] = 0
     """How often a program that fails is launched again in its allocation, from its checkpoint:
     `relaunch: 2`."""
@@ -119,6 +124,8 @@ class JobSpec(MappingField):
     container: ContainerChoice = ContainerChoice()
     """Which container the ranks run in: `container: {image: $STAGE_IMAGE}`. Left out: the
     site's."""
+    modules: tuple[Module, ...] = ()
+    """Modules that the job loads after those of the site's profile: `modules: [rocm/6.2.2]`."""
     venv: Venv | None = None
     """Packages that the image or the modules lack: a requirements file of the project, or a list.
     They are installed once, and shared by all runs that need the same: `venv: [einops==0.8.1]`."""

@@ -68,11 +68,17 @@ _OWN = "${NODE_TMP}/"
 """Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
 
 
-def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -> Launch:
+def compose(
+    spec: JobSpec,
+    site: Site,
+    *,
+    deepspeed_config: str | None = None,
+    dependency: tuple[str, ...] = (),
+) -> Launch:
     """Return the launch that `spec` means at `site`.
 
     `deepspeed_config` is the text of the job's DeepSpeed configuration, for a strategy that
-    needs one.
+    needs one; `dependency` has sbatch's options for `after:`.
 
     Raises:
         InputError: the job cannot be composed. What is only unwise is left to the adviser.
@@ -83,6 +89,8 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
             "Remove `grid:`, or use `lumitui submit`, which sends them all.",
             field="grid",
         )
+    if spec.after and not dependency:
+        raise InputError("This job cannot wait for another one.", "Remove `after:`.", field="after")
     place = placement_of(spec, site)
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
@@ -97,7 +105,7 @@ def compose(spec: JobSpec, site: Site, *, deepspeed_config: str | None = None) -
         files.append(LaunchFile(DEEPSPEED_CONFIG, json.dumps(config, indent=2) + "\n"))
     return Launch(
         spec=spec,
-        script=_script(place, layout, program),
+        script=_script(place, layout, program, dependency=dependency),
         layout=layout,
         price=price_of(place, layout),
         files=tuple(files),
@@ -147,7 +155,12 @@ def plain_script(launch: Launch, site: Site, name: str) -> str:
 
 
 def _script(
-    place: Placement, layout: RankLayout, program: ProgramCall, *, plain: tuple[str, ...] = ()
+    place: Placement,
+    layout: RankLayout,
+    program: ProgramCall,
+    *,
+    dependency: tuple[str, ...] = (),
+    plain: tuple[str, ...] = (),
 ) -> str:
     """Return job.sh; with the further options `plain`, the one for plain Slurm.
 
@@ -161,7 +174,7 @@ def _script(
         "exported": bool(plain),
         "chain": 1 if plain else place.spec.chain,
         "relaunch": 0 if plain else place.spec.relaunch,
-        "directives": [*directives, *plain],
+        "directives": [*directives, *dependency, *plain],
     }
     preflight = preflight_of(place, layout)
     words = [each.words_for(place.launcher) for each in (program, PROBE, preflight)]
@@ -184,7 +197,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
     needs_tmp = packed or own or any("${NODE_TMP}" in value for value in environment.values())
     mpi = mpi_of(place)
     return {
-        "modules": (*place.runtime.modules, *(mpi.modules if mpi else ())),
+        "modules": (*place.modules, *(mpi.modules if mpi else ())),
         "container": container_call(place),
         "venv": venv if spec.venv else "",
         "generation": spec.container.generation or site.default_container,

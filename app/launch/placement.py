@@ -10,6 +10,7 @@ from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.shell_text import quote
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Placement:
     def runtime(self) -> Container | Site:
         """Where the ranks run: in the container, or directly on the site."""
         return self.container or self.site
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Lines of sh that load modules: the profile's first."""
+        own = " ".join(map(quote, self.spec.modules))
+        return (*self.runtime.modules, *([f"module load {own}"] if own else []))
 
     @property
     def trainer(self) -> Trainer | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lumitui.app.runs.core import RunsCore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
@@ -56,19 +56,25 @@ class Launches(RunsCore):
         folder: Path | None = None,
         *,
         job_file: Path | None = None,
+        changes: Mapping[str, Any] | None = None,
     ) -> tuple[Preview, ...]:
         """Return what each run of a job would send: one, or those of its grid. See `preview`.
+
+        `changes` has keys of the job file and the values that replace theirs.
 
         Raises:
             InputError: the job file has a mistake, or cannot be composed.
         """
-        from lumitui.app.job.spec import read_job
+        from lumitui.app.job.spec import changed, read_job
 
         if isinstance(job, Path | str):
             spec = read_job(Path(job))  # first: of a link to itself, `resolve` makes an odd error
             job_file = Path(job).resolve()
-            return self.drafts.previews(spec, folder or job_file.parent, job_file)
-        return self.drafts.previews(job, folder or Path.cwd(), job_file)
+            folder = folder or job_file.parent
+        else:
+            spec = job
+        spec = changed(spec, dict(changes), "the changes") if changes else spec
+        return self.drafts.previews(spec, folder or Path.cwd(), job_file)
 
     @cached_property
     def environments(self) -> Environments:

@@ -76,14 +76,20 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
         InputError: a wrong setting, or the same code is asked for where it does not fit or is not
             there.
     """
+    if request.sets("after"):
+        raise InputError(
+            "A run that is sent again cannot wait for another one.",
+            "Write its job file with `lumitui new`, or leave `after` out.",
+        )
+    own = parent.spec.model_copy(update={"after": None})
     if request.code == "current":
-        return apply_settings(parent.spec, request.settings)
+        return apply_settings(own, request.settings)
     if parent.snapshot is None:
         raise InputError(
             f"{parent.id} never had its code on the site.",
             "Send the current code (`--code current`).",
         )
-    spec = apply_settings(parent.spec, request.settings)
+    spec = apply_settings(own, request.settings)
     if request.sets("deepspeed"):
         raise InputError(
             f"The code of {parent.id} runs again unchanged, and so does its DeepSpeed "

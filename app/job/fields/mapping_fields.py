@@ -14,6 +14,14 @@ def _only_path(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
+def _only_runs(value: object) -> object:
+    return {"run": value} if isinstance(value, str | list) else value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
 class MappingField(BaseModel):
     """The base of every part of a job file: frozen, unknown keys refused."""
 
@@ -46,6 +54,20 @@ class DeepSpeedChoice(MappingField):
     config: Inside
     """A file of the project, read as HJSON; the run gets a copy with the batch recomputed:
     `deepspeed: {config: ds_config.json}`."""
+
+
+class After(MappingField):
+    """The runs whose end a job waits for in the queue."""
+
+    run: Annotated[tuple[Line, ...], BeforeValidator(_listed), ShortForm(), Field(min_length=1)]
+    """Runs of the same site: ids, job names for their newest runs, or `last`: `after: {run:
+    vit-1n}`."""
+    when: Literal["done", "failed", "any"] = "done"
+    """How all of them must end for the job to start: `after: {run: vit-1n, when: any}`."""
+
+
+AfterShort = Annotated[After, BeforeValidator(_only_runs), ShortForm(or_list=True)]
+"""`after:` as a user writes it: a run, a list of runs, or keys."""
 
 
 class BatchRule(MappingField):

@@ -101,6 +101,13 @@ Word = _formed(
     max_length=200,
 )
 """Text that is safe as a word of an #SBATCH line."""
+MODULE = r"^[A-Za-z0-9._@+][A-Za-z0-9._@:/+-]*$"
+Module = _formed(
+    MODULE,
+    "is not a module like rocm/6.2.2",
+    max_length=200,
+)
+"""What `module load` takes: a name, perhaps with a version."""
 # The length comes first: for text that a function has seen, pydantic would count "items".
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""

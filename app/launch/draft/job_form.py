@@ -67,6 +67,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("grid", "lists", "none", "KEY=VALUE,VALUE …: a run for each combination"),
     ("container.image", "text", "the site's", "the image that the ranks run in"),
     ("container.generation", "choice", "the site's", "the modules and the call of the image"),
+    ("modules", "words", "none", "modules loaded after the site's own"),
     ("venv", "words", "none", "packages that the image lacks, or a requirements file"),
     ("env", "pairs", "none", "NAME=VALUE …: variables of the program"),
     ("secrets", "words", "none", "names of variables here that the job may read"),
@@ -78,6 +79,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("binding", "choice", "auto", "whether each rank is bound to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
     ("fetch", "words", "none", "the results that `fetch` brings"),
+    ("after", "words", "none", "runs that must be done first, by id, name or `last`"),
     ("preflight", "choice", "the site's", "whether speed and network are measured first"),
     ("signal", "text", "none", "a signal before the time limit, like USR1@120"),
     ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),
@@ -89,7 +91,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("ship", "choice", "auto", "the code as files, or as one archive"),
     ("sbatch", "words", "none", "further options of sbatch"),
 )
-GROUPS = {"name": "where", "trainer": "what", "launcher": "how", "preflight": "rare"}
+GROUPS = {"name": "where", "trainer": "what", "launcher": "how", "after": "rare"}
 """The group that begins with a field."""
 _SHORT = {
     "binding": ("auto", "masks", "none"), "proof": ("on", "strict", "off"),

@@ -46,7 +46,8 @@ def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, obje
     environment = environment_of(settings, values, container_environment(place), notes)
     data |= _exported(job, environment, notes)
     line_of(job, step, place.container.activate if place.container else "", notes)
-    modules_of(job, place.runtime.modules, notes)
+    if modules := modules_of(job, place, notes):
+        data["modules"] = modules
     shell_of(job, step, parts, notes)
     return data
 

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Sequence
 
+from lumitui.app.job.fields.text_fields import MODULE
 from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_statements
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import within
+from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LOST = {
@@ -138,19 +140,28 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
     elif verb in ("load", "add", "try-load") or part.names[0] == "ml":
         gone = [word for word in words if word not in job.modules]
         if gone and gone != ["load"] and gone != ["add"] and gone != ["try-load"]:
-            notes.lose(part.text, "the modules of a job are its profile's")
+            notes.lose(part.text, "`modules:` loads modules, and does nothing else with them")
     else:
-        notes.lose(part.text, "the modules of a job are its profile's")
+        notes.lose(part.text, "`modules:` loads modules, and does nothing else with them")
 
 
-def modules_of(job: ScriptJob, modules: tuple[str, ...], notes: Notes) -> None:
-    """Say which modules of a script the job has; `modules`: the profile's lines."""
-    profile = {name.partition("/")[0]: name for name in re.split(r"\s+", " ".join(modules)) if name}
+def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
+    """Return `modules:`, and say what became of the script's modules.
+
+    A container brings its own libraries: modules of the host would only mix theirs in.
+    """
+    lines, kept = " ".join(place.runtime.modules), list[str]()
+    profile = {name.partition("/")[0]: name for name in lines.split()}
     for name in job.modules:
         what = f"module load {name}"
         ours = profile.get(name.partition("/")[0])
-        if ours is None:
-            notes.lose(what, "the modules of a job are its profile's")
+        if ours is None and place.container:
+            notes.lose(what, "the job runs in a container, which has its own libraries")
+        elif ours is None and re.fullmatch(MODULE, name):
+            kept.append(name)
+            notes.keep(what, "modules")
+        elif ours is None:
+            notes.lose(what, "its name is known there alone")
         elif name == ours:
             notes.derive(what, "the profile loads it")
         elif name == ours.partition("/")[0]:
@@ -158,3 +169,4 @@ def modules_of(job: ScriptJob, modules: tuple[str, ...], notes: Notes) -> None:
         else:
             version = "" if "/" in ours else ", in its default version"
             notes.lose(what, f"the profile loads {ours}{version}")
+    return kept

@@ -27,7 +27,7 @@ def venv_name(place: Placement) -> str:
     venv, container, recipe = _venv(place), place.container, place.site.venv
     # A package that the job asks for by name is not kept at the image's version.
     parts = [_FORM, list(venv.lines), venv.wheels, dict(venv.sent.wheels) if venv.sent else {}]
-    parts += [place.image, place.runtime.python, list(place.runtime.modules), recipe.create]
+    parts += [place.image, place.runtime.python, list(place.modules), recipe.create]
     parts += [recipe.environment, list(recipe.keeps)]
     if container:
         parts += [list(container.call), container.activate, container.venv_mount, recipe.squash]
@@ -68,7 +68,7 @@ def venv_values(place: Placement) -> dict[str, object]:
     python = own_python(place)
     return {
         "name": venv_name(place),
-        "modules": place.runtime.modules,
+        "modules": place.modules,
         "environment": recipe.environment,
         "container": " ".join(map(quote, container.call)) if container else "",
         "staged": _staged(place),

@@ -284,3 +284,23 @@ def test_masks_go_without_the_number_of_cores_and_torchrun_with_it() -> None:
     )
     assert "unset SRUN_CPUS_PER_TASK" in by_srun and "export SRUN_CPUS" not in by_srun
     assert "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK" in by_torchrun
+
+
+def test_own_modules_are_loaded_after_the_profiles_and_an_environment_is_built_with_them() -> None:
+    plain = compose(job(container={"none": True}), LUMI).script
+    spec = job(
+        container={"none": True}, modules=["rocm/6.2.2", "cray-python@3.11"], venv=["einops"]
+    )
+    launch = compose(spec, LUMI)
+    assert "module load rocm/6.2.2" not in plain
+    before, line, after = launch.script.partition("module load rocm/6.2.2 cray-python@3.11\n")
+    assert line and "lumitui_venv" in after
+    assert [text for text in LUMI.modules if text not in before] == []
+    assert line in launch.texts["venv.sh"]
+    with pytest.raises(InputError, match="is not a module"):
+        changed(spec, {"modules": ["-x"]}, "a test")
+
+
+def test_a_job_that_waits_is_not_composed_without_what_it_waits_for() -> None:
+    with pytest.raises(InputError, match="cannot wait"):
+        compose(job(after="vit-1n"), LUMI)

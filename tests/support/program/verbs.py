@@ -49,7 +49,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "import": (Words("{job} --site lumi -o {new}/imported.yaml"),),
     # The job's site has no Slurm: it is refused, and writes nothing.
     "export": (Words("{job} {new}/exported"),),
-    "submit": (Words("{job}", writes=True), Words("{job} --json")),
+    # A job of this machine waits for nothing: it is refused.
+    "submit": (Words("{job}", writes=True), Words("{job} --json --after {run} --when any")),
     "status": (Words("", writes=True), Words("--json")),
     "logs": (Words("{run}"),),
     "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),

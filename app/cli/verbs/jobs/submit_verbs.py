@@ -23,6 +23,7 @@ from lumitui.app.cli.session import (
     force_option,
     job_argument,
     json_option,
+    runs_beginning,
     wait_options,
     yes_option,
 )
@@ -104,6 +105,18 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     default=None,
     help="Send what is left of the job file's last grid, or send the whole grid again.",
 )
+@click.option(
+    "--after",
+    metavar="RUN",
+    multiple=True,
+    shell_complete=runs_beginning,
+    help="Let Slurm start the job only once RUN is done; may be repeated.",
+)
+@click.option(
+    "--when",
+    type=click.Choice(["done", "failed", "any"]),
+    help="How the runs of --after must end. [default: done]",
+)
 @force_option
 @cluster_option
 @yes_option
@@ -116,6 +129,8 @@ def submit(
     timeout: float | None,
     skip: int,
     rest: bool | None,
+    after: tuple[str, ...],
+    when: str | None,
     force: bool,
     cluster: bool,
     yes: bool,
@@ -125,12 +140,17 @@ def submit(
     The question lists the adviser's errors, if any. A job file with a `grid:` becomes several
     runs, sent one after another.
     """
+    if when and not after:
+        raise InputError("--when belongs to --after.", "Give --after RUN, too.")
+    changes = {"after": {"run": after, "when": when or "done"}} if after else None
     with core() as runs:
         if rest:
+            if after:
+                raise InputError("--rest sends what is left as it was planned.", "Omit --after.")
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
-        previews = without_first(runs.previews(job), skip)
+        previews = without_first(runs.previews(job, changes=changes), skip)
         refuse_wait((wait or timeout is not None) and bool(previews[0].cell))
         if previews[0].cell and not skip and rest is None:
             series_verbs.note_rest(runs, job)

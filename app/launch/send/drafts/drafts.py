@@ -12,6 +12,7 @@ from lumitui.app.job import grid
 from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import compose
+from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.draft import job_form, problems
 from lumitui.app.launch.draft.job_form import Field, FieldChoice
 from lumitui.app.launch.from_script.import_report import import_lines
@@ -128,22 +129,23 @@ class Drafts:
         shared = shared_outputs(cells)
         for cell in cells:
             site = self.sites.load(cell.spec.site)
+            dependency = dependency_of(cell.spec, site, self.history.get)
             root = project_files.project_folder(folder, cell.spec.project)
             same = next(
                 (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
             )
             # A project is inspected once: a grid has a hundred runs of the same files.
             ship = {"ship": same.launch.spec.ship} if same else {}
-            ready = cell.spec.model_copy(update=ship)
+            ready = dependency.spec.model_copy(update=ship)
             ready = ready if same else project_files.with_ship_mode(ready, root)
             ready = with_requirements(ready, root)
             named = ready.deepspeed.config if ready.deepspeed else None
             config = dict(beside).get(named or "") or project_files.deepspeed_config(ready, root)
-            launch = compose(ready, site, deepspeed_config=config)
+            launch = compose(ready, site, deepspeed_config=config, dependency=dependency.options)
             command = self.connections.get(site).scheduler.command()
             files = same.files if same else project_files.look(launch.spec, root, self.hashes)
             one = preview_of(launch, site, command, files, job_file, cell.words)
-            previews.append(replace(one, findings=(*one.findings, *shared)))
+            previews.append(replace(one, findings=(*one.findings, *shared, *dependency.findings)))
         return tuple(previews)
 
     def check(self, draft: Draft) -> CheckedDraft:

@@ -69,6 +69,8 @@ def with_field(field: str, text: str) -> dict[str, object]:
         "stage": {"stage": {"DATA": text}},
         "stage link": {"stage": {"DATA": {"path": ".", "link": text}}},
         "packages": {"venv": [text]},
+        "modules": {"modules": [text]},
+        "after": {"after": [text]},
         "requirements": {"venv": text},
         "wheels": {"venv": {"requirements": ["x"], "wheels": text}},
         "ship_secrets": {"ship_secrets": [text]},
@@ -93,6 +95,8 @@ OTHERS = (
     "fetch",
     "sbatch",
     "deepspeed",
+    "after",
+    "modules",
 )
 ALL = (*FREE, *PATTERNED, *OTHERS, "batch", "site", "launcher", "project")
 

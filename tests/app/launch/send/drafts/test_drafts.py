@@ -270,12 +270,13 @@ def test_a_batch_script_is_a_beginning_that_says_what_became_of_it(
     script.write_text(
         "#!/bin/bash\n#SBATCH --partition=standard-g --account=project_462000001\n"
         "#SBATCH --nodes=2 --gpus-per-node=8 --time=02:00:00\n"
-        "module load LUMI\nsrun python train.py\n"
+        "module load LUMI\nmodule swap a b\nsrun python train.py\n"
     )
     draft = runs.drafts.script(script)
     assert "site: lumi" in draft.text and "nodes: 2" in draft.text
     said = "\n".join(draft.imported)
-    assert "kept: partition" in said and "lost: module load LUMI" in said
+    assert "kept: partition" in said and "lost: module swap a b" in said
+    assert "modules: [LUMI, b]" in draft.text
     assert files_here(tmp_path) == ([], [script])
 
 

@@ -1,0 +1,92 @@
+"""The runs that a job waits for, as Slurm's dependency on their jobs. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import at_key
+from lumitui.remote.site.states import State
+
+_TYPES = {"done": "afterok", "failed": "afternotok", "any": "afterany"}
+"""Slurm's types of dependencies (sbatch(1), `--dependency`)."""
+_NEVER = frozenset({State.REFUSED, State.NOT_SENT})
+"""The states of a run that never became a job."""
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A job file whose `after:` names ids, and what it becomes."""
+
+    spec: JobSpec
+    """Without `after:`, if all of its runs have already ended as required."""
+    options: tuple[str, ...] = ()
+    """Options of sbatch."""
+    findings: tuple[Finding, ...] = ()
+
+
+def dependency_of(spec: JobSpec, site: Site, run_of: Callable[[str], Run]) -> Dependency:
+    """Return the dependency that `spec.after` means; `run_of` gives the run that a word names.
+
+    Slurm forgets an ended job after minutes, so a run that has ended is judged here. A chain keeps
+    its job when it is requeued, so its dependents wait for its last attempt.
+
+    Raises:
+        InputError: no such run; it is at another site, has no job, or ended otherwise.
+    """
+    if spec.after is None:
+        return Dependency(spec)
+    if site.scheduler != "slurm":
+        raise _error(f"{site.name} has no queue in which a job could wait.", "Remove `after:`.")
+    ids, jobs, ended = list[str](), list[str](), list[str]()
+    for word in spec.after.run:
+        run = run_of(word)
+        _check(run, site, spec.after.when)
+        if run.state.is_final:
+            ended.append(f"{run.id} ({run.state})")
+        else:
+            ids.append(run.id)
+            jobs.append(str(run.job_id))
+    findings = tuple(
+        Finding("after", "note", f"The job does not wait for {words}.", at=at_key("after"))
+        for words in ended
+    )
+    after = spec.after.model_copy(update={"run": tuple(dict.fromkeys(ids))}) if ids else None
+    options = (
+        (
+            f"--dependency={_TYPES[spec.after.when]}:{':'.join(dict.fromkeys(jobs))}",
+            # Otherwise some sites cancel a job that can never start, and nobody is told why.
+            "--kill-on-invalid-dep=no",
+        )
+        if jobs
+        else ()
+    )
+    return Dependency(spec.model_copy(update={"after": after}), options, findings)
+
+
+def _check(run: Run, site: Site, when: str) -> None:
+    if run.site != site.name:
+        raise _error(
+            f"{run.id} is a run of {run.site}, and the job is for {site.name}.",
+            "Slurm waits only for jobs of its own cluster.",
+        )
+    if run.state in _NEVER or (run.job_id is None and run.state.is_final):
+        raise _error(f"{run.id} never became a job ({run.state}).", "Name another run.")
+    if run.job_id is None:
+        raise _error(
+            f"{run.id} has no job number yet ({run.state}).",
+            "Run `lumitui status`, then try again.",
+        )
+    fits = {"done": run.state is State.DONE, "failed": run.state is not State.DONE, "any": True}
+    if run.state.is_final and not fits[when]:
+        raise _error(
+            f"{run.id} is {run.state}, so a job that waits until it is {when} would never start.",
+            "Name another run, or change `when`.",
+        )
+
+
+def _error(message: str, hint: str) -> InputError:
+    return InputError(message, hint, field="after")

@@ -1,0 +1,145 @@
+"""`after:`: a job that Slurm starts once others have ended as required."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lumitui.app.explain.waiting import plain_reason
+from lumitui.app.history.run import Run
+from lumitui.app.job.settings import Settings
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.dependency import dependency_of
+from lumitui.app.launch.send.preview import Preview
+from lumitui.app.runs import InputError, Runs
+from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.support.jobs.chained_runs import chained, hurry
+from tests.support.jobs.endings import opened
+from tests.support.jobs.made_runs import a_run
+from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
+from tests.support.program.command_line import CLUSTER, Here, told, write
+from tests.support.servers.cluster import Cluster
+
+LUMI = Sites([BUILT_IN]).load("lumi")
+
+
+@pytest.mark.cluster
+def test_a_job_starts_once_the_last_attempt_of_a_chain_is_done(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    project = hello_project(tmp_path / "hello")
+
+    def waiting(runs: Runs, after: object) -> Preview:
+        spec = hello_job(proof="off")
+        return runs.previews(spec, project, changes={"after": after})[0]
+
+    with opened(cluster, tmp_path) as runs:
+        sent: list[Run] = []
+        try:
+            train = chained(runs, tmp_path / "train", "hold 0")
+            sent.append(train)
+            evaluation = runs.send(waiting(runs, train.id))
+            rescue = runs.send(waiting(runs, {"run": [train.id], "when": "failed"}))
+            last = runs.send(waiting(runs, [evaluation.id, train.id]))
+            sent += [evaluation, rescue, last]
+            assert f"--dependency=afterok:{train.job_id}\n" in evaluation.script
+            assert evaluation.spec.after is not None and evaluation.spec.after.run == (train.id,)
+
+            def reason(run: Run) -> str:
+                runs.refresh(run.site)
+                return plain_reason(runs.history.get(run.id))
+
+            wait_until(lambda: "another job to end" in reason(evaluation))
+            wait_until(lambda: runs.history.get(train.id).state is State.RUNNING)
+            cluster.login(f"touch {train.folder}/go-on-1")
+
+            def requeued() -> bool:
+                hurry(cluster, [train])
+                runs.refresh(train.site)
+                return bool(runs.history.get(train.id).attempts)
+
+            wait_until(requeued)
+            assert runs.history.get(evaluation.id).state is State.QUEUED, "an attempt was enough"
+            assert finish(runs, train, 60).attempt == 2
+            ended = finish(runs, evaluation, 60)
+            assert ended.state is State.DONE, runs.read_log(ended.id)
+            assert finish(runs, last, 60).state is State.DONE
+            assert runs.history.get(train.id).ended <= ended.started  # type: ignore[operator]
+            # What can never start is told, and ends when a user says so.
+            wait_until(lambda: "cancel it (DependencyNeverSatisfied)" in reason(rescue))
+            assert runs.cancel(rescue.id).state is State.CANCELLED
+            late = waiting(runs, train.id)
+            assert "--dependency" not in late.launch.script and late.launch.spec.after is None
+            assert [f.message for f in late.findings if f.rule == "after"] == [
+                f"The job does not wait for {train.id} (done)."
+            ]
+            again = runs.plan_resubmission(evaluation.id)
+            assert "--dependency" not in again.preview.launch.script
+        finally:
+            cluster.login("scancel " + " ".join(run.job_id or "" for run in sent))
+
+
+def waiting_for(run: Run, when: str = "done") -> JobSpec:
+    job = CLUSTER | {"site": "lumi", "after": {"run": [run.id], "when": when}}
+    return JobSpec.model_validate(job)
+
+
+@pytest.mark.parametrize(
+    ("state", "when", "words"),
+    [
+        (State.DONE, "done", ""),
+        (State.DONE, "failed", "is done"),
+        (State.FAILED, "done", "is failed"),
+        (State.TIMEOUT, "failed", ""),
+        (State.CANCELLED, "any", ""),
+        (State.REFUSED, "any", "never became a job"),
+        (State.NOT_SENT, "failed", "never became a job"),
+    ],
+)
+def test_a_run_that_has_ended_is_judged_before_anything_is_sent(
+    state: State, when: str, words: str
+) -> None:
+    run = a_run(site="lumi", state=state, job_id="7")
+    if words:
+        with pytest.raises(InputError, match=words):
+            dependency_of(waiting_for(run, when), LUMI, lambda word: run)
+    else:
+        dependency = dependency_of(waiting_for(run, when), LUMI, lambda word: run)
+        assert (dependency.options, dependency.spec.after) == ((), None)
+        assert dependency.findings
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"site": "karolina"}, "is a run of karolina"),
+        ({"state": State.SENDING, "job_id": None}, "has no job number yet"),
+    ],
+)
+def test_a_run_that_slurm_cannot_wait_for_is_refused(
+    changes: dict[str, object], words: str
+) -> None:
+    run = replace(a_run(site="lumi", state=State.QUEUED, job_id="7"), **changes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=words) as error:
+        dependency_of(waiting_for(run), LUMI, lambda word: run)
+    assert error.value.field == "after"
+
+
+def test_each_job_is_named_once_and_each_kind_of_end_is_slurms() -> None:
+    run = a_run(site="lumi", state=State.QUEUED, job_id="7")
+    for when, kind in {"done": "afterok", "failed": "afternotok", "any": "afterany"}.items():
+        spec = JobSpec.model_validate(
+            CLUSTER | {"site": "lumi", "after": {"run": ["last", run.id], "when": when}}
+        )
+        dependency = dependency_of(spec, LUMI, lambda word: run)
+        assert dependency.options[0] == f"--dependency={kind}:7"
+        assert dependency.spec.after is not None and dependency.spec.after.run == (run.id,)
+
+
+def test_the_verb_names_what_is_wrong(here: Here, settings: Settings, tmp_path: Path) -> None:
+    job = str(write(tmp_path / "job.yaml", CLUSTER | {"site": "laptop", "partition": "local"}))
+    told(here("submit", job, "--after", "x'; y", "--yes"), 2, "no queue in which")
+    told(here("submit", job, "--when", "any", "--yes"), 2, "--when belongs to --after")
+    cluster = str(write(tmp_path / "other.yaml", CLUSTER | {"site": "lumi"}))
+    told(here("submit", cluster, "--after", "x'; y", "--yes"), 2, "There is no run")
