@@ -12,8 +12,8 @@
 # make frozen   renew the hashes of what users see and print what changed; KINDS="lint why" renews those
 # make systems  run each job script of the documents on a mini cluster of its site's shape; docs/systems.md
 # make picture  draw docs/architecture.svg from the imports
-# make screenshots  draw every screen to build/screens, and the pictures of the README
-# make recording    draw the demo as an animated picture, from a real session
+# make screenshots  draw every screen to build/screens, and the picture of docs/first_job.md
+# make recording    draw the tour as an animated picture, docs/pictures/tour.svg
 # make cluster-up SLURM=26    start the mini cluster with Slurm 26.05 beside the one with 22.05; 24: 24.11
 PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.

@@ -42,6 +42,7 @@ VERBS = {
         "site": "sites.site_group",
     },
     "This program": {
+        "tour": "interface_verbs",
         "demo": "interface_verbs",
         "tui": "interface_verbs",
         "schema": "interface_verbs",

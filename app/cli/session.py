@@ -193,12 +193,21 @@ output_option = click.option(
 
 def open_tui(job: Path | None, *, demo: bool = False) -> int:
     """Open the terminal interface, with a job file or the demo's; return its exit code."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError("The terminal interface needs a terminal.", WAY_OUT)
+    refuse_without_terminal()
     # Late: Textual alone takes longer than any verb.
     from lumitui.app.tui.app import run_tui
 
     return run_tui(own_settings(), job, demo=demo)
+
+
+def refuse_without_terminal() -> None:
+    """Raise where stdin or stdout is not a terminal.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError("The terminal interface needs a terminal.", WAY_OUT)
 
 
 def known_site(runs: "Runs", name: str | None) -> None:

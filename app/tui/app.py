@@ -23,6 +23,7 @@ from textual.filter import LineFilter
 from textual.reactive import var
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.widget import Widget
 
 from lumitui.app.runs import LumiError, Runs, Schedule, Settings, SiteLink, is_first_run
 from lumitui.app.tui.flows.cancels import Cancels
@@ -239,6 +240,10 @@ class LumiApp(OrderedKeysApp):
             warning = f"The theme is not kept: {self.settings.theme}: {error.strerror}."
             self.notify(warning, severity="warning", markup=False)
 
+    def below(self) -> Iterable[Widget]:
+        """Yield what each screen has above its keys: nothing, but in the tour."""
+        return ()
+
     def action_go(self, name: str) -> None:
         """Open one of the places; esc leads back to what is on the screen now."""
         place = next(place for place in PLACES if place.name == name)
@@ -440,11 +445,20 @@ def run_tui(settings: Settings, job: Path | None = None, *, demo: bool = False) 
         Exception: a defect of the program; the caller reports it.
     """
     app = LumiApp(settings, job, demo=demo)
-    app.owns_process = True
     try:
-        code = app.run()
-        if app.defect is not None:
-            raise app.defect
-        return code or app.return_code or 0
+        return run_app(app)
     finally:
         app.runs.close()
+
+
+def run_app(app: LumiApp) -> int:
+    """Run an app until the user quits; return the exit code.
+
+    Raises:
+        Exception: a defect of the program; the caller reports it.
+    """
+    app.owns_process = True
+    code = app.run()
+    if app.defect is not None:
+        raise app.defect
+    return code or app.return_code or 0

@@ -32,6 +32,11 @@ def purpose(kind: str) -> Iterator[None]:
         _purpose.reset(token)
 
 
+def current_purpose() -> str:
+    """Return what a request that is made now is for."""
+    return _purpose.get()
+
+
 @dataclass(frozen=True)
 class SiteRequest:
     """One request to a site."""
@@ -93,7 +98,7 @@ class Logged:
         self, script: str, *, stdin: bytes | Iterable[bytes] = b"", timeout: float = 60.0
     ) -> Result:
         """Run `script`; see `Transport.run`."""
-        number, began = self._log.begin(_purpose.get()), time.monotonic()
+        number, began = self._log.begin(current_purpose()), time.monotonic()
         sent, down, said = [len(script.encode("utf-8", "replace"))], 0, "failed"
 
         def counted() -> Iterator[bytes]:
@@ -115,7 +120,7 @@ class Logged:
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the output of `script`; see `Transport.stream`."""
         # Now: when the first chunk is wanted, another block may be the current one.
-        return self._stream(script, stop, _purpose.get())
+        return self._stream(script, stop, current_purpose())
 
     def _stream(self, script: str, stop: Callable[[], bool], kind: str) -> Iterator[bytes]:
         number, began = self._log.begin(kind), time.monotonic()

@@ -8,8 +8,33 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli import output
-from lumitui.app.cli.session import GivenPath, core, open_tui, port_option, refuse_options
+from lumitui.app.cli.session import (
+    GivenPath,
+    core,
+    open_tui,
+    port_option,
+    refuse_options,
+    refuse_without_terminal,
+)
 from lumitui.app.runs import InputError
+
+
+@click.command()
+def tour() -> int:
+    """Look around in a recording: no cluster, no PyTorch.
+
+    It opens the TUI on ten recorded runs of a training on LUMI. Nothing in it connects or sends,
+    and it leaves your own history and settings alone.
+    """
+    refuse_without_terminal()
+    from lumitui.app.tui.tour.tour_app import run_tour
+
+    code = run_tour()
+    output.say(
+        "That was a recording: nothing was sent. `lumitui demo` trains on this machine; "
+        "`lumitui new --list` lists job files to begin with."
+    )
+    return code
 
 
 @click.command()

@@ -56,6 +56,7 @@ class FullScreen(Screen[None]):
         """Yield the title bar, the body and the footer."""
         yield Static(id="title", markup=False)
         yield from self.body()
+        yield from tui(self).below()
         yield footer()
 
     def on_mount(self) -> None:
@@ -128,7 +129,7 @@ class FullScreen(Screen[None]):
             return
         # What is being sent comes first: the dialog that shows it can be hidden. The links keep
         # their place: the news beside them are cut.
-        text, links = Text().append(" lumitui ", "bold magenta"), Text()
+        text, links = Text().append(f" {self.app.title} ", "bold magenta"), Text()
         for state, link in link_titles(tui(self).links, max(10, self.size.width * 2 // 5)):
             links.append("  ").append(styled.plain(link, LINK_STYLES[state]))
         app = tui(self)

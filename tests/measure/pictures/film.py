@@ -1,8 +1,10 @@
 """Screens of the TUI as one small picture: text in an SVG, the screens one after the other."""
 
+import re
 from dataclasses import dataclass, field
 from html import escape
 
+from rich.cells import cell_len
 from rich.color import blend_rgb
 from rich.color_triplet import ColorTriplet
 from rich.segment import Segment
@@ -27,7 +29,11 @@ class Film:
         return self.colours.setdefault(triplet.hex, f"c{len(self.colours)}")
 
     def _part(self, segment: Segment, x: int, y: int) -> tuple[str, str]:
-        """Return a part of a line as its background and its text."""
+        """Return a part of a line as its background and its text.
+
+        Words behind two blanks or more have a place of their own: a viewer that drops blanks, or
+        whose font is narrower, would shift the columns.
+        """
         style = segment.style
         front = style.color.triplet if style and style.color else None
         back = style.bgcolor.triplet if style and style.bgcolor else None
@@ -40,10 +46,10 @@ class Film:
         if back != BLACK:
             place = f'x="{x * CELL:.5g}" y="{y * LINE}" width="{segment.cell_length * CELL:.5g}"'
             box = f'<rect {place} height="{LINE}" class="{self._colour(back)}"/>'
-        if words := segment.text.rstrip():
-            left = (x + len(words) - len(words.lstrip())) * CELL
-            names = self._colour(front) + (" b" if style and style.bold else "")
-            text = f'<tspan x="{left:.5g}" class="{names}">{escape(words.lstrip())}</tspan>'
+        names = self._colour(front) + (" b" if style and style.bold else "")
+        for words in re.finditer(r"\S+(?: \S+)*", segment.text):
+            left = (x + cell_len(segment.text[: words.start()])) * CELL
+            text += f'<tspan x="{left:.5g}" class="{names}">{escape(words[0])}</tspan>'
         return box, text
 
     def shoot(self) -> None:
@@ -67,13 +73,14 @@ class Film:
         part = 100 / len(self.screens)
         turn = f"visibility:hidden;animation:turn {whole:.5g}s step-end infinite"
         style = [
-            "text{font:14px 'DejaVu Sans Mono',Menlo,Consolas,monospace}",
+            "text{font:14px 'DejaVu Sans Mono',Menlo,Consolas,monospace;white-space:pre}",
             ".b{font-weight:bold}",
             *(f".{name}{{fill:{colour}}}" for colour, name in self.colours.items()),
             f".s{{{turn if len(self.screens) > 1 else ''}}}",
+            ".s0{visibility:visible}",  # where nothing is animated
             f"@keyframes turn{{0%{{visibility:visible}}{part:.5g}%{{visibility:hidden}}}}",
             *(f".s{at}{{animation-delay:{at * SECONDS:.5g}s}}" for at in range(len(self.screens))),
-            "@media(prefers-reduced-motion){.s{animation:none}.s0{visibility:visible}}",
+            "@media(prefers-reduced-motion){.s{animation:none}}",
         ]
         screens = "\n".join(
             f'<g class="s s{at}">{screen}</g>' for at, screen in enumerate(self.screens)

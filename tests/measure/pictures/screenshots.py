@@ -7,20 +7,22 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, chdir, contextmanager
 from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import settings
+from lumitui.app.runs.tour.recorded_runs import recorded_runs
 from tests.measure.pictures.film import Film
-from tests.support.gallery.histories import extreme, typical
-from tests.support.gallery.tour import SIZES, still, tour
+from tests.support.gallery.histories import extreme
+from tests.support.gallery.tour import SIZES, StillApp, still, tour
 from tests.support.places import ROOT
 
 SCREENS = ROOT / "build" / "screens"
 PICTURES = ROOT / "docs" / "pictures"
-SHOWN = {"runs": "runs.svg", "resubmit": "resubmit.svg", "run-overview": "run.svg"}
-"""The typical screens that documents show, at `SHOWN_AT`."""
+SHOWN = {"resubmit": "resubmit.svg"}
+"""The screens of the recording that documents show, at `SHOWN_AT`."""
 SHOWN_AT = (120, 40)
 JOB = """name: vit
 site: lumi
@@ -30,28 +32,47 @@ time: "01:00:00"
 trainer: ddp
 args: [--epochs, 10]
 """
-Fill = Callable[[History, Path], tuple[str, ...]]
-HISTORIES: dict[str, Fill] = {
-    "empty": lambda history, folder: (),
-    "typical": lambda history, folder: (typical(history, folder),),
-    "extreme": lambda history, folder: (extreme(history, folder, runs=10_000, nodes=1024),),
+Opened = tuple[StillApp, tuple[str, ...]]
+"""An app, and the runs to open."""
+
+
+@contextmanager
+def recording() -> Iterator[Opened]:
+    """Yield the app on the recording of the tour."""
+    with recorded_runs() as runs, chdir(runs.project):
+        (newest,) = runs.history.page(1)
+        yield StillApp(runs.own, runs=runs), (newest.id,)
+
+
+@contextmanager
+def made_up(fill: Callable[[History, Path], tuple[str, ...]]) -> Iterator[Opened]:
+    """Yield the app on a history that `fill` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "sites").mkdir()
+        where = settings({"LUMITUI_CONFIG_DIR": folder, "LUMITUI_DATA_DIR": folder})
+        history = History(where.history)
+        run_ids = fill(history, home / "runs")
+        history.close()
+        (home / "work").mkdir()
+        (home / "work" / "job.yaml").write_text(JOB)
+        with chdir(home / "work"):
+            yield still(where), run_ids
+
+
+HISTORIES: Mapping[str, Callable[[], AbstractContextManager[Opened]]] = {
+    "empty": lambda: made_up(lambda history, folder: ()),
+    "recording": recording,
+    "extreme": lambda: made_up(
+        lambda history, folder: (extreme(history, folder, runs=10_000, nodes=1024),)
+    ),
 }
 
 
 async def draw(name: str, size: tuple[int, int]) -> list[str]:
     """Draw every screen on a history; return what is wrong with them."""
     faults = []
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        (home / "sites").mkdir()
-        where = settings({"LUMITUI_CONFIG_DIR": folder, "LUMITUI_DATA_DIR": folder})
-        history = History(where.history)
-        run_ids = HISTORIES[name](history, home / "runs")
-        history.close()
-        (home / "work").mkdir()
-        (home / "work" / "job.yaml").write_text(JOB)
-        os.chdir(home / "work")
-        app = still(where)
+    with HISTORIES[name]() as (app, run_ids):
         async with app.run_test(size=size) as pilot:
             async for stop in tour(pilot, *run_ids):
                 faults += await stop.lasting_faults()
@@ -61,11 +82,10 @@ async def draw(name: str, size: tuple[int, int]) -> list[str]:
                 picture = picture.replace("<text ", '<text xml:space="preserve" ')
                 file = f"{stop.name}-{name}-{size[0]}x{size[1]}.svg"
                 (SCREENS / file).write_text(picture)
-                if name == "typical" and size == SHOWN_AT and stop.name in SHOWN:
+                if name == "recording" and size == SHOWN_AT and stop.name in SHOWN:
                     film = Film(app)
                     film.shoot()
                     (PICTURES / SHOWN[stop.name]).write_text(film.svg())
-        os.chdir(ROOT)
     return faults
 
 

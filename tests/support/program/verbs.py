@@ -80,6 +80,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "site data": (Words("laptop"), Words("laptop --prune --dry-run")),
     "bind": (Words("lumi"), Words("lumi --explain map_cpu:49,57 --json")),
     "rules": (Words(""), Words("cluster-image"), Words("--site lumi --json")),
+    # Without a terminal it is refused, and opens nothing.
+    "tour": (Words(""),),
     "demo": (Words("--to {new}/demo", writes=True),),
     # There is no such port: it is refused, and nothing is served.
     "tui": (Words("{job}"), Words("--web --port 70000")),

@@ -1,0 +1,1 @@
+"""The tour: the program on a recorded history, without a cluster."""

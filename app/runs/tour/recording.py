@@ -1,0 +1,213 @@
+"""The recorded runs of templates/tour: what each wrote into its folder, and when. Pure.
+
+Seconds are since the start of a run's job.
+"""
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import RankLayout
+from lumitui.remote.scheduler.cluster_overview import Nodes
+from lumitui.remote.site.states import State
+
+_FILE = files("lumitui") / "templates" / "tour" / "runs.yaml"
+_IMPORTS = 21.0
+"""Seconds until a training reports that it begins: Python, PyTorch, the first collective."""
+_WARM_UP = 5
+"""Steps that are slower: kernels are compiled."""
+_LOG_EVERY = 2
+_EPOCH = 1_281_167
+"""Images of ImageNet."""
+_PARAMETERS = {"vit-l16": 304_326_632, "resnet50": 25_557_032, "llama-7b": 6_738_415_616}
+_FIRST_NODE = 5210
+_SAID = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
+"""What a training prints of its beginning."""
+
+
+class RecordedRun(BaseModel):
+    """One run of the recording."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    job: str = ""
+    """Its job file; empty: it is made from its parent."""
+    cell: str = ""
+    """Which run of the job file's grid it is."""
+    parent: str = ""
+    nodes: int | None = None
+    settings: tuple[str, ...] = ()
+    """What is different from the parent."""
+    note: str = ""
+    sent: float
+    waited: float
+    ran: float
+    """Minutes: before the recording is opened, in the queue, until its end."""
+    state: State = State.DONE
+    """How it ends."""
+    exit: int = 0
+    rank: int | None = None
+    """The first rank that failed."""
+    tail: str = ""
+    """What its log ends with; empty: as a training that ended well."""
+    speed: float
+    """Samples a second."""
+    loss: tuple[float, float]
+    """At the first step, and where it ends."""
+    steps: int
+    waits_for_data: float = 0.02
+    """The share of a step."""
+
+
+class Recording(BaseModel):
+    """All of it, as templates/tour/runs.yaml has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user: str
+    project: str
+    """Its folder below the site's scratch folder."""
+    jobs: dict[str, str]
+    """The text of each job file."""
+    runs: tuple[RecordedRun, ...]
+    partitions: tuple[tuple[str, str, str, str, int, int, int, int, int], ...]
+
+    @property
+    def nodes(self) -> tuple[Nodes, ...]:
+        """The nodes of the cluster, by partition."""
+        return tuple(Nodes(*row) for row in self.partitions)
+
+
+def read_recording() -> Recording:
+    """Return the recording that lumitui brings."""
+    return Recording.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class RecordedLine:
+    """What a training wrote at one moment."""
+
+    at: float
+    metrics: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class RecordedJob:
+    """The job of a recorded run, from what lumitui would have sent."""
+
+    facts: RecordedRun
+    run: Run
+    opened: float
+    """When the recording was opened, in epoch seconds."""
+
+    @property
+    def submitted(self) -> float:
+        """When it was sent, in epoch seconds."""
+        return self.opened - 60 * self.facts.sent
+
+    @property
+    def started(self) -> float:
+        """When it started, or will."""
+        return self.submitted + 60 * self.facts.waited
+
+    @property
+    def ended(self) -> float:
+        """When it ended, or will."""
+        return self.started + 60 * self.facts.ran
+
+    @property
+    def hosts(self) -> str:
+        """Its nodes, as Slurm writes them."""
+        last = _FIRST_NODE + self._layout.nodes - 1
+        return _host(0) if last == _FIRST_NODE else f"nid[00{_FIRST_NODE}-00{last}]"
+
+    @property
+    def binding(self) -> str:
+        """What the probe measured: what was planned."""
+        layout = self._layout
+        buses = [f"0000:{bus}:00.0" for bus in layout.gpu_bus]
+        return json.dumps([
+            {
+                "rank": node * layout.ranks_per_node + local, "local_rank": local,
+                "host": _host(node), "cores": cores,
+                "gpus": ",".join(map(str, range(layout.gpus_per_node))),
+                "devices": ",".join(buses), "device": buses[local] if buses else "",
+            }
+            for node in range(layout.nodes)
+            for local, cores in enumerate(layout.planned_cores)
+        ])  # fmt: skip
+
+    @property
+    def exit_file(self) -> str:
+        """What its job wrote when the program had ended."""
+        facts, ended = self.facts, round(self.ended)
+        told = {"rc": facts.exit, "rank": facts.rank, "ended": ended, "job": self.run.job_id}
+        return json.dumps(told | {"started": round(self.started)})
+
+    @cached_property
+    def lines(self) -> tuple[RecordedLine, ...]:
+        """Everything that the training wrote, in its order."""
+        end = tuple(self._end())
+        return (self._start(), *self._steps(60 * self.facts.ran), *end)
+
+    @property
+    def _layout(self) -> RankLayout:
+        return self.run.layout
+
+    @cached_property
+    def _label(self) -> str:
+        """What srun writes before each line of rank 0."""
+        return f"{0:{len(str(self._layout.world_size - 1))}}: "
+
+    def _start(self) -> RecordedLine:
+        batch, model = self.run.global_batch or 1, self.facts.id.rpartition("-")[0]
+        told = {
+            "event": "start", "device": "cuda", "device_name": "AMD Instinct MI250X",
+            "strategy": self.run.spec.strategy, "model": model,
+            "parameters": _PARAMETERS[model], "world_size": self._layout.world_size,
+            "global_batch": batch, "epochs": 1, "train_samples": _EPOCH,
+        }  # fmt: skip
+        said = ", ".join(f"{name} {told[name]}" for name in _SAID) + f", on {told['device_name']}"
+        return RecordedLine(_IMPORTS, json.dumps(told), self._label + said)
+
+    def _steps(self, most: float) -> Iterator[RecordedLine]:
+        facts, chance = self.facts, random.Random(self.facts.id)
+        first, last = facts.loss
+        batch, at = self.run.global_batch or 1, _IMPORTS
+        for step in range(1, facts.steps + 1):
+            slow = 3.0 if step <= _WARM_UP else 1.0
+            speed = facts.speed / slow * chance.gauss(1, 0.008)
+            at += batch / speed
+            if at > most:
+                return
+            loss = last + (first - last) * math.exp(-3.2 * step / facts.steps)
+            loss *= chance.gauss(1, 0.006)
+            told = {
+                "step": step, "epoch": 1 + step * batch // _EPOCH, "loss": round(loss, 4),
+                "samples_per_s": round(speed, 1), "seconds": round(at - _IMPORTS, 3),
+                "data_s": round(facts.waits_for_data * batch / speed, 4),
+            }  # fmt: skip
+            said = f"step {step} | epoch {told['epoch']} | loss {loss:.4f} | {speed:.0f} samples/s"
+            shown = step % _LOG_EVERY == 0
+            yield RecordedLine(at, json.dumps(told), self._label + said if shown else "")
+
+    def _end(self) -> Iterator[RecordedLine]:
+        at = 60 * self.facts.ran - 1
+        if self.facts.tail:
+            yield from (RecordedLine(at, log=line) for line in self.facts.tail.splitlines())
+        else:
+            yield RecordedLine(at, log=f"{self._label}not tested")
+
+
+def _host(node: int) -> str:
+    return f"nid{_FIRST_NODE + node:06d}"

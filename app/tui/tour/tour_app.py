@@ -1,0 +1,79 @@
+"""The TUI on the recording: every key works as usual, and nothing reaches a cluster."""
+
+from collections.abc import Iterable
+from contextlib import chdir
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.reactive import var
+from textual.widget import Widget
+
+from lumitui.app.runs import LumiError
+from lumitui.app.runs.tour.recorded_runs import RecordedRuns, recorded_runs
+from lumitui.app.tui import app as app_module
+from lumitui.app.tui.app import LumiApp, run_app
+from lumitui.app.tui.tour.tour_line import TourLine
+from lumitui.app.tui.tour.tour_stops import STOPS, place_of
+
+_LOOK = 0.25
+"""Seconds between two looks at where the user is."""
+
+
+class TourApp(LumiApp):
+    """The app with the line of the tour on each screen."""
+
+    TITLE = "lumitui: a recording"
+    # Textual looks for style sheets beside the module of a class.
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        Path(app_module.__file__).parent / path for path in LumiApp.CSS_PATH
+    ]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+t", "tour_line", "Tour", show=False, id="tour.line",
+                tooltip="Close or open the line of the tour"),
+    ]  # fmt: skip
+
+    stop: var[int] = var(0)
+    """The stop that comes next."""
+    shows_line: var[bool] = var(True)
+
+    def __init__(self, runs: RecordedRuns) -> None:
+        """Show `runs`."""
+        super().__init__(runs.own, runs=runs)
+
+    def on_mount(self) -> None:
+        """Begin with the first stop."""
+        super().on_mount()
+        self.set_interval(_LOOK, self._look)
+
+    def below(self) -> Iterable[Widget]:
+        """Yield the line of the tour, which each screen has above its keys."""
+        yield TourLine()
+
+    def action_tour_line(self) -> None:
+        """Close or open the line."""
+        self.shows_line = not self.shows_line
+
+    def _look(self) -> None:
+        """Go on to the next stop where the user has reached the end of this one."""
+        if self.stop < len(STOPS) and self._user_at() == STOPS[self.stop].leads:
+            self.stop += 1
+
+    def _user_at(self) -> str:
+        from lumitui.app.tui.screens.run_screen import RunScreen
+
+        screen = self.screen
+        if not isinstance(screen, RunScreen):
+            return place_of(type(screen).__name__, "", "")
+        try:
+            state = self.runs.history.get(screen.chosen).state
+        except LumiError:
+            return ""  # the screen says it
+        return place_of("RunScreen", screen.shown_panes[0], state)
+
+
+def run_tour() -> int:
+    """Run the tour until the user quits; return the exit code."""
+    # What is saved on the screen New lies in the current folder.
+    with recorded_runs() as runs, chdir(runs.project):
+        return run_app(TourApp(runs))

@@ -1,0 +1,54 @@
+"""The line above the keys that says which key to press next."""
+
+from rich.text import Text
+from textual.widgets import Static
+
+from lumitui.app.tui.tour.tour_stops import END, STOPS
+
+_CLOSES = "ctrl+t closes this line "
+
+
+class TourLine(Static):
+    """The stop that the user is at."""
+
+    DEFAULT_CSS = "TourLine { height: 1; background: $accent 25%; text-wrap: nowrap; }"
+
+    def __init__(self) -> None:
+        """Show the first stop."""
+        super().__init__(markup=False)
+        self._stop = 0
+
+    def on_mount(self) -> None:
+        """Follow the tour of the app."""
+        self.watch(self.app, "stop", self._go_to)
+        self.watch(self.app, "shows_line", self._open)
+
+    def on_resize(self) -> None:
+        """Show how the line is closed, where there is room."""
+        self._draw()
+
+    async def on_click(self) -> None:
+        """Close the line."""
+        await self.run_action("app.tour_line")
+
+    def _go_to(self, stop: int) -> None:
+        self._stop = stop
+        self._draw()
+
+    def _open(self, shown: bool) -> None:
+        self.display = shown
+
+    def _draw(self) -> None:
+        self.update(line_text(self._stop, self.size.width or self.app.size.width))
+
+
+def line_text(number: int, width: int) -> Text:
+    """Return the line of a stop, counted from 0, in `width` cells."""
+    ended = number >= len(STOPS)
+    stop, at = (END, "end") if ended else (STOPS[number], f"{number + 1}/{len(STOPS)}")
+    text = Text.assemble(
+        (f" Tour {at} ", "bold"), (f" {stop.keys} ", "bold reverse"), f" {stop.words}", end=""
+    )
+    if (room := width - text.cell_len - len(_CLOSES)) >= 2:
+        text.append(" " * room).append(_CLOSES, "dim")
+    return text

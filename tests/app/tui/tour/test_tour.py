@@ -1,0 +1,55 @@
+"""The tour: each stop names the keys that lead to the next one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lumitui.app.runs.tour.recorded_runs import RecordedRuns, recorded_runs
+from lumitui.app.tui.tour.tour_app import TourApp
+from lumitui.app.tui.tour.tour_line import line_text
+from lumitui.app.tui.tour.tour_stops import STOPS
+from tests.support.program.driven_tui import sees, shown, until
+from tests.support.program.toured import stops
+
+
+@pytest.fixture
+def recorded() -> Iterator[RecordedRuns]:
+    with recorded_runs() as runs:
+        yield runs
+
+
+def test_every_line_fits_a_terminal_of_80_columns() -> None:
+    assert len(STOPS) == 8
+    for number in range(len(STOPS) + 1):
+        assert line_text(number, 80).cell_len <= 80, line_text(number, 80).plain
+
+
+async def test_the_keys_of_each_stop_lead_to_the_next_one(recorded: RecordedRuns) -> None:
+    app = TourApp(recorded)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "lumitui: a recording")
+        async for number in stops(app, pilot, 0.5):
+            await sees(pilot, f"Tour {number + 1}/8" if number < len(STOPS) else "Tour end")
+    assert app.defect is None
+
+
+async def test_the_line_is_closed_and_opened_again(recorded: RecordedRuns) -> None:
+    app = TourApp(recorded)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "Tour 1/8")
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "Tour 1/8" not in shown(pilot), "closed")
+        await pilot.press("3", "ctrl+t")
+        await sees(pilot, "Tour 1/8")
+
+
+async def test_a_send_is_answered_with_what_to_run_instead(recorded: RecordedRuns) -> None:
+    app = TourApp(recorded)
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.open_job(recorded.project / "vit.yaml")
+        await sees(pilot, "asks for 1 node")
+        await pilot.press("s")
+        await sees(pilot, "y Yes")
+        await pilot.press("y")
+        await sees(pilot, r"This is a recording[\s\S]*lumitui demo")
+    assert app.defect is None

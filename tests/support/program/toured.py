@@ -1,0 +1,25 @@
+"""The tour, walked from its first stop to its end by the keys that its line names."""
+
+from collections.abc import AsyncIterator
+
+from textual.pilot import Pilot
+
+from lumitui.app.tui.tour.tour_app import TourApp
+from lumitui.app.tui.tour.tour_stops import STOPS
+from tests.support.program.driven_tui import until
+
+NAMES = {"esc": "escape", "↓": "down", "+": "plus"}
+"""What Pilot calls the keys of a stop."""
+
+
+async def stops(app: TourApp, pilot: Pilot[int], seconds: float) -> AsyncIterator[int]:
+    """Yield at each stop, and at the end, when its screen was there for `seconds`."""
+    for number, stop in enumerate(STOPS):
+        await pilot.pause(seconds)
+        yield number
+        for key in stop.keys.split(", "):
+            await pilot.press(NAMES.get(key, key))
+            await pilot.pause(seconds)
+        await until(pilot, lambda after=number: app.stop > after, stop.words)  # type: ignore[misc]
+    await pilot.pause(seconds)
+    yield len(STOPS)
