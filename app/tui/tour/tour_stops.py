@@ -20,8 +20,9 @@ STOPS = (
     TourStop("p", "shows the proof: the cores and GPUs each rank measured", "proof"),
     TourStop("m", "draws its loss and its images per second", "metrics"),
     TourStop("S", "shows how it scales on 1 to 8 nodes, and predicts 16", "scaling"),
-    TourStop("+", "plans it on twice the nodes, and lists what changes", "resubmit"),
-    TourStop("esc, 1, ↓, d", "shows why the run below it failed", "failed"),
+    # The dialog covers the line: its words say how to leave it.
+    TourStop("+", "plans it on twice the nodes, shows the changes; esc closes", "resubmit"),
+    TourStop("1, ↓, d", "shows why the run below it failed", "failed"),
     TourStop("2", "begins a job file, from an example or a script of yours", "new"),
 )
 END = TourStop("q", "ends the tour. `lumitui demo` then trains for real, here", "")

@@ -49,7 +49,9 @@ class Film:
         names = self._colour(front) + (" b" if style and style.bold else "")
         for words in re.finditer(r"\S+(?: \S+)*", segment.text):
             left = (x + cell_len(segment.text[: words.start()])) * CELL
-            text += f'<tspan x="{left:.5g}" class="{names}">{escape(words[0])}</tspan>'
+            # Signs such as braille come from another font, whose cells are wider.
+            wide = "" if words[0].isascii() else f' textLength="{cell_len(words[0]) * CELL:.5g}"'
+            text += f'<tspan x="{left:.5g}" class="{names}"{wide}>{escape(words[0])}</tspan>'
         return box, text
 
     def shoot(self) -> None:

@@ -8,7 +8,7 @@ from lumitui.app.tui.tour.tour_app import TourApp
 from lumitui.app.tui.tour.tour_stops import STOPS
 from tests.support.program.driven_tui import until
 
-NAMES = {"esc": "escape", "↓": "down", "+": "plus"}
+NAMES = {"↓": "down", "+": "plus"}
 """What Pilot calls the keys of a stop."""
 
 
@@ -17,6 +17,9 @@ async def stops(app: TourApp, pilot: Pilot[int], seconds: float) -> AsyncIterato
     for number, stop in enumerate(STOPS):
         await pilot.pause(seconds)
         yield number
+        if app.screen.is_modal:
+            await pilot.press("escape")
+            await pilot.pause(seconds)
         for key in stop.keys.split(", "):
             await pilot.press(NAMES.get(key, key))
             await pilot.pause(seconds)
