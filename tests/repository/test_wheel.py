@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (ROOT / name).is_symlink() and (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
-    for name in ("app", "remote", "templates", "trainers"):
+    for name in ("app", "remote", "templates", "trainers", "docs"):
         (source / "src" / "lumitui" / name).symlink_to(f"../../{name}")
     argv = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
     result = subprocess.run(argv, cwd=source, capture_output=True, text=True, timeout=300)
@@ -42,6 +42,8 @@ def test_the_wheel_holds_the_package_and_nothing_at_the_top(wheel: Path) -> None
             cached = {"__pycache__", ".mypy_cache", ".ruff_cache"} & set(path.parts)
             if path.is_file() and not cached:
                 assert f"lumitui/{path.relative_to(ROOT).as_posix()}" in names
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f"lumitui/docs/{page.name}" in names
 
 
 def test_its_metadata_names_the_licenses_of_the_code_and_of_the_data(wheel: Path) -> None:
@@ -76,7 +78,8 @@ def test_it_runs_from_a_folder_with_its_own_app_and_remote(wheel: Path, tmp_path
     env = {**os.environ, "PYTHONPATH": ".", "LUMITUI_DATA_DIR": str(tmp_path / "data")}
     code = "import lumitui.app.cli.main as cli; print(cli.__file__); cli.main()"
     made = ["new", "--site", "lumi", "--example", "horovod", "--output", str(tmp_path / "job.yaml")]
-    for words in (["--version"], ["bind", "lumi"], ["site", "show", "--json"], ["history"], made):
+    read = ["docs", "first_job"]
+    for words in (["--version"], ["bind", "lumi"], ["site", "show", "--json"], read, made):
         result = subprocess.run(
             [environment / "bin" / "python", "-c", code, *words],
             cwd=hostile, env=env, capture_output=True, text=True, timeout=60,

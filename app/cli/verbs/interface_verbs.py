@@ -108,16 +108,27 @@ def schema(what: tuple[str, ...], reply: bool) -> None:
     output.put(json.dumps(described_schema(Site if name == "site" else JobSpec), indent=1))
 
 
+SHELLS = {
+    "bash": "echo 'eval \"$(lumitui completion bash)\"' >>~/.bashrc",
+    "zsh": "echo 'eval \"$(lumitui completion zsh)\"' >>~/.zshrc",
+    "fish": "lumitui completion fish >~/.config/fish/completions/lumitui.fish",
+}
+"""The command that switches completion on, by the shell."""
+
+
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", required=False, type=click.Choice(list(SHELLS)))
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def completion(ctx: click.Context, shell: str | None) -> None:
     """Print a shell's completion script.
 
-    Activate it with `eval "$(lumitui completion bash)"`.
+    Without a shell, print how to switch completion on in each.
     """
     from click.shell_completion import get_completion_class
 
+    if shell is None:
+        output.put("\n".join(f"{name:4}  {command}" for name, command in SHELLS.items()))
+        return
     shell_script = get_completion_class(shell)
     assert shell_script is not None
     output.put(shell_script(ctx.find_root().command, {}, "lumitui", "_LUMITUI_COMPLETE").source())

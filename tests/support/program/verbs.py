@@ -85,7 +85,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "demo": (Words("--to {new}/demo", writes=True),),
     # There is no such port: it is refused, and nothing is served.
     "tui": (Words("{job}"), Words("--web --port 70000")),
-    "completion": (Words("bash"), Words("fish")),
+    "docs": (Words(""), Words("docs/first_job.md")),
+    "completion": (Words(""), Words("bash"), Words("fish")),
 }
 
 
