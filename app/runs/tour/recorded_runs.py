@@ -41,6 +41,7 @@ class RecordedRuns(Runs):
         self._root = f"/scratch/{self._recording.project}"
         files = RecordedFiles(folder / "site", self._root)
         self._jobs: dict[str, RecordedJob] = {}
+        self._previews: dict[str, tuple[Preview, ...]] = {}
         slurm = partial(RecordedSlurm, jobs=self._jobs, nodes=self._recording.nodes)
         user = self._recording.user
         super().__init__(
@@ -102,8 +103,9 @@ class RecordedRuns(Runs):
 
     def _prepared(self, facts: RecordedRun) -> tuple[Preview, Inheritance | None]:
         if not facts.parent:
-            previews = self.previews(self.project / f"{facts.job}.yaml")
-            return next(one for one in previews if one.cell == facts.cell), None
+            if facts.job not in self._previews:  # a grid takes half a second
+                self._previews[facts.job] = self.previews(self.project / f"{facts.job}.yaml")
+            return next(one for one in self._previews[facts.job] if one.cell == facts.cell), None
         made = self.plan_resubmission(
             facts.parent, nodes=facts.nodes, settings=facts.settings, start="scratch"
         )
