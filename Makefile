@@ -1,12 +1,14 @@
 # make demo     train on this machine, then again on twice the nodes
 # make test     run the tests, on the mini cluster too where it can run; make test-all adds the slow ones;
 #               CHECKS=1 runs check and lowest beside them: .ci/run is that
+# make quick    run the tests of what has changed since the last commit, in about a minute
 # make check    ruff, mypy --strict, the import contracts, known advisories where they can be looked up
 # make lowest   some tests on the lowest versions that pyproject.toml allows
 # make lock     write the lists of versions and hashes again (needs uv); UPGRADE=--upgrade takes newer versions
 # make bench-tui  measure the TUI and the verbs beside bare programs
 # make bench-trainers  measure the trainers on the CPU: loop, wire, saves, data formats; exit 1 over a limit
 # make bench-gpu  measure the trainers on a GPU, some 30 minutes; PARTS=gemm measures one part
+# make release-check  build wheel and sdist twice with equal bytes, install the wheel, start the tour, print the hashes
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make frozen   renew the hashes of what users see and print what changed; KINDS="lint why" renews those
@@ -19,7 +21,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam compiled test test-alone check-and-test-alone test-newer-and-lowest test-newer test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone test-newer-and-lowest test-newer test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -44,6 +46,12 @@ PARTS_OF_TEST := test-cluster $(if $(CHECKS),check-and-test-alone test-newer-and
 test: setup packages compiled
 	@echo "$(PARTS_OF_TEST); each prints when it ends"
 	@$(AT_ONCE) $(PARTS_OF_TEST)
+
+quick: setup
+	@$(PY) -m tests.repository.quick
+
+release-check: setup
+	@$(PY) -m tests.repository.supply.release
 
 check-and-test-alone:
 	@$(IN_TURN) check test-alone
