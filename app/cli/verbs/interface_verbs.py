@@ -1,4 +1,4 @@
-"""The verbs that start something larger: the demo, the terminal interface, the browser's."""
+"""The verbs that start the demo and the TUI, and those that print a schema or a completion."""
 
 import json
 import os
@@ -8,14 +8,7 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli import output
-from lumitui.app.cli.session import (
-    GivenPath,
-    core,
-    open_tui,
-    port_option,
-    refuse_options,
-    refuse_without_terminal,
-)
+from lumitui.app.cli.session import GivenPath, core, open_tui, refuse_without_terminal
 from lumitui.app.runs import InputError
 
 
@@ -60,21 +53,9 @@ def demo(target: Path) -> int:
 
 @click.command()
 @click.argument("job", required=False, type=GivenPath())
-@click.option("--web", is_flag=True, help="Open it in a browser on this machine.")
-@port_option
-def tui(job: Path | None, web: bool, port: int) -> int:
-    """Open the TUI, optionally with a job file.
-
-    With --web, it prints an address with a secret token: anybody who has it can act as you. Tabs
-    share one connection per site. Press Ctrl-C to end it.
-    """
-    if not web:
-        refuse_options("needs --web", "port")
-        return open_tui(job)
-    from lumitui.app.cli.web import serve_web
-
-    serve_web(job, port)
-    return 0
+def tui(job: Path | None) -> int:
+    """Open the TUI, optionally with a job file."""
+    return open_tui(job)
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:

@@ -77,11 +77,6 @@ class OrderedKeysApp(App[int]):
         return self._was_plain and self._is_plain(event)
 
     @property
-    def keys_waiting(self) -> int:
-        """How many keys and pastes wait for their turn."""
-        return len(self._waiting) + len(self._released)
-
-    @property
     def is_typed_in(self) -> bool:
         """Whether the last key was typed into the field that has the focus."""
         return self._typed_in is not None and self.focused is self._typed_in

@@ -83,8 +83,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     # Without a terminal it is refused, and opens nothing.
     "tour": (Words(""),),
     "demo": (Words("--to {new}/demo", writes=True),),
-    # There is no such port: it is refused, and nothing is served.
-    "tui": (Words("{job}"), Words("--web --port 70000")),
+    "tui": (Words("{job}"),),
     "docs": (Words(""), Words("docs/first_job.md")),
     "completion": (Words(""), Words("bash"), Words("fish")),
 }

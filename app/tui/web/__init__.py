@@ -1,1 +1,0 @@
-"""The TUI in a browser: one process, one core, and one app for each tab."""
