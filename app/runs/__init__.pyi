@@ -1,6 +1,5 @@
 """What the interfaces and a notebook need of the program; `__init__.py` reads this list."""
 
-from lumitui.app.explain.training_summary import Summary as Summary
 from lumitui.app.follow.log.log_follower import LogBegan as LogBegan
 from lumitui.app.follow.log.log_follower import LogEnded as LogEnded
 from lumitui.app.follow.log.log_follower import LogEvent as LogEvent
@@ -21,7 +20,6 @@ from lumitui.app.follow.notifications.events import runs_with_events as runs_wit
 from lumitui.app.follow.notifications.last_seen import read_last_seen as read_last_seen
 from lumitui.app.follow.notifications.last_seen import write_last_seen as write_last_seen
 from lumitui.app.follow.notifications.notification_settings import read_notify as read_notify
-from lumitui.app.follow.recover import PassedOver as PassedOver
 from lumitui.app.follow.refresh import Refreshed as Refreshed
 from lumitui.app.follow.results import fetch_report as fetch_report
 from lumitui.app.follow.results.comparison import CodeChange as CodeChange
@@ -41,10 +39,8 @@ from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
 from lumitui.app.follow.results.run_figures import Figures as Figures
 from lumitui.app.follow.results.run_figures import FigureSeries as FigureSeries
 from lumitui.app.follow.results.summary import Curve as Curve
-from lumitui.app.follow.results.summary import thinned_curve as thinned_curve
 from lumitui.app.follow.results.sweep import Sweep as Sweep
 from lumitui.app.follow.sites.cluster_overviews import FRESH_SECONDS as FRESH_SECONDS
-from lumitui.app.follow.sites.cluster_overviews import Answered as Answered
 from lumitui.app.follow.sites.cluster_overviews import RunGpus as RunGpus
 from lumitui.app.follow.sites.gpu_words import GPU_TITLES as GPU_TITLES
 from lumitui.app.follow.sites.gpu_words import gpu_rows as gpu_rows
@@ -62,7 +58,6 @@ from lumitui.app.follow.sites.overview_words import overview_parts as overview_p
 from lumitui.app.follow.sites.poll_schedule import RefreshEnding as RefreshEnding
 from lumitui.app.follow.sites.poll_schedule import Schedule as Schedule
 from lumitui.app.follow.wait import sleep_unless as sleep_unless
-from lumitui.app.history.attempts import AttemptRecord as AttemptRecord
 from lumitui.app.history.file.sqlite_file import FileFacts as FileFacts
 from lumitui.app.history.listing.filter_syntax import FILTER_EXAMPLES as FILTER_EXAMPLES
 from lumitui.app.history.listing.filter_syntax import FilterError as FilterError
@@ -96,7 +91,6 @@ from lumitui.app.job.settings import Settings as Settings
 from lumitui.app.job.settings import is_first_run as is_first_run
 from lumitui.app.job.settings import write_whole as write_whole
 from lumitui.app.job.spec import MOST_NODES as MOST_NODES
-from lumitui.app.knowledge.bash import read_script as read_script
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis as Diagnosis
 from lumitui.app.knowledge.log.log_lines import ERROR_PATTERN as ERROR_PATTERN
 from lumitui.app.knowledge.log.log_lines import LogError as LogError
@@ -114,11 +108,9 @@ from lumitui.app.knowledge.report.formats import sarif as sarif
 from lumitui.app.knowledge.rule_catalogue import Subject as Subject
 from lumitui.app.knowledge.rule_catalogue import Topic as Topic
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES as SCRIPT_RULES
-from lumitui.app.launch.core_binding import RankBinding as RankBinding
 from lumitui.app.launch.core_binding import rank_bindings as rank_bindings
 from lumitui.app.launch.draft import job_form as job_form
 from lumitui.app.launch.draft.job_form import Field as Field
-from lumitui.app.launch.draft.mask_text import Explained as Explained
 from lumitui.app.launch.draft.mask_text import explain_masks as explain_masks
 from lumitui.app.launch.draft.mask_text import masks_text as masks_text
 from lumitui.app.launch.draft.node_map import MapLine as MapLine
@@ -134,7 +126,6 @@ from lumitui.app.launch.draft.problems import worst_problems_first as worst_prob
 from lumitui.app.launch.draft.script_changes import count_changes as count_changes
 from lumitui.app.launch.draft.script_changes import script_changes as script_changes
 from lumitui.app.launch.from_script.import_report import import_lines as import_lines
-from lumitui.app.launch.from_script.notes import ImportNote as ImportNote
 from lumitui.app.launch.from_script.own_scripts import files_here as files_here
 from lumitui.app.launch.from_script.own_scripts import import_script as import_script
 from lumitui.app.launch.rules.venv_rules import reaches_index as reaches_index
@@ -216,7 +207,6 @@ from lumitui.remote.site.safe_text import log_line as log_line
 from lumitui.remote.site.safe_text import spell_out as spell_out
 from lumitui.remote.site.sites import Sites as Sites
 from lumitui.remote.site.states import State as State
-from lumitui.remote.source.guard import Suspect as Suspect
 from lumitui.remote.ssh.prompts import LoginQuestion as LoginQuestion
 from lumitui.remote.ssh.prompts import attendance as attendance
 from lumitui.remote.survey.doctor.profile_checks import profile_remarks as profile_remarks
@@ -225,7 +215,6 @@ from lumitui.remote.transfer.environments.image_listing import Image as Image
 from lumitui.remote.transfer.environments.venvs import RemovedVenvs as RemovedVenvs
 from lumitui.remote.transfer.environments.venvs import Venv as Venv
 from lumitui.remote.transfer.results.fetch_files import Fetched as Fetched
-from lumitui.remote.transfer.results.fetch_files import FetchOutcome as FetchOutcome
 from lumitui.remote.transfer.results.partial_files import PartialFiles as PartialFiles
 from lumitui.remote.transfer.snapshots.prune import Pruned as Pruned
 from lumitui.remote.transfer.staging.staging_upkeep import Loose as Loose

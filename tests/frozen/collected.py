@@ -21,7 +21,6 @@ import click
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
-from lumitui.app.cli.replies import REPLIES
 from lumitui.app.history.history import History
 from lumitui.app.job import examples
 from lumitui.app.job.settings import settings
@@ -118,10 +117,9 @@ def helps(folder: Path, every: int) -> Iterator[Entry]:
 
 def schemas(folder: Path, every: int) -> Iterator[Entry]:
     """Yield the schemas that `lumitui schema` prints."""
-    kinds = [["job"], ["site"], *(["--reply", *verb.split()] for verb in REPLIES)]
-    for words in kinds[::every]:
-        text = _printed("schema", *words)
-        yield entry(" ".join(words), text, " ".join(json.loads(text).get("properties", {})))
+    for kind in ("job", "site")[::every]:
+        text = _printed("schema", kind)
+        yield entry(kind, text, " ".join(json.loads(text).get("properties", {})))
 
 
 def replies(folder: Path, every: int) -> Iterator[Entry]:

@@ -9,7 +9,6 @@ import click
 
 from lumitui.app.cli import output
 from lumitui.app.cli.session import GivenPath, core, open_tui, refuse_without_terminal
-from lumitui.app.runs import InputError
 
 
 @click.command()
@@ -58,14 +57,9 @@ def tui(job: Path | None) -> int:
     return open_tui(job)
 
 
-def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
-    return [kind for kind in ("job", "site") if kind.startswith(text)]
-
-
 @click.command()
-@click.argument("what", metavar="[job|site|VERB]", nargs=-1, shell_complete=_kinds)
-@click.option("--reply", is_flag=True, help="Print the schema of VERB's --json output instead.")
-def schema(what: tuple[str, ...], reply: bool) -> None:
+@click.argument("kind", type=click.Choice(["job", "site"]), default="job")
+def schema(kind: str) -> None:
     """Print the JSON Schema of job files or site profiles.
 
     Your editor can use it to complete and validate these files.
@@ -74,19 +68,7 @@ def schema(what: tuple[str, ...], reply: bool) -> None:
     from lumitui.app.job.spec import JobSpec
     from lumitui.app.runs import Site
 
-    name = " ".join(what)
-    if reply:
-        from lumitui.app.cli.replies import REPLIES, reply_schema
-
-        if name not in REPLIES:
-            raise InputError(
-                f"{name or 'No verb'} has no --json.", f"Name one of {', '.join(sorted(REPLIES))}."
-            )
-        output.put(json.dumps(reply_schema(name), indent=1))
-        return
-    if name not in ("", "job", "site"):
-        raise InputError(f"There is no schema of {name!r}.", "Name `job` or `site`.")
-    output.put(json.dumps(described_schema(Site if name == "site" else JobSpec), indent=1))
+    output.put(json.dumps(described_schema(Site if kind == "site" else JobSpec), indent=1))
 
 
 SHELLS = {

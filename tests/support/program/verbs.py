@@ -35,7 +35,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
         Words("laptop --json"),
         Words("laptop --prune", writes=True),
     ),
-    "schema": (Words(""), Words("site"), Words("--reply site show")),
+    "schema": (Words(""), Words("site")),
     # A job file is no script: the findings are all about that.
     "lint": (Words("{job} --site lumi"), Words("{job} --site lumi --format sarif")),
     "preview": (
