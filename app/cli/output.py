@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,6 @@ class Reply:
     data: Any = None
     lost: StdoutLost | None = None
     """Why an answer could not be printed."""
-    _listed: int | None = None
-    """How many items `give_each` has printed; None: it was not called."""
 
     def give(self, data: object, text: str = "") -> None:
         """Print `text`; with --json keep `data` for the one envelope at the end.
@@ -51,39 +49,21 @@ class Reply:
         if self.json:
             self.data = as_data(data)
 
-    def give_each(self, items: Iterable[object]) -> int:
-        """Print the beginning of the envelope with a list as its items come; return their number.
-
-        The list may be of any length. `close` prints the end.
-        """
-        head = json.dumps(self._head(), indent=1).removesuffix("\n}")
-        click.echo(f'{head},\n "data": [', nl=False)
-        self._listed = 0
-        for item in items:
-            text = json.dumps(as_data(item), indent=1).replace("\n", "\n  ")
-            click.echo(f"{',' if self._listed else ''}\n  {text}", nl=False)
-            self._listed += 1
-        return self._listed
-
     def close(self, error: LumiError | None, exit_code: int) -> None:
-        """Print the envelope, or its end; and the error's two sentences."""
+        """Print the envelope, and the error's two sentences."""
         if error is not None:
             say_error(error)
-        if self.lost is not None:
+        if self.lost is not None or not self.json or (error is None and self.data is None):
             return
-        end: dict[str, object] = {}
+        envelope = {"lumitui": version(), "verb": self.verb}
+        if self.data is not None:
+            envelope["data"] = self.data
         if error is not None:
-            end["error"] = {"message": error.message, "hint": error.hint, "exit_code": exit_code}
-        if self._listed is not None:
-            rest = json.dumps(end, indent=1).removeprefix("{").removesuffix("}").rstrip()
-            click.echo(("\n ]" if self._listed else "]") + (f",{rest}" if rest else "") + "\n}")
-        elif self.json and (error is not None or self.data is not None):
-            data = {} if self.data is None else {"data": self.data}
-            # ASCII: no character of a log or a name can control the terminal that shows it.
-            click.echo(json.dumps(self._head() | data | end, indent=1))
-
-    def _head(self) -> dict[str, object]:
-        return {"lumitui": version(), "verb": self.verb}
+            envelope["error"] = {
+                "message": error.message, "hint": error.hint, "exit_code": exit_code
+            }  # fmt: skip
+        # ASCII: no character of a log or a name can control the terminal that shows it.
+        click.echo(json.dumps(envelope, indent=1))
 
 
 def show(text: str, *, nl: bool = True) -> None:

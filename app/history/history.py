@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -230,25 +230,20 @@ class History:
     def page(
         self,
         limit: int = 50,
-        after: Run | None = None,
         site: str | None = None,
         state: State | None = None,
         text: str = "",
     ) -> list[Run]:
-        """Return the runs that follow `after` in the list, newest first, at most `limit`.
+        """Return the newest runs, at most `limit`.
 
         `text` is searched in id, name, job id and note. Of the texts only `spec`, `layout` and
         `price` are read, the others are empty here; `get` has them.
         """
-        place = (after.created, after.id) if after else None
-        return list(self.finder.every(limit, Filter(site, state, text), place=place))
+        return self.finder.listed(limit, Filter(site, state, text))
 
-    def every(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> Iterator[Run]:
-        """Yield the runs that pass, sorted, as `page` returns them, at most `limit`.
-
-        Few are in memory at once. A run that is begun meanwhile may be missing.
-        """
-        return self.finder.every(limit, wanted, order)
+    def listed(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
+        """Return the runs that pass, sorted, as `page` returns them, at most `limit`."""
+        return self.finder.listed(limit, wanted, order)
 
     def unfinished(self, site: str | None = None) -> list[Run]:
         """Return the runs to which something may still happen, oldest first.

@@ -1,7 +1,7 @@
 """Tables and pages of text for the command line. Pure: values in, lines out."""
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,33 +66,17 @@ def table(
     Columns in `shrink` are cut, the first of them first; `ids` is the column with runs' ids.
     """
     cells = [[spell_out(str(cell)) for cell in row] for row in rows]
-    widths = fitted(titles, cell_widths(cells, len(titles)), columns, shrink)
-    return "\n".join(table_line(row, widths, ids) for row in [titles, *cells])
-
-
-def cell_widths(rows: Iterable[Sequence[str]], count: int) -> list[int]:
-    """Return the most columns of a terminal that each of the `count` cells of a row takes."""
-    widths = [0] * count
-    for row in rows:
-        widths = [max(widest, width(cell)) for widest, cell in zip(widths, row, strict=True)]
-    return widths
-
-
-def fitted(
-    titles: Sequence[str], cells: Sequence[int], columns: int, shrink: Sequence[int]
-) -> list[int]:
-    """Return the widths of a table's columns, of which `cells` are the widest cells."""
-    widths = [max(width(title), widest) for title, widest in zip(titles, cells, strict=True)]
+    lines = [titles, *cells]
+    widths = [max(width(row[index]) for row in lines) for index in range(len(titles))]
     for index in shrink:
         over = sum(widths) + 2 * (len(widths) - 1) - columns
         if over > 0:
             least = max(NARROWEST, width(titles[index]))
             widths[index] = max(min(least, widths[index]), widths[index] - over)
-    return widths
+    return "\n".join(_line(row, widths, ids) for row in lines)
 
 
-def table_line(row: Sequence[str], widths: Sequence[int], ids: int | None) -> str:
-    """Return one line of a table; `ids` is the column with runs' ids."""
+def _line(row: Sequence[str], widths: Sequence[int], ids: int | None) -> str:
     parts = []
     for index, cell in enumerate(row):
         shown = cut(cell, widths[index], keep_end=index == ids)
@@ -135,32 +119,18 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
 
 
 def history_table(runs: Sequence["Run"], columns: int) -> str:
-    """Return the table of `history`: newest first, with the notes where there are any."""
-    return "\n".join(history_lines(lambda: runs, columns))
-
-
-def history_lines(runs: Callable[[], Iterable["Run"]], columns: int) -> Iterator[str]:
-    """Yield the lines of `history_table`, none without runs.
-
-    `runs` is asked twice, first for the widths: a table of any length needs little memory.
-    """
-    titles = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"]
-    shrink = [6, 5, 4, 0]
-    cells = cell_widths(map(_history_row, runs()), len(titles))
-    if not any(cells):
-        return
-    if not cells[-1]:
-        titles, cells, shrink = titles[:-1], cells[:-1], shrink[1:]
-    widths = fitted(titles, cells, columns, shrink)
-    yield table_line(titles, widths, 0)
-    for run in runs():
-        yield table_line(_history_row(run)[: len(titles)], widths, 0)
-
-
-def _history_row(run: "Run") -> list[str]:
-    created, nodes = words.clock(run.created)[:16], str(run.layout.nodes)
-    cells = (run.id, created, run.state.value, nodes, run.site, run.parent or "-", run.note)
-    return [spell_out(cell) for cell in cells]
+    """Return the table of `history`, with the notes if there are any; '' without runs."""
+    if not runs:
+        return ""
+    titles, shrink = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"], [6, 5, 4, 0]
+    rows: list[tuple[object, ...]] = [
+        (run.id, words.clock(run.created)[:16], run.state.value, run.layout.nodes, run.site,
+         run.parent or "-", run.note)
+        for run in runs
+    ]  # fmt: skip
+    if not any(run.note for run in runs):
+        titles, rows, shrink = titles[:-1], [row[:-1] for row in rows], shrink[1:]
+    return table(titles, rows, columns, shrink=shrink, ids=0)
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:

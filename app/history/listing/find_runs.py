@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,9 +19,6 @@ from lumitui.remote.site.states import State
 if TYPE_CHECKING:
     from lumitui.app.history.listing.filter_sql import Condition
     from lumitui.app.history.listing.filter_syntax import FilterTerm
-
-CHUNK = 500
-"""Runs that are in memory at once when all are read."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +86,10 @@ class RunFinder:
         """Return something that is another one as soon as anything in the file has changed."""
         return self._file.version()
 
-    def every(
-        self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST, place: Place | None = None
-    ) -> Iterator[Run]:
-        """Yield at most `limit` runs after `place` in `order`; few are in memory at once."""
-        listing = RunListing(wanted, order, time.time())
-        while limit > 0:
-            size = min(limit, CHUNK)
-            rows = self._rows(_selected(()), listing, size, place)
-            for row in rows:
-                if run := self._run(row, late=True):
-                    yield run
-            if len(rows) < size:
-                return
-            limit -= size
-            place = rows[-1][-len(keys_of(order, 0.0)) :]
+    def listed(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
+        """Return the first `limit` runs in `order`."""
+        rows = self._rows(_selected(()), RunListing(wanted, order, time.time()), limit, None)
+        return [run for row in rows if (run := self._run(row, late=True))]
 
     def entries(self, listing: RunListing, limit: int, after: Place | None) -> list[ListedRun]:
         """Return at most `limit` runs that follow `after` in a list, without what they say."""

@@ -1,17 +1,11 @@
 """What is shown is safe and fits: tables in 80 columns, plain objects as JSON."""
 
-import contextlib
-import io
-from collections.abc import Iterable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.cli import output
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.made_runs import a_run
@@ -40,28 +34,6 @@ def test_a_long_text_is_cut_at_once() -> None:
     assert len(tables.cut("e" + "\u0301" * 300_000, 40)) == 300_001
 
 
-def enveloped(items: Iterable[object], error: LumiError | None = None) -> str:
-    """Return what --json prints of a list that is printed as it comes."""
-    reply, printed = output.Reply(json=True, verb="history"), io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-        reply.give_each(items)
-        reply.close(error, 1)
-    return printed.getvalue()
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.parametrize("error", [None, LumiError("It broke.", "Try again.")])
-def test_a_list_that_is_printed_as_it_comes_is_the_envelope(
-    count: int, error: LumiError | None
-) -> None:
-    items = [{"id": number, "note": "a\nb ä", "price": {"unit": ""}} for number in range(count)]
-    whole, printed = output.Reply(json=True, verb="history"), io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-        whole.give(items)
-        whole.close(error, 1)
-    assert enveloped(items, error) == printed.getvalue()
-
-
 @pytest.mark.parametrize("columns", [20, 60, 200])
 def test_a_list_of_runs_is_a_table_with_notes_where_there_are_any(columns: int) -> None:
     titles = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"]
@@ -76,7 +48,7 @@ def test_a_list_of_runs_is_a_table_with_notes_where_there_are_any(columns: int) 
         shrink = [6, 5, 4, 0][7 - count :]
         whole = tables.table(titles[:count], rows, columns, shrink=shrink, ids=0)
         assert tables.history_table(some, columns) == whole
-    assert list(tables.history_lines(lambda: [], columns)) == []
+    assert tables.history_table([], columns) == ""
 
 
 def test_sites_are_a_line_each_in_80_columns_with_closed_ones_last() -> None:

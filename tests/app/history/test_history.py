@@ -185,19 +185,6 @@ def test_an_empty_history_says_so(history: History) -> None:
     assert (history.page(), history.unfinished(), history.count()) == ([], [], 0)
 
 
-def test_pages_are_newest_first_and_follow_each_other(history: History) -> None:
-    for number in range(120):
-        history.begin(a_run(f"r-{number:03d}", created=float(number)))
-    seen: list[str] = []
-    after: Run | None = None
-    while page := history.page(50, after):
-        assert len(page) <= 50
-        seen += [run.id for run in page]
-        after = page[-1]
-    assert seen == [f"r-{number:03d}" for number in reversed(range(120))]
-    assert history.count() == 120
-
-
 def test_a_page_reads_no_text_that_it_does_not_show(history: History) -> None:
     history.begin(a_run(binding="[]"))
     (run,) = history.page()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.output import Reply, run_data, say, show, warn
+from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.session import (
     MOST,
     columns,
@@ -102,18 +102,13 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     state = State(filters["state"]) if filters["state"] else None
     terms = parse_filter(filters["filter_text"]) if filters["filter_text"] else ()
     known_site(runs, site)
-    passing, limit, listed = Filter(site, state, filters["text"], terms), filters["limit"], 0
-    if reply.json:
-        every = runs.history.every(limit, passing, order)
-        listed = reply.give_each(run_data(run) for run in every)
-    else:
-        lines = tables.history_lines(lambda: runs.history.every(limit, passing, order), columns())
-        for line in lines:
-            show(line)
-            listed += 1
-    if not listed:
+    passing, limit = Filter(site, state, filters["text"], terms), filters["limit"]
+    matches = runs.history.listed(limit + 1, passing, order)
+    shown = matches[:limit]
+    reply.give([run_data(run) for run in shown], tables.history_table(shown, columns()))
+    if not shown:
         say("No runs match.")
-    if listed >= limit and sum(1 for _ in runs.history.every(limit + 1, passing, order)) > limit:
+    if len(matches) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
 
 
@@ -152,9 +147,7 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
         "passed_over": recovered.passed,
         "warnings": recovered.warnings,
     }
-    reply.give(
-        data, tables.history_table(recovered.rebuilt, columns()) if recovered.rebuilt else ""
-    )
+    reply.give(data, tables.history_table(recovered.rebuilt, columns()))
     rebuilt = words.count(len(recovered.rebuilt), "run")
     say(
         f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were known already, "

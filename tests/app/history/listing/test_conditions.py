@@ -158,7 +158,9 @@ def test_pages_of_any_order_follow_each_other_without_gaps(
     by_id = {run.id: run for run in RUNS}
     shown = [by_id[entry.id] for entry in pages]
     assert len(shown) == len(RUNS) == len(set(by_id))
-    assert [run.id for run in filled.every(1000, Filter(), order)] == [run.id for run in shown] or (
+    assert [run.id for run in filled.listed(1000, Filter(), order)] == [
+        run.id for run in shown
+    ] or (
         by is OrderBy.COST  # of the runs that go on, it counts to the moment it is asked
     )
     if by is OrderBy.STATE:

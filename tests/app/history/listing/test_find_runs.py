@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.listing import find_runs
-from lumitui.app.history.listing.find_runs import Filter
-from lumitui.app.history.run import Run
+from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
@@ -58,13 +56,14 @@ def plan_of(history: History, query: str) -> str:
 def test_a_page_is_one_query_along_one_index_without_sorting(
     many: History, name: str, later: bool
 ) -> None:
-    after = a_run("r-000400", created=400.0) if later else None
-    wanted = FILTERS[name]
     with queries(many) as asked:
-        many.page(50, after, wanted.site, wanted.state, wanted.text)
+        if later:
+            many.finder.entries(RunListing(FILTERS[name]), 50, (400.0, "r-000400"))
+        else:
+            many.listed(50, FILTERS[name])
     (query,) = asked
     plan = plan_of(many, query)
-    assert "USING INDEX runs_listed" in plan
+    assert "INDEX runs_listed" in plan
     assert "TEMP B-TREE" not in plan
     # Whatever is joined is found by its number.
     assert plan.count("SCAN") == (0 if later else 1), plan
@@ -74,7 +73,7 @@ def test_a_page_is_one_query_along_one_index_without_sorting(
 def test_a_filter_reads_no_row_that_it_does_not_show(many: History, name: str) -> None:
     """A run that is not shown costs an entry of the index, not a row with what it says."""
     wanted = FILTERS[name]
-    asked = many.page(50, None, wanted.site, wanted.state, wanted.text)
+    asked = many.page(50, wanted.site, wanted.state, wanted.text)
     steps = 0
 
     def count() -> int:
@@ -83,7 +82,7 @@ def test_a_filter_reads_no_row_that_it_does_not_show(many: History, name: str) -
         return 0
 
     many._file._db.set_progress_handler(count, 1)
-    many.page(50, None, wanted.site, wanted.state, wanted.text)
+    many.page(50, wanted.site, wanted.state, wanted.text)
     many._file._db.set_progress_handler(None, 1)
     a_row, an_entry = 150, 15  # instructions of SQLite's machine
     assert steps < 1000 + len(asked) * a_row + RUNS * an_entry
@@ -107,44 +106,17 @@ def test_one_run_is_found_without_reading_all(many: History, key: str) -> None:
 
 def test_runs_of_one_moment_are_all_on_some_page(history: History) -> None:
     history.adopt([a_run(f"r-{number:03d}", created=5.0) for number in range(120)])
-    seen: list[str] = []
-    after: Run | None = None
-    while page := history.page(50, after):
+    seen, place = list[str](), None
+    while page := history.finder.entries(RunListing(), 50, place):
         seen += [run.id for run in page]
-        after = page[-1]
+        place = page[-1].place
     assert seen == [f"r-{number:03d}" for number in reversed(range(120))]
 
 
-@pytest.mark.parametrize("limit", [1, 50, 51, 600, 9999])
-def test_every_yields_what_a_page_of_any_length_would(
-    many: History, limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(find_runs, "CHUNK", 50)
-    for wanted in FILTERS.values():
-        page = many.page(limit, None, wanted.site, wanted.state, wanted.text)
-        assert list(many.every(limit, wanted)) == page
-
-
-def test_every_has_few_runs_in_memory(many: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find_runs, "CHUNK", 50)
-    found = many.every(10_000, Filter())
-    with queries(many) as asked:
-        for _ in range(50):
-            next(found)
-        assert len(asked) == 1
-        next(found)
-        assert len(asked) == 2
-        assert len(list(found)) == RUNS - 51
-    assert all("LIMIT 50" in query for query in asked)
-
-
-def test_a_run_that_cannot_be_read_does_not_end_the_list(
-    many: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(find_runs, "CHUNK", 10)
+def test_a_run_that_cannot_be_read_does_not_end_the_list(many: History) -> None:
     with contextlib.closing(sqlite3.connect(many._file.path, isolation_level=None)) as db:
         db.execute("UPDATE runs SET attempt = 'many' WHERE created BETWEEN 570 AND 584")
-    assert len(list(many.every(10_000, Filter()))) == RUNS - 15
+    assert len(many.listed(10_000, Filter())) == RUNS - 15
     assert len(many.take_warnings()) == 15
 
 
