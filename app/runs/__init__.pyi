@@ -146,8 +146,6 @@ from lumitui.app.scale.resubmission import Resubmission as Resubmission
 from lumitui.app.scale.run_plan import StartPoint as StartPoint
 from lumitui.app.scale.scaling import rungs as rungs
 from lumitui.app.scale.scaling import scaling_words as scaling_words
-from lumitui.app.scale.scaling.drawing import scaling_drawing as scaling_drawing
-from lumitui.app.scale.scaling.drawing import write_scaling_drawing as write_scaling_drawing
 from lumitui.app.scale.scaling.rungs import Rung as Rung
 from lumitui.app.scale.scaling.scaling_words import ScalingTable as ScalingTable
 from lumitui.app.scale.scaling.size_advice import SizeAdvice as SizeAdvice

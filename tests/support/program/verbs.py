@@ -63,9 +63,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "scaling": (
         Words("{run}"),
         Words("{run} --json --samples 1000 --deadline 6h"),
-        # The run has measured nothing: both are refused, and write nothing.
+        # The run has measured nothing: it is refused.
         Words("{run} --predict"),
-        Words("{run} --plot {new}/scaling.svg"),
     ),
     # The run was sent by itself: it is refused, and writes nothing.
     "grid": (Words("{run}"),),

@@ -1,12 +1,11 @@
-"""The verb that says how a training scales: a table, a prediction, a size to take, a drawing."""
+"""The verbs that say how a training scales, and how the runs of a grid compare."""
 
-from pathlib import Path
 from typing import TypedDict, Unpack
 
 import click
 
-from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import MOST, GivenPath, columns, core, json_option, run_argument
+from lumitui.app.cli.output import Reply
+from lumitui.app.cli.session import MOST, columns, core, json_option, run_argument
 from lumitui.app.cli.views.scaling_page import grid_text, scaling_text
 
 _MOST_SAMPLES = 10**15
@@ -53,14 +52,12 @@ class _ScalingOptions(TypedDict):
     help="Predict from RUN alone: its computation per step, and the exchange over the site's "
     "links.",
 )
-@click.option("--plot", metavar="FILE.svg", type=GivenPath(), help="Write a chart as an SVG file.")
 @json_option
 @click.pass_obj
 def scaling(
     reply: Reply,
     run_id: str,
     nodes: tuple[int, ...],
-    plot: Path | None,
     **question: Unpack[_ScalingOptions],
 ) -> None:
     """Show how a run scales, and predict other sizes.
@@ -78,13 +75,7 @@ def scaling(
             ),
         )
     advice = advise_size(study, SizeGoal(deadline, question["budget"]))
-    if plot is not None:
-        from lumitui.app.runs import scaling_drawing, write_scaling_drawing
-
-        write_scaling_drawing(plot, scaling_drawing(study))
     reply.give({"scaling": study, "advice": advice}, scaling_text(study, advice, columns()))
-    if plot is not None:
-        say(f"Drew {plot}.")
 
 
 @click.command()
