@@ -139,13 +139,6 @@ def no_nan(ctx: click.Context, param: click.Parameter, value: float | None) -> f
 run_argument = click.argument("run_id", metavar="RUN", shell_complete=runs_beginning)
 site_argument = click.argument("site_name", metavar="SITE", shell_complete=sites_beginning)
 job_argument = click.argument("job", metavar="JOB", type=GivenPath())
-port_option = click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Local port. [default: a free one]",
-)
 _wait = click.option("--wait", is_flag=True, help="Wait for the end; exit with 5 if the job fails.")
 _timeout = click.option(
     "--timeout",

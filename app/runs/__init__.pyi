@@ -26,8 +26,6 @@ from lumitui.app.follow.results.comparison import CodeChange as CodeChange
 from lumitui.app.follow.results.comparison import Contrast as Contrast
 from lumitui.app.follow.results.comparison import FileChange as FileChange
 from lumitui.app.follow.results.comparison import RunComparison as RunComparison
-from lumitui.app.follow.results.event_files import check_tensorboard as check_tensorboard
-from lumitui.app.follow.results.event_files import tensorboard_command as tensorboard_command
 from lumitui.app.follow.results.fetch_report import check_fetch as check_fetch
 from lumitui.app.follow.results.listed_files import FileGroup as FileGroup
 from lumitui.app.follow.results.listed_files import FileList as FileList

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.follow.results.comparison import Comparisons
-    from lumitui.app.follow.results.event_files import Boards
     from lumitui.app.follow.results.listed_files import RunFileLists
     from lumitui.app.follow.results.log_patterns import LogFigures
     from lumitui.app.follow.results.run_figures import Figures
@@ -125,13 +124,6 @@ class Results(Watching):
         from lumitui.app.follow.results.comparison import Comparisons
 
         return Comparisons(self.history, self._transport)
-
-    @cached_property
-    def boards(self) -> Boards:
-        """What TensorBoard shows of runs."""
-        from lumitui.app.follow.results.event_files import Boards
-
-        return Boards(self.history, self._transport)
 
     @cached_property
     def files(self) -> RunFileLists:

@@ -1,8 +1,5 @@
 """Event files that TensorBoard reads, written without TensorBoard.
 
-Of the numbers of a run, also after it has ended, on any machine:
-    python event_file.py metrics.jsonl FOLDER
-
 A file is a row of records: the length (8 bytes), a checksum of the length, the event, a checksum
 of the event. An event is a protocol buffer with few fields. Sources: tensorflow/core/lib/io/
 record_writer.h; tensorboard/compat/proto/event.proto and summary.proto; RFC 3720 for CRC-32C.
@@ -10,12 +7,10 @@ record_writer.h; tensorboard/compat/proto/event.proto and summary.proto; RFC 372
 
 from __future__ import annotations
 
-import json
 import os
 import struct
-import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 FIRST_VERSION = b"brain.Event:2"
@@ -76,22 +71,22 @@ def record(data: bytes) -> bytes:
 class EventFile:
     """An event file that grows by whole records; a reader sees each at once."""
 
-    def __init__(self, folder: Path, began: float | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         """Begin a new one in the folder; the name tells when, so that attempts are in order."""
-        began = time.time() if began is None else began
+        began = time.time()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"events.out.tfevents.{began:.0f}.{os.getpid()}"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._write(b"\x09" + struct.pack("<d", began) + _nested(3, FIRST_VERSION))
 
-    def add(self, step: int, numbers: Mapping[str, float], wall_time: float | None = None) -> None:
-        """Add some numbers at a step; by default of now.
+    def add(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Add some numbers at a step, as of now.
 
         Raises:
             OSError: they can't be written.
         """
         if numbers:
-            self._write(event(wall_time or time.time(), step, numbers))
+            self._write(event(time.time(), step, numbers))
 
     def _write(self, data: bytes) -> None:
         os.write(self._file, record(data))
@@ -111,37 +106,3 @@ def numbers_of(line: Mapping[str, object]) -> dict[str, float]:
         and name not in ("step", "time")
         and abs(value) <= _LARGEST
     }
-
-
-def convert(lines: Iterable[bytes], folder: Path) -> int:
-    """Write an event file for each attempt of a metrics.jsonl; return how many numbers it has.
-
-    Lines that can't be read are left out, and so are those of no step.
-    """
-    file, began, count = None, time.time(), 0
-    for text in lines:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if not isinstance(line, dict):
-            continue
-        if line.get("event") == "start":
-            began = numbers_of({"at": line.get("time")}).get("at", began)
-            if file:
-                file.close()
-                file = None
-            continue
-        step, numbers = line.get("step"), numbers_of(line)
-        if isinstance(step, int) and step >= 0 and numbers:
-            file = file or EventFile(folder, began)
-            file.add(step, numbers, began + numbers.get("seconds", 0.0))
-            count += len(numbers)
-    if file:
-        file.close()
-    return count
-
-
-if __name__ == "__main__":
-    with open(sys.argv[1], "rb") as source:
-        print(convert(source, Path(sys.argv[2])), "numbers")

@@ -54,8 +54,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "status": (Words("", writes=True), Words("--json")),
     "logs": (Words("{run}"),),
     "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),
-    # The run has reported nothing: TensorBoard is refused, and nothing is served.
-    "show": (Words("{run}"), Words("{run} --json"), Words("{run} --tensorboard")),
+    "show": (Words("{run}"), Words("{run} --json")),
     # The run did not fail; a test of its own reads logs.
     "why": (Words("{run}"), Words("{run} --json"), Words("{run} --helpdesk")),
     "note": (Words("{run} remember", writes=True),),

@@ -14,8 +14,6 @@ from lumitui.app.cli.session import (
     columns,
     core,
     json_option,
-    port_option,
-    refuse_options,
     run_argument,
     runs_beginning,
     yes_option,
@@ -27,23 +25,10 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @run_argument
-@click.option("--tensorboard", is_flag=True, help="Show its curves in TensorBoard on this machine.")
-@port_option
 @json_option
 @click.pass_obj
-def show(reply: Reply, run_id: str, tensorboard: bool, port: int) -> None:
-    """Show everything known about a run.
-
-    With --tensorboard, it shows the event files of a bundled trainer (`--watch tensorboard`) or the
-    stored metrics of any other run, as of now: run it again for later steps. Press Ctrl-C to end
-    it.
-    """
-    if tensorboard:
-        if reply.json:
-            raise InputError("--tensorboard and --json exclude each other.", "Leave out one.")
-        _show_board(run_id, port)
-        return
-    refuse_options("needs --tensorboard", "port")
+def show(reply: Reply, run_id: str) -> None:
+    """Show everything known about a run."""
     from lumitui.app.cli.views import show as showing
 
     with core() as runs:
@@ -51,22 +36,6 @@ def show(reply: Reply, run_id: str, tensorboard: bool, port: int) -> None:
         for warning in page.warnings:
             warn(warning)
         reply.give(showing.page_data(page), showing.page_text(page, time.time(), columns()))
-
-
-def _show_board(run_id: str, port: int) -> None:
-    import subprocess
-    from contextlib import suppress
-    from tempfile import TemporaryDirectory
-
-    from lumitui.app.runs import check_tensorboard, tensorboard_command
-
-    with TemporaryDirectory(prefix="lumitui-board-") as folder:
-        with core() as runs:
-            shown = runs.boards.prepare(runs.history.get(run_id).id, Path(folder))
-        check_tensorboard()
-        say(f"TensorBoard shows {shown.source}; its address is below. Ctrl-C ends it.")
-        with suppress(KeyboardInterrupt):
-            subprocess.run(tensorboard_command(shown, port), check=False)
 
 
 @click.command()
