@@ -1,11 +1,9 @@
 #!/bin/sh
-# What a compute node says of itself, for its site's profile: one `key words` a line, written to $RUN_DIR/node/.
-# Each rank says which cores it may use; the first one also looks at the node. It changes nothing and never fails.
+# What a compute node says of itself, for its site's profile: one `key words` a line, written to $RUN_DIR/node.txt by
+# the first rank. It changes nothing else and never fails.
 umask 077
-rank=${RANK:-${SLURM_PROCID:-0}}
-case $rank in '' | *[!0-9]*) exit 0 ;; esac
-folder=${RUN_DIR:-.}/node
-mkdir -p "$folder" || exit 0
+[ "${RANK:-${SLURM_PROCID:-0}}" = 0 ] || exit 0
+report=${RUN_DIR:-.}/node.txt
 say() { printf '%s\n' "$*"; }
 first() { [ ! -r "$1" ] || head -n 1 "$1" 2>/dev/null; }
 limited() { if command -v timeout >/dev/null 2>&1; then timeout "$@"; else shift; "$@"; fi; }
@@ -31,7 +29,6 @@ look() {
   if command -v nvidia-smi >/dev/null 2>&1; then
     limited 30 nvidia-smi --query-gpu=pci.bus_id,memory.total,mig.mode.current,name --format=csv,noheader,nounits 2>/dev/null |
       sed 's/^/nvidia /'
-    limited 30 nvidia-smi topo -m 2>/dev/null | sed 's/^/topology /'
   fi
   if command -v rocm-smi >/dev/null 2>&1; then
     limited 30 rocm-smi --showbus --showmeminfo vram --showproductname --csv 2>/dev/null | sed 's/^/amd /'
@@ -49,11 +46,6 @@ look() {
   done
   say python "$(limited 20 python3 -c 'import sys; print(sys.version.split()[0])' 2>/dev/null)"
   say torch "$(limited 60 python3 -c 'import torch; print(torch.__version__)' 2>/dev/null | tail -n 1)"
-  say memory "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null)"
-  for name in SLURM_HINT SLURM_CPU_BIND SLURM_MEM_PER_NODE CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES https_proxy; do
-    eval "value=\${$name-}"
-    [ -z "$value" ] || say variable "$name" "$(printf '%s' "$value" | tr '\n' ' ')"
-  done
   # Three tries of 5 s: a name, its address, a port.
   say internet "$(route)"
   say done
@@ -96,10 +88,6 @@ route() {
   say no
 }
 
-# taskset asks the kernel; /proc/self/status would show what the cgroup once allowed.
-{
-  say allowed "$rank" "$(taskset -cp $$ 2>/dev/null | sed 's/^.*: *//')"
-  [ "$rank" != 0 ] || look
-} >"$folder/.$rank" 2>/dev/null
-mv "$folder/.$rank" "$folder/rank-$rank"
+look >"$report.part" 2>/dev/null
+mv "$report.part" "$report"
 exit 0

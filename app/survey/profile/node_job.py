@@ -10,8 +10,8 @@ from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
 NAME = "node-probe"
-LOOKS = "node"
-"""The folder of the reports, in the run's."""
+REPORT = "node.txt"
+"""The file in the run's folder that `node.sh` writes."""
 MINUTES = 5
 _SCRIPT = Path(__file__).resolve().parents[3] / "templates" / "node.sh"
 

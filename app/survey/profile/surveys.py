@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.app.survey.profile.node_job import LOOKS, NAME, folder_of, node_job
+from lumitui.app.survey.profile.node_job import NAME, REPORT, folder_of, node_job
 from lumitui.app.survey.profile.profile_edit import Edited, edited
 from lumitui.remote.site.errors import InputError, LumiError, RefusedError
 from lumitui.remote.site.profile import Site
@@ -165,7 +165,7 @@ class Surveys:
                 f"{run.id} is not a job of `lumitui site check --probe`.",
                 f"Name a run called {NAME}-….",
             )
-        script = f"cat {quote(run.folder)}/{LOOKS}/rank-* | head -c {_MOST_REPORT}"
+        script = f"head -c {_MOST_REPORT} {quote(run.folder)}/{REPORT}"
         result = self._transport(run).run(script)
         report = node_report.read(result.out.decode("utf-8", "replace"))
         if not report.host:

@@ -83,7 +83,7 @@ class NodeReport:
 
 
 def read(text: str) -> NodeReport:
-    """Return what the lines of all ranks say."""
+    """Return what the lines of a report say."""
     rows: dict[str, list[list[str]]] = {}
     for line in lines(text, most=_MOST):
         key, _, rest = line.partition(" ")

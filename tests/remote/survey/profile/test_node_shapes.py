@@ -62,7 +62,7 @@ def ask(shape: str, folder: Path) -> tuple[list[str], NodeReport]:
     environment = os.environ | {"https_proxy": "http://192.0.2.1"}  # so that it tries no route
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
-    text = (folder / "node" / "rank-0").read_text()
+    text = (folder / "node.txt").read_text()
     return done.stdout.splitlines(), node_report.read(text)
 
 
