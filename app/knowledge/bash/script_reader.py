@@ -6,12 +6,13 @@ from types import MappingProxyType
 
 from lumitui.app.knowledge.bash.command_line import of_srun
 from lumitui.app.knowledge.bash.directives import BYTE_ORDER_MARK, read_directives
-from lumitui.app.knowledge.bash.interpreter import Interpreter, Reading
+from lumitui.app.knowledge.bash.interpreter import Interpreter
 from lumitui.app.knowledge.bash.origins import File, ParsedSource
 from lumitui.app.knowledge.bash.parsed_text import Tree
 from lumitui.app.knowledge.bash.rank_shares import rank_of
 from lumitui.app.knowledge.bash.resource_options import resources_of
 from lumitui.app.knowledge.bash.scope import Scope
+from lumitui.app.knowledge.bash.shell_state import Reading
 from lumitui.app.knowledge.bash.syntax_mistakes import early_end, troubles_of
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob, Trouble
 from lumitui.remote.site.profile import Site
