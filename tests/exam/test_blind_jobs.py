@@ -1,7 +1,7 @@
 """Job files that somebody wrote for an exam: each mistake is named, and good ones are left alone.
 
 They were written without sight of the rules: at first 43 of the 60 bad ones were found, and 3 false
-alarms were raised on the good ones.
+alarms were raised on the good ones. Seven mistakes went with their rules since.
 """
 
 from dataclasses import dataclass
@@ -100,6 +100,6 @@ def test_a_good_job_file_is_left_alone(
     assert set(said(case, runs, folder)) == ({case.rule} if case.rule else set())
 
 
-def test_there_are_sixty_of_each() -> None:
-    assert len(cases("bad")) == len(cases("good")) == 60
+def test_there_are_dozens_of_each() -> None:
+    assert (len(cases("bad")), len(cases("good"))) == (53, 60)
     assert all(case.rule and case.mistake for case in cases("bad"))

@@ -1,7 +1,7 @@
 """What a rule sees of a Python file: its calls, what it sets, its options, its texts."""
 
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -72,8 +72,6 @@ class Call:
     arguments: tuple[CallArgument, ...]
     at: Position
     guards: tuple[LineGuard, ...] = ()
-    loops: tuple[str, ...] = ()
-    """The variables of the loops around it, the outermost first."""
     function: str = ""
     """The function it is in; "": the module itself."""
     target: str = ""
@@ -251,33 +249,19 @@ class PythonFile:
 
     @cached_property
     def _certain(self) -> frozenset[str]:
-        return self._spread(_is_certain, at_top=True)
-
-    def in_loop(self, call: Call) -> bool:
-        """Return whether a call runs again and again, by a loop around it or around its caller."""
-        return bool(call.loops) or call.function in self._repeated
-
-    @cached_property
-    def _repeated(self) -> frozenset[str]:
-        started = {name for name, calls in self._callers.items() if any(one.loops for one in calls)}
-        return self._spread(lambda _call: True, at_top=False, started=started)
-
-    def _spread(
-        self, passes: Callable[[Call], bool], *, at_top: bool, started: Set[str] = frozenset()
-    ) -> frozenset[str]:
-        """Return the functions to which something gets by calls that let it pass."""
-        found = set(started)
+        """The functions that a run comes to by calls without a condition."""
+        names = set[str]()
         for _round in range(_ROUNDS):
-            before = len(found)
+            before = len(names)
             for name, callers in self._callers.items():
                 if any(
-                    passes(one) and (one.function in found or (at_top and not one.function))
+                    _is_certain(one) and (not one.function or one.function in names)
                     for one in callers
                 ):
-                    found.add(name)
-            if len(found) == before:
+                    names.add(name)
+            if len(names) == before:
                 break
-        return frozenset(found)
+        return frozenset(names)
 
 
 def _is_certain(call: Call) -> bool:

@@ -120,7 +120,6 @@ class _ModuleReader:
     guarded: set[str] = field(default_factory=set)
     dictionaries: list[Text] = field(default_factory=list)
     guards: tuple[LineGuard, ...] = ()
-    loops: tuple[str, ...] = ()
     function: str = ""
     target: str = ""
 
@@ -221,19 +220,15 @@ class _ModuleReader:
         if re.search(r"zero_only|main_process|main_only|master_only", words):
             self.guarded.add(node.name)
         self._values([*node.args.defaults, *(one for one in node.args.kw_defaults if one)])
-        before = (self.guards, self.loops, self.function)
-        self.guards, self.loops, self.function = (), (), node.name
+        before = (self.guards, self.function)
+        self.guards, self.function = (), node.name
         self._block(node.body)
-        self.guards, self.loops, self.function = before
+        self.guards, self.function = before
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
-        named = "while" if isinstance(node, ast.While) else ast.unparse(node.target)
         self._values([node.test if isinstance(node, ast.While) else node.iter])
-        before = self.loops
-        self.loops = (*before, named)
         self._block(node.body)
         self._block(node.orelse)
-        self.loops = before
 
     def _plain(self, node: ast.stmt) -> None:
         """Walk a statement without conditions of its own; those inside it are blocks again."""
@@ -293,9 +288,7 @@ class _ModuleReader:
         if variable and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             self.asks.add(variable)
             if must:
-                self.musts.append(
-                    Call(variable, (), self._at(node), self.guards, self.loops, self.function)
-                )
+                self.musts.append(Call(variable, (), self._at(node), self.guards, self.function))
         if isinstance(node, ast.Name | ast.Attribute) and id(node) not in self.started:
             self.named.add(dotted(node).rpartition(".")[2])
         for child in ast.iter_child_nodes(node):
@@ -320,9 +313,8 @@ class _ModuleReader:
         arguments = [self._argument(value, "") for value in node.args]
         arguments += [self._argument(word.value, word.arg or "**") for word in node.keywords]
         self.calls.append(
-            Call(name, tuple(arguments), self._at(node), self.guards, self.loops, self.function,
-                 self.target)
-        )  # fmt: skip
+            Call(name, tuple(arguments), self._at(node), self.guards, self.function, self.target)
+        )
 
     def _option(self, node: ast.Call) -> None:
         flags = tuple(

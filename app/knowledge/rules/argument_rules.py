@@ -96,7 +96,7 @@ def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
     why="Each rank gets the same arguments. Those of a node share one GPU, NCCL refuses it or they "
     "run out of memory, and the other GPUs idle and are billed.",
     source="docs.pytorch.org/tutorials/intermediate/ddp_tutorial; NVIDIA/nccl, src/init.cc: "
-    "Duplicate GPU detected",
+    "Duplicate GPU detected; github.com/Peterande/D-FINE/issues/289",
 )
 def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     per_node = job.rank.per_node or 1

@@ -5,25 +5,12 @@ from collections.abc import Iterator
 
 from lumitui.app.knowledge.bash.arithmetic import evaluate
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.script_job import JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.expansions import names_in, put_in, uses
+from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
 
 _TASK = "SLURM_ARRAY_TASK_ID"
-_SAME = {"SLURM_ARRAY_JOB_ID", "SLURM_JOB_ACCOUNT", "SLURM_SUBMIT_DIR", "SLURM_JOB_NAME", "USER",
-         "HOME", "SCRATCH", "WORK", "PWD", "PROJECT", "SLURM_JOB_PARTITION"}  # fmt: skip
-"""Variables with one value for all tasks."""
-_RESULTS = re.compile(
-    r"--?(output|out|save|checkpoint|ckpt|results?)s?([_-]?(dir|path|folder|to))?$"
-)
 _INDEX = re.compile(r"\$\{(\w+)\[([^][{}]{1,99}|\$\{\w+\}|\$\(\([^][]{1,99}\)\))\]\}")
 _LENGTH = re.compile(r"\$\{#(\w+)\[[@*]\]\}")
-_SETTING = re.compile(
-    r"lr|rate|seed|decay|batch|dropout|momentum|epochs|steps|warmup|fold|alpha|beta|gamma|temp|"
-    r"layers|hidden|dim|heads|width|depth|wd|eps", re.IGNORECASE
-)  # fmt: skip
-"""Words in the names of settings of one training; of many inputs a program names its results."""
-_ENTRY = re.compile(r"\$\{\w+\[[^]]*\]\}")
 _MOST = 100_000
 _JUDGED = 500
 """Tasks at either end of a long array that are judged."""
@@ -99,88 +86,3 @@ def array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"Write --array={tasks[0]}-{last}." if last > tasks[0] else "Add entries.",
                 option.at,
             )
-
-
-@rule(
-    "array-one-folder",
-    "warning",
-    "tasks of an array that write to one folder",
-    why="The tasks differ in what they compute, and each overwrites the results and checkpoints of "
-    "the others.",
-    source="sbatch(1) --array",
-)
-def array_one_folder(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `--lr $LR --output_dir /scratch/run` in an array of ten tasks."""
-    tasks = numbers_of(job.resources.array)
-    if not tasks or len(tasks) < 2 or job.resources.array.endswith("%1"):
-        return
-    if any(command.program == "cd" and command.words and _differs(job, command.words[0].text)
-           for command in job.commands):  # fmt: skip
-        return
-    for step in job.training:
-        texts = [word.text for word in step.arguments]
-        numbered = any(
-            re.search(rf"{_TASK}|SLURM_JOB_?ID", _ENTRY.sub("", put_in(job, text)))
-            for text in texts
-        )
-        if numbered or not _sweeps(job, step):
-            continue
-        for name, value in step.named_arguments():
-            if _RESULTS.match(name) and value.text and _is_same(job, value.text):
-                yield Hit(
-                    f"All {len(tasks)} tasks of the array write to {put_in(job, value.text)}.",
-                    f"Put the task into the name: {value.text}/${_TASK}.",
-                    value.at if value.at.line else step.at,
-                )
-                break
-
-
-def _sweeps(job: ScriptJob, step: JobStep) -> bool:
-    """Whether the tasks run one training with different settings: `--lr $LR`."""
-    return any(
-        _SETTING.search(name) and _differs(job, value.text)
-        for name, value in step.named_arguments()
-    )
-
-
-def _differs(job: ScriptJob, text: str, depth: int = 0) -> bool:
-    """Whether a text is made from the number of the task."""
-    if _TASK in text:
-        return True
-    found = (job.variable(name) for name in names_in(text))
-    return depth < 4 and any(item and _differs(job, item.value, depth + 1) for item in found)
-
-
-def _is_same(job: ScriptJob, text: str) -> bool:
-    """Whether a text is known to have one value for all tasks."""
-    if any(item and item.conditional for item in map(job.variable, names_in(text))):
-        return False
-    whole = put_in(job, text)
-    return "`" not in whole and "$(" not in whole and set(names_in(whole)) <= _SAME
-
-
-@rule(
-    "array-missing",
-    "warning",
-    "an array task's number in a job that is not an array",
-    why="Only the tasks of an array have SLURM_ARRAY_TASK_ID. With `set -u` the script ends with "
-    "`unbound variable` before it starts anything.",
-    source="sbatch(1), SLURM_ARRAY_TASK_ID; bash(1) set -u",
-)
-def array_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `set -u` and `$SLURM_ARRAY_TASK_ID` without `--array`."""
-    strict = any(
-        command.program == "set" and command.shell == "batch"
-        and any(re.match(r"-[a-z]*u|nounset", word.text) for word in command.words)
-        for command in job.commands
-    )  # fmt: skip
-    if not strict or job.resources.array or re.search(r"--array|sbatch.*\s-a\s", job.text):
-        return
-    for use in uses(job):
-        if use.name == _TASK and not use.guarded and not use.in_single_quotes:
-            yield Hit(
-                "The job is not an array, so `set -u` ends the script here.",
-                f"Write #SBATCH --array=, or ${{{_TASK}:-0}}.",
-                use.at,
-            )
-            return

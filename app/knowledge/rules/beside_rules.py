@@ -1,4 +1,4 @@
-"""Rules about steps that run in the background, beside each other."""
+"""Rules about steps in the background, beside each other, and about the ports they share."""
 
 import re
 from collections.abc import Iterator
@@ -143,3 +143,45 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
         if re.match(r"\s*done\b", line):
             return False
     return False
+
+
+@rule(
+    "same-port-twice",
+    "error",
+    "several launches at the same time that take one port of a node",
+    why="The first takes the port, and the others end with `Address already in use`. Without "
+    "--standalone or --master_port torchrun takes 29500.",
+    source="pytorch, torch/distributed/run.py --master-port, --standalone; "
+    "github.com/pytorch/pytorch/issues/126510",
+)
+def same_port_twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find a loop over `torchrun --master_port=29500 … &`."""
+    if job.nodes > 1:
+        return
+    taken = set[str]()
+    for step in job.training:
+        port = _port(job, step) if step.background and step.launcher == "torchrun" else ""
+        if port and (step.repeated or port in taken):
+            yield Hit(
+                f"Launches that run at the same time meet at port {port} of one node.",
+                "Give each --standalone, or a --master_port of its own.",
+                step.at,
+            )
+            return
+        taken.add(port)
+
+
+def _port(job: ScriptJob, step: JobStep) -> str:
+    """Return the port of torchrun as far as it is the same each time; "": it is not known."""
+    options = step.launcher_options
+    if (
+        options.has("standalone")
+        or job.variable("PET_MASTER_PORT")
+        or job.variable("PET_RDZV_ENDPOINT")
+    ):
+        return ""
+    if options.has("rdzv-endpoint", "rdzv-backend"):
+        port = (options.value("rdzv-endpoint") or "").rpartition(":")[2]
+    else:
+        port = (options.value("master-port") or "29500").strip()
+    return port if port.isdecimal() and port != "0" else ""

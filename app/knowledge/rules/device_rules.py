@@ -44,7 +44,7 @@ def _words(call: Call) -> str:
     "the global rank as the number of a GPU, on several nodes",
     why="GPUs are numbered from 0 on each node. On the second node the rank is beyond the last "
     "GPU: `invalid device ordinal`.",
-    source=_TORCH,
+    source=f"{_TORCH}; github.com/meta-llama/llama-cookbook/issues/90",
 )
 def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if job.nodes < 2 or site.node.on_cpu:
@@ -74,7 +74,8 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one fixed GPU for all ranks of a node",
     why="All ranks of a node compute on its first GPU, the others idle; NCCL refuses it: "
     "`Duplicate GPU detected`.",
-    source=f"{_TORCH}; github.com/NVIDIA/nccl, src/init.cc: Duplicate GPU detected",
+    source=f"{_TORCH}; github.com/NVIDIA/nccl, src/init.cc: Duplicate GPU detected; "
+    "github.com/Peterande/D-FINE/issues/289",
 )
 def _one_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
@@ -108,7 +109,7 @@ def _is_first(call: Call, text: str) -> bool:
     "ranks that never take a GPU of their own",
     why="Without set_device, `cuda` is GPU 0 in every rank: they share its memory, and NCCL "
     "refuses it or hangs.",
-    source=_TORCH,
+    source=f"{_TORCH}; github.com/clessig/atmorep/issues/77",
 )
 def _no_own_gpu(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2 or job.rank.visible_gpus != "all" or site.node.on_cpu:
@@ -135,23 +136,3 @@ def _knows_its_gpu(run: StepProgram) -> bool:
         return True
     calls = run.calls(*_TAKES_DEVICE, "init_process_group")
     return any(_device_roles(call) for _program, call in calls)
-
-
-@rule(
-    "data-parallel",
-    "warning",
-    "DataParallel in a job of several ranks",
-    why="DataParallel drives all GPUs of a node from one process. With a rank for each GPU, every "
-    "rank takes all of them; with one, it is slower than DDP.",
-    source="docs.pytorch.org, torch.nn.DataParallel: use DistributedDataParallel instead",
-)
-def _data_parallel(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        for program, call in run.calls("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"):
-            if run.world > 1 and not call.guards:
-                yield Hit(
-                    f"{program.file} wraps the model in DataParallel in each of {run.world} ranks: "
-                    "every rank takes all GPUs of its node.",
-                    "Wrap it in DistributedDataParallel with device_ids=[local_rank].",
-                    call.at,
-                )

@@ -1,68 +1,97 @@
-"""Rules about how a job ends before its program is done: the stop signal, and preemption."""
+"""Rules about how a job ends early: preemption, the stop signal, and no checkpoint."""
 
-import re
 from collections.abc import Iterator
 
+from lumitui.app.knowledge.program.step_program import runs
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import rewrite
-from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.knowledge.script_job import Command, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import queue_of
-from lumitui.remote.site import walltime
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
-_SIGNAL = re.compile(r"(?:[BR]{1,2}:)?[A-Za-z0-9]+@(?P<lead>\d{1,7})")
-_SHORT = 60
-"""Seconds: a checkpoint of some GB takes as long on a busy file system, and Slurm may signal up to
-60 s early but never late."""
+_ENDING = {"EXIT", "ERR", "DEBUG", "RETURN", "TERM", "INT", "KILL"}
+"""Not sent by `--signal` alone: bash's own, and those that Slurm sends at the end of any job."""
+
+
+def _plain(signal: str) -> str:
+    """Return `USR1` for `SIGUSR1`, `usr1` and `10`."""
+    name = signal.upper().removeprefix("SIG")
+    return {"10": "USR1", "12": "USR2", "1": "HUP"}.get(name, name)
+
+
+def _traps(job: ScriptJob, signal: str) -> Iterator[Command]:
+    """Yield the traps of the batch script that do something on a signal."""
+    for command in job.commands:
+        words = [word.text for word in command.words]
+        acts = command.program == "trap" and words[:1] not in ([""], ["-"])
+        if acts and command.shell == "batch" and signal in {_plain(word) for word in words[1:]}:
+            yield command
+
+
+def _signal(job: ScriptJob) -> tuple[str, bool]:
+    """Return the signal that `--signal` sends, and whether it goes to the batch shell."""
+    kinds, _, rest = (job.options.value("signal") or "").rpartition(":")
+    return _plain(rest.partition("@")[0]), "B" in kinds.upper()
 
 
 @rule(
-    "signal-late",
+    "trap-behind-launch",
     "warning",
-    "a stop signal too shortly before the time limit",
-    why="The program gets the signal, finishes its step, and is killed while it writes its "
-    "checkpoint: the file is damaged or missing.",
-    source="sbatch(1), --signal: sent up to 60 s earlier than asked, KillWait at the limit",
+    "a trap that runs only when the launch has ended",
+    why="bash waits for a program in the foreground before it runs a trap. Near the time limit the "
+    "signal comes, the trap waits for srun, and Slurm ends both: nothing is saved or sent again.",
+    source="bash(1), SIGNALS; sbatch(1) --signal",
 )
-def _late(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    option = job.options.get("signal")
-    match = _SIGNAL.fullmatch(option.value or "") if option else None
-    if option and match and int(match["lead"]) < _SHORT:
-        yield Hit(
-            f"The signal {option.value} comes {match['lead']} seconds before the time limit, too "
-            "late to finish a step and to save a checkpoint.",
-            "Write 120 to 300 seconds, more for large checkpoints.",
-            option.at,
-        )
+def trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `trap save USR1` with `--signal=B:USR1@300` and `srun …` in the foreground."""
+    signal, to_batch = _signal(job)
+    if not to_batch or signal in _ENDING or not list(_traps(job, signal)):
+        return
+    for step in job.training:
+        if not step.background and not step.at.file:
+            yield Hit(
+                f"The trap on {signal} waits until this launch has ended, so it comes too late.",
+                "Write `&` behind the launch, and `wait $!` below it.",
+                step.at,
+            )
+            return
+
+
+_SAVES = (
+    "torch.save",
+    "save_pretrained",
+    "save_checkpoint",
+    "save_file",
+    "save_state",
+    "save_model",
+    "torch.distributed.checkpoint.save",
+    "async_save",
+    "Checkpoint",
+    "ModelCheckpoint",
+    "CheckpointManager",
+)
+_LONG = 4 * 3600  # seconds: what a user would not like to lose
 
 
 @rule(
-    "signal-at-once",
-    "error",
-    "a stop signal as soon as the job starts",
-    why="Slurm sends the signal that many seconds before the time limit. If the limit is not "
-    "longer, it comes at once, and the program stops in its first step.",
-    source="sbatch(1), --signal: sent up to 60 s earlier than asked",
+    "no-checkpoint",
+    "warning",
+    "a long training that never writes a checkpoint",
+    why="A node that fails or a time limit that is reached ends the job, and everything is lost.",
+    source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )
-def _at_once(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    option, limit = job.options.get("signal"), job.options.value("time")
-    match = _SIGNAL.fullmatch(option.value or "") if option else None
-    if option is None or match is None or not limit:
-        return
-    try:
-        seconds = walltime.seconds_of(limit)
-    except ValueError:
-        return  # another rule says so
-    if int(match["lead"]) >= seconds:
-        yield Hit(
-            f"The signal {option.value} comes {match['lead']} seconds before a limit of "
-            f"{seconds} seconds: at once, so that the program stops in its first step.",
-            f"Write fewer seconds than the limit has, like {option.value.split('@')[0]}@300."
-            if option.value and seconds > 1200
-            else "Ask for more time, or write fewer seconds than the limit has.",
-            option.at,
-        )
+def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    seconds = job.resources.seconds or 0
+    for run in runs(job) if seconds >= _LONG else ():
+        own_loop = run.closed and run.has("backward") and run.has("step")
+        if own_loop and not run.lightning and not run.trainer and not run.has(*_SAVES):
+            yield Hit(
+                f"{run.program.file} writes no checkpoint, and the job may run for "
+                f"{seconds / 3600:g} hours: if a node fails, all is lost.",
+                "Write one with torch.save at the end of each epoch, and load it at the start.",
+                run.step.at,
+            )
 
 
 @rule(

@@ -189,29 +189,3 @@ def _follows_image(job: ScriptJob, step: JobStep, call: ContainerCall) -> bool:
         return False  # the word is put together from pieces of the script above
     between = Position(image.end_line, image.end_column, program.line, program.column)
     return not source_at(job, between).strip(" \t\n\\")
-
-
-@rule(
-    "environment-lost",
-    "error",
-    "a container that does not get the ranks' variables",
-    why="With --cleanenv or --containall the program has no RANK, no SLURM_* and no MASTER_ADDR: "
-    "every rank trains alone.",
-    source=f"{_CALL} --cleanenv, --containall",
-)
-def environment_lost(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `singularity exec --cleanenv` in a job of several ranks."""
-    for step, call, _ in _calls(job):
-        option = call.options.get("cleanenv", "containall", "e", "C")
-        tasks, ranks = tasks_of(job, step), job.rank.world_size
-        several = (ranks or tasks or 1) > 1 and step.trains
-        given = call.options.has("env", "env-file") or any(
-            item.name.startswith(("SINGULARITYENV_", "APPTAINERENV_")) for item in job.variables
-        )
-        inner = step.launcher == "torchrun" and job.nodes == 1
-        if option and several and not given and not inner:
-            yield Hit(
-                f"--{option.name} keeps RANK, SLURM_PROCID and MASTER_ADDR out of the container.",
-                "Remove it, or hand each over by --env RANK=$RANK,….",
-                option.at if option.at.line else step.at,
-            )

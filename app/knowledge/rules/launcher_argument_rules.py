@@ -1,23 +1,15 @@
 """Rules about what torchrun, accelerate and deepspeed are told of nodes and ranks."""
 
-import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import some
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
-from lumitui.app.knowledge.site_facts.expansions import put_in
 from lumitui.app.knowledge.site_facts.process_counts import amount, nodes_of, tasks_per_node_of
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import Position
 
 _RUN = "pytorch, torch/distributed/run.py"
 _ACCELERATE = "accelerate, commands/launch.py; csc-user-guide, ml-multi.md"
-_HOSTS = (
-    r"(?:scontrol\s+show\s+hostnames?|srun\b[^|;\n]*\shostname)\b[^|;\n]*"
-    r"(?:\|\s*(?:sort|uniq|head|tail|tac|shuf)\b[^|;\n]*)*(?:>|\|\s*tee\b)\s*[\"']?"
-)
-"""Commands that write the names of the nodes, and nothing else, into a file."""
 _NODES = ("nnodes", "num-machines")
 
 
@@ -150,7 +142,8 @@ def _chooses_gpus(job: ScriptJob, step: JobStep) -> bool:
     "error",
     "a static rendezvous without the rank of each node",
     why="With only --master_addr every node takes itself for node 0 and waits for the others.",
-    source=f"{_RUN}, static rendezvous, --node-rank (default 0)",
+    source=f"{_RUN}, static rendezvous, --node-rank (default 0); "
+    "github.com/meta-pytorch/torchx/pull/751",
 )
 def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `--master_addr` on several nodes without `--node_rank`, or with the same on all."""
@@ -208,50 +201,3 @@ def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 step.at,
                 severity="warning" if fewer and nodes == 1 else None,
             )
-
-
-@rule(
-    "deepspeed-nodes",
-    "error",
-    "deepspeed on each node, without the list of nodes",
-    why="Started by srun without --node_rank and --master_addr, deepspeed trains on every node "
-    "separately, and all nodes write the same files.",
-    source="deepspeed/launcher/runner.py, --no_ssh",
-)
-def deepspeed_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun deepspeed train.py` in a job of two nodes."""
-    for step in _spanning(job, "deepspeed"):
-        if not step.launcher_options.has("hostfile", "H", "node-rank", "no-ssh", "launcher"):
-            yield Hit(
-                f"Each of the {nodes_of(job, step)} nodes starts a deepspeed that knows of no "
-                "other, and trains alone.",
-                "Start the ranks by srun, or add --no_ssh --node_rank $SLURM_NODEID "
-                "--master_addr $MASTER_ADDR.",
-                step.at,
-            )
-
-
-@rule(
-    "hostfile-without-slots",
-    "error",
-    "a list of nodes without their GPUs, for deepspeed",
-    why="Each line of deepspeed's hostfile must say how many ranks the node has. Of others it "
-    "says `Hostfile … is not formatted correctly`, and ends.",
-    source="deepspeed/launcher/runner.py, _parse_hostfile",
-)
-def hostfile_without_slots(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `scontrol show hostnames > hostfile` before `deepspeed --hostfile hostfile`."""
-    for step in job.training:
-        name = step.launcher_options.value("hostfile", "H")
-        if step.launcher != "deepspeed" or not name:
-            continue
-        name = put_in(job, name)
-        bare = re.compile(_HOSTS + re.escape(name) + r"[\"']?\s*$")
-        for number, line in enumerate(job.text.split("\n"), 1):
-            if bare.search(put_in(job, line)) and "slots" not in job.text:
-                yield Hit(
-                    f"The lines of {name} have no slots=, which deepspeed needs.",
-                    "Write scontrol show hostnames | sed "
-                    f"'s/$/ slots={job.resources.gpus_per_node or site.node.gpus}/' > {name}.",
-                    Position(number, 1, number, len(line) + 1),
-                )

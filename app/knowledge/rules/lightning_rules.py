@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from lumitui.app.knowledge.program.program_facts import Call
 from lumitui.app.knowledge.program.step_program import StepProgram, runs
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.phrases import some
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
@@ -32,7 +31,7 @@ def _trainers(job: ScriptJob) -> Iterator[tuple[StepProgram, Call]]:
     "a number of devices that is not the tasks on a node",
     why="Under srun each task is one device. Lightning compares `devices` with "
     "--ntasks-per-node, and ends or hangs where they differ.",
-    source=_SLURM,
+    source=f"{_SLURM}; github.com/Lightning-AI/pytorch-lightning/issues/20391",
 )
 def _devices(job: ScriptJob, site: Site) -> Iterator[Hit]:
     tasks = job.rank.per_node
@@ -51,48 +50,12 @@ def _devices(job: ScriptJob, site: Site) -> Iterator[Hit]:
             )
 
 
-def _told(job: ScriptJob, name: str) -> Iterator[tuple[int, Position]]:
-    """Yield the numbers that LightningCLI gets on the command line: `--trainer.devices 4`."""
-    for step in job.training:
-        if step.srun is None or step.launcher != "plain":
-            continue
-        for key, value in step.named_arguments():
-            if key == f"--trainer.{name}" and value.known.isdecimal() and int(value.known) > 0:
-                yield int(value.known), value.at if value.at.line else step.at
-
-
-@rule(
-    "lightning-cli",
-    "error",
-    "devices or nodes on LightningCLI's command line that are not the job's",
-    why="Lightning compares --trainer.devices with the tasks on a node and --trainer.num_nodes "
-    "with the nodes, and ends where they differ.",
-    source=_SLURM,
-)
-def _cli(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    tasks = job.rank.per_node
-    for count, at in _told(job, "devices"):
-        if tasks is not None and count != tasks:
-            yield Hit(
-                f"--trainer.devices is {count}, and Slurm starts {some(tasks, 'task')} a node.",
-                f"Write #SBATCH --ntasks-per-node={count}.",
-                at,
-            )
-    for count, at in _told(job, "num_nodes"):
-        if count != job.nodes:
-            yield Hit(
-                f"--trainer.num_nodes is {count}, and the job has {some(job.nodes, 'node')}.",
-                f"Write --trainer.num_nodes={job.nodes}.",
-                at,
-            )
-
-
 @rule(
     "lightning-nodes",
     "error",
     "a number of nodes that is not the job's",
     why="Lightning compares `num_nodes` (default 1) with the job's nodes, and ends if they differ.",
-    source=_SLURM,
+    source=f"{_SLURM}; github.com/Lightning-AI/pytorch-lightning/issues/10098",
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.world_size or 0) < 2:

@@ -104,41 +104,6 @@ def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
         )
 
 
-_HOURS = frozenset({1, 2, 3, 4, 6, 7, 8, 9, 12, 16, 18, 24, 36, 48, 72, 96})
-"""Numbers that a user means as hours; 5, 10, 15, 20, 30 and more are usual minutes too."""
-
-
-@rule(
-    "time-minutes",
-    "warning",
-    "a number of minutes that was probably meant as hours",
-    why="Slurm reads one number as minutes, and `08:00` as 8 minutes: the job is ended long "
-    "before its training is.",
-    source="sbatch(1) --time",
-)
-def _minutes(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    queue, option = queue_of(job, site), job.options.get("time")
-    found = re.fullmatch(r"(\d{1,3})(?::([0-5]\d))?", (option.value or "") if option else "")
-    if queue is None or option is None or not found:
-        return
-    if job.steps and not any(step.python or step.launcher != "plain" for step in job.training):
-        return  # a test program may well take two minutes
-    hours, rest = int(found[1]), found[2]
-    meant = hours * 3600 + int(rest or 0) * 60
-    plain = hours in _HOURS and rest in (None, "00")
-    halves = hours in (1, 2, 3, 4) and rest in ("15", "30", "45")
-    if not (plain or halves) or meant > _limit(queue, job):
-        return
-    got = some(hours, "minute") + (f" and {rest} seconds" if halves else "")
-    right = f"--time={hours:02d}:{rest or '00'}:00"
-    yield Hit(
-        f"--time={option.value} is {got}, not hours.",
-        f"Write {right} for {some(meant / 3600, 'hour')}, or --time=00:{hours:02d}:{rest or '00'} "
-        "to say minutes.",
-        option.at,  # and no edit: both can be meant
-    )
-
-
 @rule(
     "time-format",
     "error",

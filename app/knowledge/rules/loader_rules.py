@@ -27,7 +27,7 @@ def _is_for_training(call: Call) -> bool:
     "a loader that gives every rank the same data",
     why="DDP shares gradients, not data: without a DistributedSampler each rank reads the whole "
     "data set, and an epoch on 8 ranks computes everything 8 times.",
-    source=f"{_DATA}, DistributedSampler",
+    source=f"{_DATA}, DistributedSampler; github.com/Parskatt/RoMa/issues/32",
 )
 def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):

@@ -18,7 +18,8 @@ _HERE = ("localhost", "127.0.0.1", "0.0.0.0")
     "mp.spawn in a program that the launcher starts once for each GPU",
     why="Each of the launcher's processes starts a process for each GPU again: 8 x 8 on a node of "
     "eight, on the same GPUs and the same port.",
-    source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself",
+    source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself; "
+    "github.com/pytorch/ignite/issues/1968",
 )
 def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
     per_node = job.rank.per_node or 1
@@ -37,54 +38,6 @@ def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 + ("." if job.origin == "job file" else "; or start it once on each node."),
                 call.at,
             )
-
-
-@rule(
-    "fixed-world-size",
-    "error",
-    "a fixed number of ranks that is not the job's",
-    why="With fewer ranks than the program waits for, init_process_group hangs until its timeout; "
-    "with more, ranks are refused.",
-    source=f"{_TORCH}, init_process_group",
-)
-def _world(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    for run in runs(job):
-        if not run.world or run.has("spawn"):
-            continue
-        found = [
-            (run.value(call.get("world_size")), call.at)
-            for _program, call in run.calls("init_process_group")
-            if not call.guards
-        ]
-        found += [
-            (run.value(one.value), one.at)
-            for one in run.environment("WORLD_SIZE")
-            if not one.guards
-        ]
-        for program, call in run.calls("init_process_group"):
-            size = call.get("world_size")
-            if (
-                size is not None
-                and "device_count()" in size.text
-                and job.nodes > 1
-                and not call.guards
-            ):
-                yield Hit(
-                    f"{program.file} counts the GPUs of one node as its ranks, and the job has "
-                    f"{run.world} on {job.nodes} nodes: they wait for each other until the "
-                    "timeout.",
-                    'Read it: int(os.environ["WORLD_SIZE"]).',
-                    call.at,
-                )
-        for value, at in found:
-            text = str(value)
-            if text.isdecimal() and int(text) != run.world:
-                yield Hit(
-                    f"{at.file} says {text} rank{'s' * (text != '1')}, and this job starts "
-                    f"{run.world}: they wait for each other until the timeout.",
-                    'Read it: int(os.environ["WORLD_SIZE"]).',
-                    at,
-                )
 
 
 @rule(
@@ -147,7 +100,7 @@ _OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
     "state_dict of FSDP. If only rank 0 calls it, rank 0 waits until the timeout while the "
     "others continue to the next collective.",
     source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
-    "docs.pytorch.org/docs/stable/fsdp",
+    "docs.pytorch.org/docs/stable/fsdp; github.com/deepspeedai/DeepSpeed/issues/2993",
 )
 def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
     for run in runs(job):

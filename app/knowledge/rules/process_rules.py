@@ -8,7 +8,6 @@ from lumitui.app.knowledge.rules.phrases import some
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.process_counts import (
     PER_NODE_LAUNCHERS,
-    nodes_of,
     starts_one_rank_each,
     tasks_per_node_of,
 )
@@ -111,7 +110,7 @@ def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "srun or mpirun inside a step of srun",
     why="Each task of the outer srun starts a launch of its own: the inner one waits for "
     "resources that the outer step holds, or starts the ranks once for every task.",
-    source="srun(1); Open MPI, running with Slurm",
+    source="srun(1); Open MPI, running with Slurm; github.com/open-mpi/ompi/issues/11946",
 )
 def launch_in_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun bash -c 'srun …'` and `srun mpirun`."""
@@ -183,25 +182,5 @@ def launcher_of_site(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"{step.mpirun} starts no ranks across nodes at {site.name}: its MPI is started by "
                 "srun.",
                 f"Write srun in place of {step.mpirun}.",
-                step.at,
-            )
-
-
-@rule(
-    "deepspeed-hostfile",
-    "error",
-    "deepspeed on several nodes without a list of them",
-    why="Without a hostfile deepspeed finds the GPUs of its own node, and trains there alone "
-    "while the others are billed.",
-    source="deepspeed/launcher/runner.py, fetch_hostfile",
-)
-def deepspeed_hostfile(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `deepspeed train.py` in a job of two nodes."""
-    for step in job.training:
-        alone = step.launcher == "deepspeed" and nodes_of(job, step) == 1 and not step.srun
-        if alone and job.nodes > 1 and not step.launcher_options.has("hostfile", "H", "no-ssh"):
-            yield Hit(
-                f"deepspeed gets no hostfile, and uses only the first of {job.nodes} nodes.",
-                "Start the ranks by srun, or name a --hostfile with lines like `node1 slots=8`.",
                 step.at,
             )

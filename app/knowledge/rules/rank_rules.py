@@ -37,7 +37,8 @@ def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "a rank read from an environment variable that nothing sets",
     why="srun sets Slurm's variables alone. RANK, LOCAL_RANK and WORLD_SIZE are torchrun's, and "
     "the program ends with a KeyError.",
-    source="LUMI-AI-Guide 05: export RANK=$SLURM_PROCID in each task",
+    source="LUMI-AI-Guide 05: export RANK=$SLURM_PROCID in each task; "
+    "github.com/ai-dynamo/aiconfigurator/pull/1554",
 )
 def _absent(job: ScriptJob, site: Site) -> Iterator[Hit]:
     slurm = {"RANK": "SLURM_PROCID", "LOCAL_RANK": "SLURM_LOCALID", "WORLD_SIZE": "SLURM_NTASKS"}
@@ -66,7 +67,8 @@ def _absent(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "a local rank from an argument that no launcher gives",
     why="torchrun sets the variable LOCAL_RANK and gives no argument: `--local_rank` keeps its "
     "default, and all ranks of a node take the same GPU.",
-    source="docs.pytorch.org/docs/stable/elastic/run, Transitioning from torch.distributed.launch",
+    source="docs.pytorch.org/docs/stable/elastic/run, Transitioning from torch.distributed.launch; "
+    "github.com/awslabs/slapo/pull/64",
 )
 def _argument(job: ScriptJob, site: Site) -> Iterator[Hit]:
     if (job.rank.per_node or 1) < 2:

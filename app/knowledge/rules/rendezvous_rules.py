@@ -10,7 +10,7 @@ from lumitui.app.knowledge.site_facts.expansions import names_in
 from lumitui.app.knowledge.site_facts.process_counts import nodes_of, tasks_of
 from lumitui.remote.site.profile import Site
 
-_ADDRESS = "csc-user-guide, ml-multi.md; pytorch issue 73656"
+_ADDRESS = "csc-user-guide, ml-multi.md; github.com/pytorch/pytorch/issues/73656"
 _LOCAL = re.compile(r"^(localhost|127\.0\.0\.1|::1|0\.0\.0\.0)?$")
 _FIRST_HOST = "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
 
@@ -148,7 +148,8 @@ def missing_rendezvous(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "torchrun on several nodes without a rendezvous address",
     why="Its default is the node itself, port 29400 or 29500, which the other nodes do not reach.",
-    source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr",
+    source="pytorch, torch/distributed/run.py --rdzv-endpoint, --master-addr; "
+    "github.com/mlc-ai/pith-train/pull/91",
 )
 def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun torchrun --nnodes=2` with neither --rdzv_endpoint nor --master_addr."""
@@ -172,7 +173,7 @@ def rendezvous_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "a WORLD_SIZE that is not the number of ranks",
     why="Ranks beyond it are refused; with too few ranks all wait for the missing ones.",
-    source="pytorch, torch.distributed.init_process_group",
+    source="pytorch, torch.distributed.init_process_group; github.com/pytorch/pytorch/issues/52848",
 )
 def world_size(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `WORLD_SIZE=8` in a job of sixteen tasks."""

@@ -70,7 +70,8 @@ def _export(variable: Variable) -> Fix:
     "a job without the environment, whose steps have none either",
     why="sbatch sets SLURM_EXPORT_ENV to what --export says, and srun takes it from there: with "
     "NONE, or a list without ALL, what the script exports does not reach the ranks, PATH included.",
-    source="sbatch(1) --export; srun(1) SLURM_EXPORT_ENV; measured with Slurm 22.05.8",
+    source="sbatch(1) --export; srun(1) SLURM_EXPORT_ENV; measured with Slurm 22.05.8; "
+    "github.com/ResearchComputing/Documentation/issues/86",
 )
 def export_none(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `#SBATCH --export=NONE` where the steps are not told to take the environment."""
@@ -95,7 +96,7 @@ def export_none(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "srun --export with some variables, which leaves out the others",
     why="`--export=NAME=value` sends that variable and no others: MASTER_ADDR, PATH and the "
     "modules' variables are lost.",
-    source="srun(1) --export",
+    source="srun(1) --export; github.com/Azure/az-hop/issues/1119",
 )
 def export_without_all(job: ScriptJob, site: Site) -> Iterator[Hit]:
     """Find `srun --export=NCCL_DEBUG=INFO`."""

@@ -1,13 +1,11 @@
 """Rules about which GPUs a rank sees, and who decides that."""
 
-import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import removal, some
 from lumitui.app.knowledge.script_job import Option, ScriptJob, Variable
 from lumitui.app.knowledge.site_facts.allocation import gpus_of_node, site_says
-from lumitui.app.knowledge.site_facts.process_counts import has_one_rank, shows_own_gpu
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
 
@@ -127,67 +125,3 @@ def _by_hand(job: ScriptJob, site: Site) -> Iterator[Hit]:
 def _several(job: ScriptJob, variable: Variable) -> bool:
     """Return whether the variable is set again, for programs that run beside each other."""
     return len({each.value for each in job.settings(variable.name)}) > 1
-
-
-@rule(
-    "visible-twice",
-    "error",
-    "two lists of GPUs, of which one indexes into the other",
-    why="HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES count the GPUs that ROCR_VISIBLE_DEVICES has "
-    "left over, from 0. The same numbers in both name GPUs that are not there.",
-    source="AMD ROCm documentation, GPU isolation techniques",
-)
-def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    outer = job.variable("ROCR_VISIBLE_DEVICES")
-    if outer is None or site.node.gpu_vendor != "amd":
-        return
-    left = _numbers(outer.value)
-    by_rank = re.search(r"SLURM_(LOCALID|PROCID)|LOCAL_RANK", outer.value) is not None
-    for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        inner = job.variable(name)
-        if inner is None or inner.value in ("$ROCR_VISIBLE_DEVICES", "${ROCR_VISIBLE_DEVICES}"):
-            continue
-        numbers = _numbers(inner.value)
-        too_high = left and numbers and max(numbers) >= len(left)
-        if too_high or (by_rank and inner.value == outer.value):
-            yield Hit(
-                f"{name}={inner.value} counts within ROCR_VISIBLE_DEVICES={outer.value}, which "
-                "leaves "
-                f"{'one GPU' if by_rank else some(len(left or ()), 'GPU')}, numbered from 0.",
-                f"Remove {name}.",
-                inner.at,
-            )
-
-
-_CHOOSES = re.compile(
-    r"set_device\(\s*(?!0\b|[\"']cuda:0)|cuda:\{|[\"']cuda:[\"']\s*\+|device_ids\s*=\s*\[\s*(?!0\b)\w"
-)
-"""How a program takes the GPU with its rank's own number."""
-
-
-@rule(
-    "select-gpu",
-    "error",
-    "one GPU for each rank, and ranks that choose theirs by number",
-    why="A rank that sees only one GPU has it as number 0: `torch.cuda.set_device(LOCAL_RANK)` "
-    "ends with `invalid device ordinal` on all ranks but the first.",
-    source="derived from LUMI user guide, lumig-job (select_gpu), and torch.cuda.set_device",
-)
-def _select(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    chosen = [variable for variable in job.settings(*_VISIBLE) if shows_own_gpu(variable)]
-    local = job.variable("LOCAL_RANK")
-    if not chosen or (local is not None and local.value == "0") or job.tasks_per_node == 1:
-        return
-    if all(has_one_rank(job, step) for step in job.training if step.python):
-        return  # none is Python, or torchrun says LOCAL_RANK=0 to each
-    programs = [text for name, text in job.files.items() if name.endswith(".py")]
-    sure = any(_CHOOSES.search(text) for text in programs)
-    if programs and not sure:
-        return
-    yield Hit(
-        f"{chosen[-1].name}={chosen[-1].value} shows each rank one GPU, which is its number 0"
-        + (", and the program takes the one with the number of LOCAL_RANK." if sure else "."),
-        "Leave it out, so that each rank sees all GPUs; or set LOCAL_RANK=0 for each rank.",
-        chosen[-1].at,
-        severity=None if sure else "warning",
-    )

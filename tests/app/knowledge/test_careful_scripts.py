@@ -51,8 +51,6 @@ def said(site: str, text: str, files: dict[str, str] | None = None) -> set[str]:
          f"run() {{ {OWN}; {ONE[:-9]}2 train.py; }}\nexport -f run\nsrun bash -c run\n"),
         ("launcher-tasks", "lumi", f"srun bash -c '{OWN}; {ONE}'\n",
          f"srun bash -c '{OWN}; {ONE.replace('--standalone ', '')}'\n"),
-        ("select-gpu", "lumi", f"srun bash -c '{OWN}; {ONE}'\n",
-         f"srun bash -c '{OWN}; LOCAL_RANK=$SLURM_LOCALID python train.py'\n"),
         ("unclosed-quote", "mn5", f"torchrun `# four of 'em` {RUN[8:]}\n",
          f"torchrun `# four {RUN[8:]}\n"),
         ("torchrun-processes", "mn5", f"torchrun \\\n `# all GPUs` \\\n {RUN[8:]}\n",
@@ -152,52 +150,3 @@ def test_a_configuration_is_read_without_the_program_that_reads_it() -> None:
     assert "fp16-and-bf16" in warned("lumi", line, **{"c.json": CONFIG % (32, "true")})
     assert "fp16-and-bf16" not in warned("lumi", line, **{"c.json": CONFIG % (32, "false")})
     assert "deepspeed-batch" in warned("lumi", line, **{"c.json": CONFIG % (24, "false")})
-
-
-@pytest.mark.parametrize(
-    ("option", "speaks"),
-    [("--weight_decay=$X", True), ("--lr $X", True), ("--input $X", False), ("--lr 0.1", False)],
-)
-def test_a_sweep_overwrites_and_many_inputs_do_not(option: str, speaks: bool) -> None:
-    text = (
-        "#!/bin/bash\n#SBATCH -N 1 -t 1:00:00 -a 1-9 -o %A_%a.out\n"
-        f"X=$(sed -n ${{SLURM_ARRAY_TASK_ID}}p list)\nsrun python t.py {option} --out /data/o\n"
-    )
-    assert ("array-one-folder" in rules_in(text, "")) == speaks
-
-
-def speaks(body: str) -> bool:
-    return "endless-requeue" in rules_in(f"#!/bin/bash\n#SBATCH -N 1 -t 1:00:00\n{body}\n", "")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "if ! srun python t.py; then scontrol requeue $SLURM_JOB_ID; fi",
-        "srun python t.py || sbatch $0",
-        "srun python t.py --epochs 9 \\\n  || scontrol requeue $SLURM_JOB_ID",
-        "srun python t.py\nrc=$?\n[ $rc -ne 0 ] && scontrol requeue $SLURM_JOB_ID",
-        "srun python t.py\nif [[ $? != 0 ]]; then\n  scontrol requeue $SLURM_JOB_ID\nfi",
-        'if srun python t.py; then\n  echo done\nelse\n  sbatch "$0"\nfi',
-        "srun python t.py\nret=$?\nif (( ret )); then scontrol requeue $SLURM_JOB_ID; fi",
-    ],
-)
-def test_a_requeue_after_any_failure_is_found(body: str) -> None:
-    assert speaks(body)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "srun python t.py\n[ -e done ] || sbatch $0",
-        "srun python t.py\nif ! grep -q finished log; then scontrol requeue $SLURM_JOB_ID; fi",
-        'srun python t.py\nif [ -e done ]; then\n  echo done\nelse\n  sbatch "$0"\nfi',
-        "srun python t.py\nif [ $? -eq 85 ]; then scontrol requeue $SLURM_JOB_ID; fi",
-        "srun python t.py || { [ $? -eq 85 ] && scontrol requeue $SLURM_JOB_ID; }",
-        "if ! srun python t.py; then\n  (( n < 3 )) && scontrol requeue $SLURM_JOB_ID\nfi",
-        "trap 'scontrol requeue $SLURM_JOB_ID' USR1\nsrun python t.py &\nwait",
-        "srun python t.py && sbatch next.sh",
-    ],
-)
-def test_a_requeue_with_an_end_is_not(body: str) -> None:
-    assert not speaks(body)

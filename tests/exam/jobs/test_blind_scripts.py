@@ -2,7 +2,8 @@
 
 At first lint found 31 of the 50 mistakes and spoke about 5 of the 50 good scripts; it judged none
 of the 17 that name no site. The rules have learnt from these scripts since: they hold what is
-found, and no longer say how much is found of scripts that nobody has seen.
+found, and no longer say how much is found of scripts that nobody has seen. Nine mistakes went with
+their rules, which no public script needed.
 """
 
 import re
@@ -62,8 +63,8 @@ def spoken(script: Script) -> list[Finding]:
     return [each for each in found if each.severity != "note" and each.rule != _CLOSED]
 
 
-def test_there_are_fifty_of_each() -> None:
-    assert (len(scripts("bad")), len(scripts("good"))) == (50, 50)
+def test_there_are_dozens_of_each() -> None:
+    assert (len(scripts("bad")), len(scripts("good"))) == (41, 50)
 
 
 @pytest.mark.parametrize("script", scripts("bad"), ids=lambda script: script.id)

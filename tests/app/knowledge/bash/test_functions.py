@@ -86,22 +86,3 @@ def test_a_function_above_the_launch_copies_back_behind_it() -> None:
     body = "keep() { cp -r /tmp/out /scratch/x; }\nsrun python train.py --out /tmp/out\n{call}\n"
     assert "results-on-node" not in said(body.replace("{call}", "keep"))
     assert "results-on-node" in said(body.replace("{call}", ""))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        'scontrol show hostnames "$SLURM_JOB_NODELIST" | sort > $HF',
-        "scontrol show hostnames | uniq | head -n 2 >$HF",
-        "srun hostname -s | sort | tee $HF",
-        "scontrol show hostnames > hosts.$SLURM_JOB_ID",
-    ],
-)
-def test_a_list_of_nodes_is_found_behind_pipes_and_variables(line: str) -> None:
-    end = "\ndeepspeed --hostfile=$HF train.py\n"
-    assert "hostfile-without-slots" in said(f"HF=hosts.$SLURM_JOB_ID\n{line}{end}")
-
-
-def test_a_list_of_nodes_that_awk_writes_is_not_judged() -> None:
-    line = "scontrol show hostnames | awk '{print $1\" slots=8\"}' > $HF"
-    assert "hostfile-without-slots" not in said(f"HF=h\n{line}\ndeepspeed --hostfile=$HF a.py\n")

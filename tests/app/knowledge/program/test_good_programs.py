@@ -117,5 +117,4 @@ dist.destroy_process_group()
 
 
 def test_a_program_that_can_be_started_in_several_ways_has_no_fault() -> None:
-    rules = {"fixed-world-size", "rank-variable-missing"}
-    assert not said(SEVERAL_WAYS, TORCHRUN) & rules
+    assert "rank-variable-missing" not in said(SEVERAL_WAYS, TORCHRUN)

@@ -229,27 +229,13 @@ def test_a_constant_of_the_module_is_known_where_it_is_used() -> None:
     ]
 
 
-def test_a_call_in_a_function_that_a_loop_calls_runs_again_and_again() -> None:
-    program = read("""\
-        def save():
-            torch.save(1)
-        for epoch in range(3):
-            save()
-        """)
-    assert program.in_loop(next(program.named("torch.save")))
-
-
 def test_functions_that_call_each_other_in_all_ways_end() -> None:
     names = [f"f{number}" for number in range(40)]
     calls = "".join(f"    {name}()\n" for name in names)
     text = "".join(f"def {name}():\n    torch.save(1)\n{calls}" for name in names)
     program = read(f"{text}if rank == 0:\n    f0()\n")
     save = next(program.named("torch.save"))
-    assert (program.reach(save), program.always(save), program.in_loop(save)) == (
-        "one",
-        True,
-        False,
-    )
+    assert (program.reach(save), program.always(save)) == ("one", True)
 
 
 def test_a_long_chain_of_functions_ends() -> None:

@@ -8,7 +8,7 @@ from lumitui.remote.site.source_position import NOWHERE, Position
 
 TEXT = "#!/bin/bash\n#SBATCH --time=15\nsrun python é.py\n"
 AT = Position(2, 9, 2, 18)
-TIME = Finding("time-minutes", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
+TIME = Finding("time-limit", "warning", "15 minutes.", "Write hours.", "sbatch(1) --time", AT,
                Fix("write hours", AT, "--time=15:00:00"))  # fmt: skip
 WHOLE = Finding(
     "account", "error", "No account:\n50%, none.", "Name one.", "https://x.org/a.", NOWHERE
@@ -21,7 +21,7 @@ CHECKED = CheckedScript(
 
 def test_a_finding_shows_its_line_with_carets_and_what_to_do() -> None:
     assert findings_text(CHECKED).split("\n\n")[1:] == [
-        "jobs/a.sh:2:9: warning time-minutes 15 minutes.\n"
+        "jobs/a.sh:2:9: warning time-limit 15 minutes.\n"
         "2 | #SBATCH --time=15\n"
         "  |         ^^^^^^^^^\n"
         "   → Write hours.",
@@ -51,7 +51,7 @@ def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:
         "::error file=jobs/a.sh,line=1,col=1,title=account::No account:%0A50%25, none. Name one."
     )
     assert time == (
-        "::warning file=jobs/a.sh,line=2,col=9,endColumn=18,title=time-minutes::15 minutes. "
+        "::warning file=jobs/a.sh,line=2,col=9,endColumn=18,title=time-limit::15 minutes. "
         "Write hours."
     )
     assert other.startswith("::notice file=jobs/é%2C a.py,line=1,")
