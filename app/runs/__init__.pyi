@@ -101,11 +101,9 @@ from lumitui.app.knowledge.report.edits import edits_diff as edits_diff
 from lumitui.app.knowledge.report.finding_text import CheckedScript as CheckedScript
 from lumitui.app.knowledge.report.finding_text import findings_summary as findings_summary
 from lumitui.app.knowledge.report.finding_text import findings_text as findings_text
-from lumitui.app.knowledge.report.formats import github_lines as github_lines
-from lumitui.app.knowledge.report.formats import sarif as sarif
+from lumitui.app.knowledge.report.github_lines import github_lines as github_lines
 from lumitui.app.knowledge.rule_catalogue import Subject as Subject
 from lumitui.app.knowledge.rule_catalogue import Topic as Topic
-from lumitui.app.knowledge.rule_table import SCRIPT_RULES as SCRIPT_RULES
 from lumitui.app.launch.core_binding import rank_bindings as rank_bindings
 from lumitui.app.launch.draft import job_form as job_form
 from lumitui.app.launch.draft.job_form import Field as Field

@@ -37,7 +37,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     ),
     "schema": (Words(""), Words("site")),
     # A job file is no script: the findings are all about that.
-    "lint": (Words("{job} --site lumi"), Words("{job} --site lumi --format sarif")),
+    "lint": (Words("{job} --site lumi"), Words("{job} --site lumi --format github")),
     "preview": (
         Words("{job}", writes=True),
         Words("{job} --json"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumitui.app.runs import CheckedScript, Site
     from lumitui.app.runs.scripts import Scripts
 
-Format = Literal["text", "github", "sarif", "json"]
+Format = Literal["text", "github"]
 
 
 class _LintOptions(TypedDict):
@@ -35,9 +35,9 @@ class _LintOptions(TypedDict):
 @click.option(
     "--format",
     "layout",
-    type=click.Choice(["text", "github", "sarif", "json"]),
+    type=click.Choice(["text", "github"]),
     default="text",
-    help="Output format; github and sarif are for CI.",
+    help="Output format; github is for its workflows.",
 )
 @click.option("--select", metavar="RULES", multiple=True, help="Run only these rules, like `a,b`.")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Run all rules but these.")
@@ -133,19 +133,13 @@ def _show_change(checks: "Scripts", before: str, after: "CheckedScript", *, diff
 
 
 def _print(reply: Reply, checked: "tuple[CheckedScript, ...]", options: _LintOptions) -> None:
-    from lumitui.app.job.settings import version
-    from lumitui.app.runs import SCRIPT_RULES, findings_summary, findings_text, github_lines, sarif
+    from lumitui.app.runs import findings_summary, findings_text, github_lines
 
     data = [{"script": one.path, "site": one.site, "findings": one.findings} for one in checked]
-    if reply.json or options["layout"] == "json":
-        reply.json = True
+    if reply.json:
         reply.give(data)
         return
-    if options["layout"] == "sarif":
-        import json
-
-        put(json.dumps(sarif(checked, SCRIPT_RULES, version()), indent=1))
-    elif options["layout"] == "github":
+    if options["layout"] == "github":
         for one in checked:
             for line in github_lines(one):
                 put(line)

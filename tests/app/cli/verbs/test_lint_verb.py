@@ -1,6 +1,5 @@
 """`lumitui lint` as a person, a pipe and a CI use it."""
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -111,9 +110,6 @@ def test_standard_input_is_read_and_its_fixed_text_printed(home: Home) -> None:
 def test_formats_for_programs_are_well_formed(here: Here, script: Path) -> None:
     data = envelope(here("lint", str(script), "--json"))["data"]
     assert (data[0]["site"], data[0]["findings"][0]["rule"]) == ("lumi", RULE)
-    assert envelope(here("lint", str(script), "--format", "json"))["data"] == data
-    log = json.loads(here("lint", str(script), "--format", "sarif").stdout)
-    assert [one["ruleId"] for one in log["runs"][0]["results"]] == [RULE]
     line = here("lint", str(script), "--format", "github").stdout
     assert line.startswith(f"::warning file={script},line=8,col=1,endColumn=")
 

@@ -1,8 +1,7 @@
-"""Findings are laid out as linters, GitHub and SARIF have them."""
+"""Findings are laid out as linters and GitHub have them."""
 
 from lumitui.app.knowledge.report.finding_text import CheckedScript, findings_summary, findings_text
-from lumitui.app.knowledge.report.formats import github_lines, sarif
-from lumitui.app.knowledge.rule_table import SCRIPT_RULES
+from lumitui.app.knowledge.report.github_lines import github_lines
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import NOWHERE, Position
 
@@ -55,23 +54,3 @@ def test_github_gets_one_line_a_finding_with_its_signs_escaped() -> None:
         "Write hours."
     )
     assert other.startswith("::notice file=jobs/é%2C a.py,line=1,")
-
-
-def test_sarif_has_what_its_schema_requires() -> None:
-    log = sarif((CHECKED,), SCRIPT_RULES, "1.0")
-    assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
-    driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
-    ids = [rule["id"] for rule in driver["rules"]]
-    assert (driver["name"], len(ids)) == ("lumitui", len(set(ids)))
-    for rule in driver["rules"]:
-        assert rule["shortDescription"]["text"] and rule["fullDescription"]["text"]
-        assert rule["helpUri"].startswith("https://")
-        assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
-    for result in results:
-        assert ids[result["ruleIndex"]] == result["ruleId"]
-        place = result["locations"][0]["physicalLocation"]
-        assert place["region"]["startLine"] >= 1 and " " not in place["artifactLocation"]["uri"]
-    assert [result["level"] for result in results] == ["error", "warning", "note"]
-    assert results[1]["locations"][0]["physicalLocation"]["region"] == {
-        "startLine": 2, "startColumn": 9, "endLine": 2, "endColumn": 18,
-    }  # fmt: skip
