@@ -232,14 +232,13 @@ class History:
         limit: int = 50,
         site: str | None = None,
         state: State | None = None,
-        text: str = "",
     ) -> list[Run]:
         """Return the newest runs, at most `limit`.
 
-        `text` is searched in id, name, job id and note. Of the texts only `spec`, `layout` and
-        `price` are read, the others are empty here; `get` has them.
+        Of the texts only `spec`, `layout` and `price` are read, the others are empty here; `get`
+        has them.
         """
-        return self.finder.listed(limit, Filter(site, state, text))
+        return self.finder.listed(limit, Filter(site, state))
 
     def listed(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
         """Return the runs that pass, sorted, as `page` returns them, at most `limit`."""

@@ -25,11 +25,6 @@ _LIKE = r"{} LIKE ? ESCAPE '\'"
 _PARTS = {"name": "r.name", "job": "coalesce(r.job_id, '')", "note": "r.note"}
 
 
-def words_contain(text: str) -> Condition:
-    """Return the condition that id, name, job id or note contain `text`."""
-    return _LIKE.format("r.words"), [_containing(text)]
-
-
 def condition_of(term: FilterTerm, now: float) -> Condition:
     """Return the condition of a term; `now` is what its ages count from."""
     condition, values = _test(term, now)

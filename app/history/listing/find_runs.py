@@ -27,8 +27,6 @@ class Filter:
 
     site: str | None = None
     state: State | None = None
-    text: str = ""
-    """Searched in id, name, job id and note."""
     terms: "tuple[FilterTerm, ...]" = ()
     """Of the language of filters; all of them count."""
 
@@ -39,11 +37,10 @@ class Filter:
             found.append(("r.site = ?", [self.site]))
         if self.state is not None:
             found.append(("r.state = ?", [self.state.value]))
-        if not self.text and not self.terms:
+        if not self.terms:
             return found
-        from lumitui.app.history.listing.filter_sql import condition_of, words_contain
+        from lumitui.app.history.listing.filter_sql import condition_of
 
-        found += [words_contain(self.text)] if self.text else []
         return found + [condition_of(term, now) for term in self.terms]
 
 

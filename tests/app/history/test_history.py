@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.filter_syntax import FilterTerm, WordTerm
+from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.rows.kept_texts import digest_of, pack
 from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -116,7 +118,7 @@ def test_any_text_is_kept(history: History, text: str, number: int) -> None:
     name = f"r-{number}-{time.monotonic_ns()}"
     history.begin(a_run(name, note=text, reason=text))
     assert history.get(name).note == text
-    history.page(text=text, limit=3)
+    history.listed(3, Filter(terms=(FilterTerm(text, False, WordTerm(text)),)))
     with contextlib.suppress(InputError):
         history.get(text)
 
@@ -199,18 +201,22 @@ def test_a_page_is_filtered(history: History) -> None:
     history.begin(a_run("b-2", created=2.0, state=State.DONE, job_id="4711"))
     history.begin(a_run("c-3", created=3.0, name="Großes"))
 
+    def with_word(text: str) -> list[str]:
+        terms = (FilterTerm(text, False, WordTerm(text)),)
+        return [run.id for run in history.listed(9, Filter(terms=terms))]
+
     def ids(**filters: object) -> list[str]:
         return [run.id for run in history.page(**filters)]  # type: ignore[arg-type]
 
     assert ids(site="x") == ["a-1"]
     assert ids(state=State.DONE) == ["b-2"]
-    assert ids(text="471") == ["b-2"]
-    assert ids(text="B-2") == ["b-2"]
-    assert ids(text="große") == ["c-3"]
-    assert ids(text="50%") == ["a-1"]
-    assert ids(text="%") == ["a-1"]
-    assert ids(text="_") == []
-    assert ids(text="'; DROP TABLE runs; --") == []
+    assert with_word("471") == ["b-2"]
+    assert with_word("B-2") == ["b-2"]
+    assert with_word("große") == ["c-3"]
+    assert with_word("50%") == ["a-1"]
+    assert with_word("%") == ["a-1"]
+    assert with_word("_") == []
+    assert with_word("'; DROP TABLE runs; --") == []
     assert ids(site="x", state=State.DONE) == []
     assert history.count() == 3
 

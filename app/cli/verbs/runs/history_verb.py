@@ -16,7 +16,7 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
-from lumitui.app.runs import HistoryError, InputError, State
+from lumitui.app.runs import HistoryError, InputError
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
@@ -27,8 +27,6 @@ class _Filters(TypedDict):
 
     limit: int
     site_name: str | None
-    state: str | None
-    text: str
     filter_text: str
     sort: str
 
@@ -43,13 +41,6 @@ class _Filters(TypedDict):
     help="List at most N runs.",
 )
 @runs_site_option
-@click.option(
-    "--state",
-    metavar="STATE",
-    type=click.Choice([state.value for state in State]),
-    help="Only runs in this state, such as failed.",
-)
-@click.option("--text", default="", help="Only runs with TEXT in id, name, job id or note.")
 @click.option(
     "--filter",
     "filter_text",
@@ -99,10 +90,9 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     from lumitui.app.runs import Filter, Order, OrderBy, parse_filter
 
     site, order = filters["site_name"], Order(OrderBy(filters["sort"]))
-    state = State(filters["state"]) if filters["state"] else None
     terms = parse_filter(filters["filter_text"]) if filters["filter_text"] else ()
     known_site(runs, site)
-    passing, limit = Filter(site, state, filters["text"], terms), filters["limit"]
+    passing, limit = Filter(site, terms=terms), filters["limit"]
     matches = runs.history.listed(limit + 1, passing, order)
     shown = matches[:limit]
     reply.give([run_data(run) for run in shown], tables.history_table(shown, columns()))

@@ -47,7 +47,7 @@ def show(reply: Reply, run_id: str) -> None:
 def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
     """Save a note about a run, or tag it.
 
-    `lumitui history --text` searches it. An empty TEXT removes the line and keeps the tags.
+    `lumitui history --filter` searches it. An empty TEXT removes the line and keeps the tags.
     """
     from lumitui.app.runs import tags_text, with_tags
 

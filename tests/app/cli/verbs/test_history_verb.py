@@ -20,7 +20,7 @@ def test_runs_beyond_the_limit_are_told(home: Home, count: int, more: bool) -> N
     for number in range(count):
         history.begin(a_run(f"r-{number:06d}"))
     history.close()
-    listed, table = lt(home, "history", "--json"), lt(home, "history", "--text", "r-")
+    listed, table = lt(home, "history", "--json"), lt(home, "history", "--filter", "r-")
     assert len(envelope(listed)["data"]) == 50
     for done in (listed, table):
         told = "More than 50 runs match; --limit N lists more." in done.stderr

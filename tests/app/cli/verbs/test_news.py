@@ -89,7 +89,7 @@ def test_a_note_is_kept_found_and_removed(
     listed = here("history").stdout.splitlines()
     assert "NOTE" in listed[0] and "the wärm" in listed[1] + listed[2]
     assert max(map(len, listed)) <= 80
-    (found,) = envelope(here("history", "--text", "wärm", "--json"))["data"]
+    (found,) = envelope(here("history", "--filter", "wärm", "--json"))["data"]
     assert (found["id"], found["note"]) == ("vit-ended-000002", "the wärm baseline")
     shown = here("show", "vit-ended").stdout.splitlines()
     assert ["note", "the", "wärm", "baseline"] in [line.split() for line in shown]

@@ -86,7 +86,7 @@ async def test_the_tui_and_commands_write_at_once_and_lose_nothing(
         assert len(app.screen_stack) <= 2, "a dialog tells an error"
         assert warned == []
         commanded = json.loads(subprocess.run(
-            [*PROGRAM, "history", "--text", "hello", "--json"], env=environ(home),
+            [*PROGRAM, "history", "--filter", "hello", "--json"], env=environ(home),
             capture_output=True, text=True, check=True,
         ).stdout)["data"]  # fmt: skip
         assert own.state is State.DONE

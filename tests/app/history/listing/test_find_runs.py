@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.history.history import History
+from lumitui.app.history.listing.filter_syntax import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
@@ -20,9 +21,9 @@ FILTERS = {
     "a state": Filter(state=State.DONE),
     "a rare state": Filter(state=State.FAILED),
     "site and state": Filter(site="somewhere", state=State.FAILED),
-    "a text": Filter(text="R-0001"),
-    "a text, site and state": Filter(site="somewhere", state=State.DONE, text="77"),
-    "nothing": Filter(text="nowhere to be found"),
+    "a text": Filter(terms=parse_filter("R-0001")),
+    "a text, site and state": Filter("somewhere", State.DONE, parse_filter("77")),
+    "nothing": Filter(terms=parse_filter("nowhere")),
 }
 
 
@@ -73,7 +74,7 @@ def test_a_page_is_one_query_along_one_index_without_sorting(
 def test_a_filter_reads_no_row_that_it_does_not_show(many: History, name: str) -> None:
     """A run that is not shown costs an entry of the index, not a row with what it says."""
     wanted = FILTERS[name]
-    asked = many.page(50, wanted.site, wanted.state, wanted.text)
+    asked = many.listed(50, wanted)
     steps = 0
 
     def count() -> int:
@@ -82,7 +83,7 @@ def test_a_filter_reads_no_row_that_it_does_not_show(many: History, name: str) -
         return 0
 
     many._file._db.set_progress_handler(count, 1)
-    many.page(50, wanted.site, wanted.state, wanted.text)
+    many.listed(50, wanted)
     many._file._db.set_progress_handler(None, 1)
     a_row, an_entry = 150, 15  # instructions of SQLite's machine
     assert steps < 1000 + len(asked) * a_row + RUNS * an_entry
@@ -129,6 +130,7 @@ def test_words_are_searched_as_they_are_now(history: History) -> None:
     history.begin(a_run("a-1", name="thing"))
     history.update("a-1", note="Erste Notiz", job_id="4711")
     for text in ("erste", "4711", "THING", "a-1"):
-        assert [run.id for run in history.page(text=text)] == ["a-1"]
+        listed = history.listed(9, Filter(terms=parse_filter(text)))
+        assert [run.id for run in listed] == ["a-1"]
     history.update("a-1", note="")
-    assert history.page(text="erste") == []
+    assert history.listed(9, Filter(terms=parse_filter("erste"))) == []

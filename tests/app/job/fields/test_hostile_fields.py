@@ -301,7 +301,7 @@ def test_a_file_name_with_a_line_end_of_unicode_is_fetched(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "words",
     [
-        ("show", "{}"), ("history", "--text", "{}"), ("history", "--site", "{}"), ("logs", "{}"),
+        ("show", "{}"), ("history", "--filter", "{}"), ("history", "--site", "{}"), ("logs", "{}"),
         ("status", "--site", "{}"), ("cancel", "{}"), ("diff", "{}", "{}"), ("fetch", "{}", "{}"),
         ("resubmit", "{}", "--set", "name={}"), ("sites", "{}"), ("preview", "{}"), ("{}",),
     ],
