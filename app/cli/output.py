@@ -55,7 +55,7 @@ class Reply:
             say_error(error)
         if self.lost is not None or not self.json or (error is None and self.data is None):
             return
-        envelope = {"lumitui": version(), "verb": self.verb}
+        envelope: dict[str, object] = {"lumitui": version(), "verb": self.verb}
         if self.data is not None:
             envelope["data"] = self.data
         if error is not None:

@@ -14,7 +14,7 @@ LINES = {
     "app/survey": 1570, "app/launch": 8330, "app/explain": 2730, "app/history": 3970,
     "app/job": 2180, "app/knowledge": 17540, "remote/site": 2750, "remote/ssh": 3180,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1650,
-    "remote/transfer": 4360, "remote/survey": 2720, "remote/laptop": 1480, "trainers": 9370,
+    "remote/transfer": 4360, "remote/survey": 2720, "remote/laptop": 1480, "trainers": 9330,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3
@@ -30,7 +30,7 @@ SAME_NAME = {
 """Why two modules have one name."""
 
 SAME_CLASS = {
-    "Board", "Checkpoints", "Figures", "Finding", "Manifest", "Model",
+    "Checkpoints", "Figures", "Finding", "Manifest", "Model",
     "Position", "Result", "Staging", "Strategy", "Task", "Text",
     "Training", "Watch", "Watcher", "Work",
 }  # fmt: skip

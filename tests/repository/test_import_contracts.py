@@ -34,7 +34,7 @@ PLANTED = [
     ("app/knowledge/planted.py", "lumitui.app.job", ALONE, "planted -> lumitui.app.job"),
     ("app/cli/planted.py", "lumitui.app.history.run", DOOR, "cli.planted -> lumitui.app.history"),
     ("app/cli/verbs/planted.py", "lumitui.remote.ssh", DOOR, "verbs.planted -> lumitui.remote.ssh"),
-    ("app/tui/planted.py", "lumitui.remote.site", DOOR, "planted -> lumitui.remote.site"),
+    ("app/tui/screens/planted.py", "lumitui.remote.site", DOOR, "planted -> lumitui.remote.site"),
     ("app/tui/planted.py", "lumitui.app.job.spec", SCREENS, "planted -> lumitui.app.job.spec"),
     ("app/job/bash.py", "tree_sitter", "Only knowledge knows tree-sitter", "bash -> tree_sitter"),
     ("app/launch/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),

@@ -85,7 +85,7 @@ def test_a_filter_reads_no_row_that_it_does_not_show(many: History, name: str) -
     many._file._db.set_progress_handler(count, 1)
     many.listed(50, wanted)
     many._file._db.set_progress_handler(None, 1)
-    a_row, an_entry = 150, 15  # instructions of SQLite's machine
+    a_row, an_entry = 150, 18  # instructions of SQLite's machine
     assert steps < 1000 + len(asked) * a_row + RUNS * an_entry
 
 
