@@ -1,4 +1,4 @@
-"""Notices of what happens to runs: toasts, the terminal, the desktop, a webhook; and catch-up."""
+"""Notices of what happens to runs: toasts, the terminal, a webhook; and catch-up."""
 
 from __future__ import annotations
 
@@ -164,11 +164,7 @@ class Notices:
             app.call_from_thread(
                 app.write_out, outside.sequence(words, notify.terminal, os.environ)
             )
-        troubles = []
-        if notify.desktop and not app.schedule.focused:
-            troubles.append(outside.show_on_desktop(words))
-        if notify.webhook:
-            troubles += [outside.post(event, notify) for event in wanted]
+        troubles = [outside.post(event, notify) for event in wanted] if notify.webhook else []
         for trouble in filter(None, dict.fromkeys(troubles)):
             app.call_from_thread(self._warn_once, trouble)
 

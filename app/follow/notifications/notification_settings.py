@@ -21,8 +21,6 @@ class Notify(BaseModel):
 
     terminal: Terminal = "osc9"
     """The escape sequence for a terminal that says it is not in front."""
-    desktop: bool = False
-    """notify-send or osascript, unless the terminal says that it is in front."""
     webhook: str = ""
     """An address that gets a small JSON object for each event."""
     events: tuple[Happened, ...] = tuple(Happened)
