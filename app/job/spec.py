@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AliasChoices,
     BeforeValidator,
     Field,
     ValidationInfo,
@@ -148,9 +147,7 @@ class JobSpec(MappingField):
     ship: Literal["auto", "files", "archive"] = "auto"
     """How the code is sent: as files, or as one archive that every node unpacks. `auto` becomes
     `archive` when the project has too many files or too large ones: `ship: archive`."""
-    ship_secrets: Annotated[
-        tuple[Inside, ...], Field(validation_alias=AliasChoices("ship_secrets", "allow"))
-    ] = ()
+    ship_secrets: tuple[Inside, ...] = ()
     """Files that look like secrets and are sent nevertheless; otherwise they are left out, and the
     preview names them. Paths from the project's root, or from what is staged; `*`, `**` and
     folders as in .gitignore: `ship_secrets: [config/dev.env]`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job.spec import JobSpec, parse_job
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.send.code.project_files import collect
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
@@ -100,12 +100,6 @@ def test_the_command_line_names_them(here: Here, tmp_path: Path) -> None:
 def test_the_screens_name_them(runs: Runs, project: Path) -> None:
     shown = "\n".join(text.plain for text in findings_text(runs.preview(laptop_job(), project)))
     assert ".env" in shown and "id_rsa" in shown and "notes-0.txt" in shown
-
-
-def test_an_old_job_file_says_it_with_another_word(runs: Runs, project: Path) -> None:
-    text = "\n".join(f"{key}: {value!r}" for key, value in LAPTOP.items())
-    spec = parse_job(f"{text}\nallow: [.env]\n", "job.yaml")
-    assert spec.ship_secrets == (".env",)
 
 
 # -- files that the job needs
