@@ -23,8 +23,8 @@ class Excerpt(BaseModel, frozen=True):
     id: str
     source: str
     cause: str
-    state: str
-    exit_code: int
+    state: str = "failed"
+    exit_code: int = 1
     lines: tuple[str, ...]
 
     @field_validator("lines", mode="before")
