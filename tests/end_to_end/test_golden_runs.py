@@ -9,7 +9,7 @@ from lumitui.app.job.spec import changed
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
-from tests.support.jobs.sites.golden_jobs import golden_path, job_of
+from tests.support.jobs.sites.golden_jobs import job_of, launch_of
 from tests.support.jobs.small_jobs import finish
 from tests.support.servers.cluster import Cluster
 from tests.support.systems.resources import put_resources
@@ -32,7 +32,7 @@ def test_a_golden_job_trains(
     runs = cluster_runs
     spec = changed(job_of(script), {"site": "minilumi"}, "minilumi")
     preview = runs.preview(spec, tmp_path)
-    golden = golden_path(script).read_text().splitlines()
+    golden = launch_of(script).script.splitlines()
     left_out = [line for line in golden if line not in preview.launch.script.splitlines()]
     assert all(any(word in line for word in NOT_HERE) for line in left_out)
     run = finish(runs, runs.send(preview), 500)

@@ -26,8 +26,10 @@ from lumitui.app.job import examples
 from lumitui.app.job.settings import settings
 from tests.exam.corpus import asked_once, benign_logs, excerpts, rewritten
 from tests.support.gallery.histories import typical
+from tests.support.guide.scripts import SCRIPTS
 from tests.support.jobs.adopted.corpus import corpus
 from tests.support.jobs.sites.accounts import own_account
+from tests.support.jobs.sites.golden_jobs import golden_path, launch_of
 from tests.support.jobs.sites.official_jobs import sites
 from tests.support.places import GOLDEN, ROOT
 
@@ -145,9 +147,9 @@ def replies(folder: Path, every: int) -> Iterator[Entry]:
 
 
 def golden(folder: Path, every: int) -> Iterator[Entry]:
-    """Yield the golden screens and scripts, which tests compare with what is drawn and sent."""
-    for path in sorted(path for path in GOLDEN.rglob("*") if path.is_file())[::every]:
-        yield entry(str(path.relative_to(GOLDEN)), path.read_text("utf-8"))
+    """Yield the sixteen scripts of the guide; six of them can be read in `tests/golden`."""
+    for script in SCRIPTS[::every]:
+        yield entry(golden_path(script).relative_to(GOLDEN).as_posix(), launch_of(script).script)
 
 
 KINDS: Mapping[str, Callable[[Path, int], Iterator[Entry]]] = {

@@ -31,7 +31,7 @@ container: {{generation: {generation}{container}}}
 
 
 def golden_path(script: Script) -> Path:
-    """Return where the golden file of one of the guide's scripts is."""
+    """Return where the golden file of one of the guide's scripts is, if it has one."""
     generation = "legacy" if script.era == "seed" else "laif"
     return GOLDEN / generation / script.name
 
@@ -68,6 +68,12 @@ def launch_of(script: Script) -> Launch:
     job = job_of(script)
     site = Sites([BUILT_IN]).load("lumi")
     return compose(job, site, deepspeed_config=deepspeed_config(job, Path(".")))
+
+
+def guide_scripts() -> dict[Path, str]:
+    """Return the golden files of the guide's scripts, with what is composed now."""
+    kept = (script for script in SCRIPTS if golden_path(script).exists())
+    return {golden_path(script): launch_of(script).script for script in kept}
 
 
 ARCHIVE = GOLDEN / "archive.sh"
@@ -140,8 +146,6 @@ args: ["it's"]
 """
 
 if __name__ == "__main__":
-    for path, text in (exported_scripts() | launcher_scripts()).items():
+    for path, text in (guide_scripts() | exported_scripts() | launcher_scripts()).items():
         path.write_text(text)
     ARCHIVE.write_text(archive_launch().script)
-    for each in SCRIPTS:
-        golden_path(each).write_text(launch_of(each).script)
