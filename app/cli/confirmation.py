@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ from lumitui.app.explain.phrases import chain_words
 from lumitui.app.runs import InputError, LumiError, lines_of
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import CodeNews, Preview, Resubmission
+    from lumitui.app.runs import CodeNews, Preview, Resubmission, Runs
     from lumitui.app.runs import LoginQuestion as Question
 
 NOTHING_SENT = "Nothing was sent."
@@ -56,10 +57,29 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise LumiError(otherwise)
 
 
-def show_findings(*previews: "Preview") -> None:
-    """Print what the adviser found in a job or the runs of a grid, each sentence once."""
-    for text in dict.fromkeys(words.finding(item) for one in previews for item in one.findings):
+def show_findings(*previews: "Preview") -> list[str]:
+    """Print what the adviser found in a job or a grid, each sentence once; return the sentences."""
+    texts = finding_texts(previews)
+    for text in texts:
         say(text)
+    return texts
+
+
+def finding_texts(previews: Sequence["Preview"]) -> list[str]:
+    """Return what the adviser found in a job or the runs of a grid, each sentence once."""
+    return list(dict.fromkeys(words.finding(item) for one in previews for item in one.findings))
+
+
+def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
+    """Print the findings that a preview has not just printed, and every error, on stderr."""
+    texts = finding_texts(previews)
+    unseen = runs.shown_findings.unseen(job, texts)
+    errors = finding_texts([replace(one, findings=one.errors) for one in previews])
+    shown = [text for text in texts if text in unseen or text in errors]
+    for text in shown:
+        say(text)
+    if rest := len(texts) - len(shown):
+        say(f"{words.count(rest, 'finding')} as in the preview: lumitui preview {job}")
 
 
 def refuse_errors(preview: "Preview") -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs.scripts import Scripts
     from lumitui.app.runs.series import SeriesRuns
+    from lumitui.app.runs.shown_findings import ShownFindings
     from lumitui.app.survey.profile.surveys import Surveys
 
 
@@ -39,6 +40,13 @@ class Runs(Launches, Results, Upkeep):
         from lumitui.app.runs.scripts import Scripts
 
         return Scripts(self.sites, lambda job, site: self.inquiries.of_script(job, site).findings)
+
+    @cached_property
+    def shown_findings(self) -> "ShownFindings":
+        """What the last preview printed."""
+        from lumitui.app.runs.shown_findings import ShownFindings
+
+        return ShownFindings(self._data / "shown.json")
 
     def price_outlook(self, preview: "Preview") -> "Outlook":
         """Return what a job costs at most and probably, and what its account has left.

@@ -10,6 +10,7 @@ from lumitui.app.cli.confirmation import (
     grid_lines,
     refuse_wait,
     show_findings,
+    show_unseen,
     without_first,
     without_secrets,
 )
@@ -47,7 +48,7 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         every = runs.previews(job)
         every = with_cluster(runs, every) if cluster else every
         price = price_line(runs, every[0])
-    show_findings(*every)
+        runs.shown_findings.keep(job, show_findings(*every))
     head, launch = every[0], every[0].launch
     if len(every) > 1:
         say_rows("\n".join(grid_lines(every)))
@@ -155,7 +156,7 @@ def submit(
             series_verbs.note_rest(runs, job)
         previews = with_cluster(runs, previews) if cluster else previews
         price = price_line(runs, previews[0])
-        show_findings(*previews)
+        show_unseen(runs, job, previews)
         previews = agree_to_submit(previews, yes=yes, force=force, price=price)
         if rest is False:
             series_verbs.leave_out_rest(runs, job)

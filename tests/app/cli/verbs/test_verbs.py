@@ -241,3 +241,16 @@ def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(
         return bool(runs_of(here)[0]["state"] == "cancelled")
 
     wait_until(is_cancelled, 30, "the cancelled job to end")
+
+
+def test_submit_does_not_repeat_what_the_preview_has_just_shown(here: Here, job: Path) -> None:
+    job.write_text(HELLO + 'hang: "00:10:00"\n')
+    warning = "warning: `hang:` does nothing here"
+    assert warning in here("submit", str(job)).stderr, "nobody has seen it yet"
+    assert warning in here("preview", str(job)).stderr
+    again = here("submit", str(job)).stderr
+    assert warning not in again and f"as in the preview: lumitui preview {job}" in again
+    job.write_text(job.read_text().replace('time: "00:05:00"', "time: 2-00:00:00"))
+    for _ in range(2):
+        assert "error: 2-00:00:00 is more than" in here("submit", str(job)).stderr
+        here("preview", str(job))

@@ -1,0 +1,45 @@
+"""Which findings of a job file a user has just seen, so that `submit` does not repeat `preview`."""
+
+import hashlib
+import json
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from lumitui.app.job.settings import write_whole
+from lumitui.remote.site.answer_fields import json_of
+
+FRESH_SECONDS = 3600.0
+"""Who previewed a job longer ago sees its findings again before it is sent."""
+
+
+class ShownFindings:
+    """The findings that the last preview printed, in a small file; without it none was seen."""
+
+    def __init__(self, file: Path) -> None:
+        """Keep them in `file`."""
+        self._file = file
+
+    def keep(self, job: Path, texts: Collection[str]) -> None:
+        """Keep what was printed of a job file; a full disk loses it."""
+        data = {"at": time.time(), "seen": [_digest(job, text) for text in texts]}
+        with suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(self._file, json.dumps(data))
+
+    def unseen(self, job: Path, texts: Sequence[str]) -> list[str]:
+        """Return those of `texts` that no preview of the job file has printed lately."""
+        try:
+            data = json_of(self._file.read_bytes())
+        except OSError:
+            return list(texts)
+        match data:
+            case {"at": float(at), "seen": list(seen)} if 0 <= time.time() - at < FRESH_SECONDS:
+                return [text for text in texts if _digest(job, text) not in seen]
+            case _:
+                return list(texts)
+
+
+def _digest(job: Path, text: str) -> str:
+    return hashlib.sha256(f"{job.resolve()}\n{text}".encode(errors="replace")).hexdigest()[:16]
