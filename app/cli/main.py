@@ -12,6 +12,7 @@ VERBS = {
         "preview": "jobs.submit_verbs",
         "fix": "jobs.fix",
         "export": "jobs.submit_verbs",
+        "where": "jobs.where_verb",
         "submit": "jobs.submit_verbs",
     },
     "Runs": {

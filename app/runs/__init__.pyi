@@ -166,6 +166,7 @@ from lumitui.app.survey.environments.image_contents import (
     why_version_unknown as why_version_unknown,
 )
 from lumitui.app.survey.inquiry.inquiries import Inquired as Inquired
+from lumitui.app.survey.inquiry.start_places import StartPlace as StartPlace
 from lumitui.app.survey.profile.surveys import Looked as Looked
 from lumitui.app.survey.profile.surveys import WrittenProfile as WrittenProfile
 from lumitui.remote.connect import Connect as Connect

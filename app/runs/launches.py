@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lumitui.app.scale.scaling.studies import Scalings
     from lumitui.app.survey.environments.site_environments import Environments
     from lumitui.app.survey.inquiry.inquiries import Inquiries
+    from lumitui.app.survey.inquiry.start_places import StartPlace
 
 
 class Launches(RunsCore):
@@ -75,6 +76,46 @@ class Launches(RunsCore):
             spec = job
         spec = changed(spec, dict(changes), "the changes") if changes else spec
         return self.drafts.previews(spec, folder or Path.cwd(), job_file)
+
+    def start_places(
+        self,
+        job: Path | str,
+        *,
+        sites: Mapping[str, str] | None = None,
+        nodes: Sequence[int] = (),
+    ) -> tuple[StartPlace, ...]:
+        """Return where a job would start, at each of `sites` (its own, if none is given).
+
+        Each site has the account that pays there; "": that of the newest run there.
+
+        One request for each site, with `sbatch --test-only` for each partition that takes the job,
+        on each of `nodes` (as many as in the job file, if none is given); nothing is sent.
+
+        Raises:
+            InputError: the job file has a mistake or a grid, or there is no such site.
+        """
+        from lumitui.app.job.spec import read_job
+        from lumitui.app.launch.send.preview import only
+        from lumitui.app.survey.inquiry.start_places import start_places
+
+        path = Path(job)
+        spec = read_job(path)
+        recent: list[Preview] = []
+
+        def preview(changed: JobSpec) -> Preview:
+            folder = path.resolve().parent
+            made = only(self.drafts.previews(changed, folder, recent=tuple(recent[:1])))
+            recent.append(made)
+            return made
+
+        places: list[StartPlace] = []
+        for name, account in (sites or {spec.site: ""}).items():
+            site = self.sites.load(name)
+            last = next((run.brief.account for run in self.history.page(1, name)), "none")
+            account = account or last.replace("none", "")
+            connect = self._connections.get
+            places += start_places(spec, site, account, nodes, preview, connect)
+        return tuple(places)
 
     @cached_property
     def environments(self) -> Environments:

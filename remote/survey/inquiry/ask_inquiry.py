@@ -43,6 +43,8 @@ a=-; [ -w "$at" ] && [ -x "$at" ] && a=w
 printf '%s|%s|%s|%s|%s\n' "$k" "$r" "$w" "$a" "$at"
 df -Pk "$at" 2>/dev/null | tail -n 1; df -Pi "$at" 2>/dev/null | tail -n 1; exit 0"""
 
+TEST_ONLY = "sh -c " + quote('sbatch --test-only; echo "status=$?"')  # it may refuse
+"""What tries the script on its standard input without submitting it."""
 _PATH = "path-"
 _ASSOCIATIONS = "account,partition,qos,maxjobs,maxsubmit"
 _QOS = "name,maxjobspu,maxsubmitpu"
@@ -131,8 +133,7 @@ def _of_slurm(query: InquiryRequest) -> Iterator[Question[Any]]:
         show = f"scontrol show partition -o {quote(query.partition)}"
         yield Question("partition", show, read.first_partition, "scontrol show partition")
     if query.script:
-        test = "sh -c " + quote('sbatch --test-only; echo "status=$?"')  # it may refuse
-        yield Question("trial", test, read.trial, "sbatch --test-only", given=query.script)
+        yield Question("trial", TEST_ONLY, read.trial, "sbatch --test-only", given=query.script)
 
 
 def _of_site(query: InquiryRequest, site: Site) -> Iterator[Question[Any]]:

@@ -49,6 +49,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "import": (Words("{job} --site lumi -o {new}/imported.yaml"),),
     # The job's site has no Slurm: it is refused, and writes nothing.
     "export": (Words("{job} {new}/exported"),),
+    "where": (Words("{job}"), Words("{job} --nodes 1,2 --json")),
     # A job of this machine waits for nothing: it is refused.
     "submit": (Words("{job}", writes=True), Words("{job} --json --after {run} --when any")),
     "status": (Words("", writes=True), Words("--json")),

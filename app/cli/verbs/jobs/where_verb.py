@@ -1,0 +1,87 @@
+"""The verb that compares where a job would start."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.output import Reply, say, say_rows
+from lumitui.app.cli.series_verbs import Sizes
+from lumitui.app.cli.session import columns, core, job_argument, json_option
+from lumitui.app.cli.views.tables import table
+from lumitui.app.explain import words
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import StartPlace
+
+
+@click.command()
+@job_argument
+@click.option(
+    "--sites",
+    metavar="SITE[=ACCOUNT],…",
+    default="",
+    help="At these sites. [default: the job's; ACCOUNT: that of your newest run there]",
+)
+@click.option(
+    "--nodes",
+    metavar="N,N,…",
+    type=Sizes(),
+    help="On each of these numbers of nodes. [default: the job's]",
+)
+@json_option
+@click.pass_obj
+def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) -> None:
+    """Compare where and when a job would start.
+
+    Slurm estimates the start in each partition that takes the job; nothing is submitted. At another
+    site, CHANGES lists the keys of the job file that must change.
+    """
+    pairs = (name.strip().partition("=") for name in sites.split(",") if name.strip())
+    accounts = {name: account for name, _, account in pairs}
+    with core() as runs:
+        places = runs.start_places(job, sites=accounts, nodes=nodes or ())
+    open_places = sorted(
+        (place for place in places if not place.refusal),
+        key=lambda place: (place.start is None, place.start or 0.0),
+    )
+    now = time.time()
+    for line in _refusals(places):
+        say_rows(line)
+    rows = [_row(place, now) for place in open_places]
+    if not rows:
+        say("None of these partitions takes the job.")
+    titles = ("SITE", "PARTITION", "NODES", "STARTS", "WAITING", "LATEST END", "PRICE", "CHANGES")
+    reply.give(places, table(titles, rows, columns(), shrink=(7, 1)) if rows else "")
+
+
+def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:
+    """Yield why places do not take the job, a line for those that are alike."""
+    alike: dict[tuple[str, str], list[StartPlace]] = {}
+    for place in places:
+        alike.setdefault((place.site, place.refusal), []).append(place)
+    for (site, refusal), group in alike.items():
+        if refusal and len(group) == sum(place.site == site for place in places):
+            yield f"{site}: {refusal}"
+        elif refusal:
+            names = (f"{place.partition} ({words.count(place.nodes, 'node')})" for place in group)
+            yield f"{site}, {', '.join(names)}: {refusal}"
+
+
+def _row(place: "StartPlace", now: float) -> Sequence[object]:
+    start, end = place.start, place.latest_end
+    return (
+        place.site,
+        place.partition,
+        place.nodes,
+        "not known" if start is None else "now" if start - now < 60 else words.minute(start, now),
+        "-" if place.waiting is None else place.waiting,
+        "-" if end is None else words.minute(end, now),
+        words.amount(place.price) if place.price else "-",
+        ", ".join(
+            f"no {key}" if value is None else f"{key}={value}"
+            for key, value in place.changes.items()
+        ),
+    )
