@@ -1,7 +1,7 @@
 """docs/systems.md: the table of the documents' job scripts, as the last `make systems` left it.
 
 `python -m tests.support.systems.page` writes its tables, from what the runs kept in build/systems.
-What stands before the first table is a person's.
+Edit what is before the first table yourself.
 """
 
 import re
@@ -31,8 +31,8 @@ def _sections(earlier: Mapping[str, str]) -> Iterator[str]:
         yield f"\n## {name}\n"
         note = f" {group.note[0].upper()}{group.note[1:]}." if group.note else ""
         yield f"For `{group.site}`. Source: {group.source}.{note}\n"
-        yield "| script | launched as | nodes x ranks | ranks | proof | seconds |"
-        yield "|---|---|---|---|---|---|"
+        yield "| script | launched as | nodes x ranks | proof | seconds |"
+        yield "|---|---|---|---|---|"
         yield from (_line(row, earlier.get(row.name, "")) for row in rows)
 
 
@@ -42,17 +42,20 @@ def _line(row: Row, earlier: str) -> str:
     shape = f"{row.nodes} x {row.ranks}"
     launched = f"{row.job['launcher']}, {row.job.get('script') or row.job.get('strategy', 'ddp')}"
     if outcome:
-        cells = [str(outcome.ranks), _proof(outcome), _seconds(outcome)]
+        cells = [_proof(outcome, row.nodes * row.ranks), _seconds(outcome)]
     elif earlier.startswith(f"| {script} | {launched} | {shape} | "):
         return earlier
     else:
-        cells = ["", "not run", ""]
+        cells = ["not run", ""]
     return f"| {' | '.join([script, launched, shape, *cells])} |"
 
 
-def _proof(outcome: Outcome) -> str:
+def _proof(outcome: Outcome, planned: int) -> str:
+    """Return the verdict, with the ranks that ran and were measured where these are not all."""
     kind = outcome.proof.partition(":")[0]
-    return f"{_WORDS.get(kind, kind)}, {outcome.measured} measured"
+    found = {outcome.ranks, outcome.measured}
+    more = f", {outcome.ranks} ran, {outcome.measured} measured" if found != {planned} else ""
+    return f"{_WORDS.get(kind, kind)}{more}"
 
 
 def _seconds(outcome: Outcome) -> str:
@@ -82,5 +85,5 @@ def _lines_of(text: str) -> dict[str, str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    missing = PAGE.read_text(encoding="utf-8").count("|  | not run |")
+    missing = PAGE.read_text(encoding="utf-8").count("| not run |  |")
     print(f"{PAGE.relative_to(ROOT)}: {len(table().rows)} rows, {missing} of them not run.")
