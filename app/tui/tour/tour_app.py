@@ -1,5 +1,7 @@
 """The TUI on the recording: every key works as usual, and nothing reaches a cluster."""
 
+import signal
+import sys
 from collections.abc import Iterable
 from contextlib import chdir
 from pathlib import Path, PurePath
@@ -74,6 +76,8 @@ class TourApp(LumiApp):
 
 def run_tour() -> int:
     """Run the tour until the user quits; return the exit code."""
+    for number in (signal.SIGHUP, signal.SIGTERM):  # the recording's folder goes then, too
+        signal.signal(number, lambda *given: sys.exit(128 + given[0]))
     # What is saved on the screen New lies in the current folder.
     with recorded_runs() as runs, chdir(runs.project):
         return run_app(TourApp(runs))

@@ -58,7 +58,7 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
         if wrong:
             real = ", ".join(f"{key} {value}" for key, value, _ in wrong)
             planned = ", ".join(value for _, _, value in wrong)
-            do = f"Set them in your own profile, {site.name}.yaml (see docs/sites.md)."
+            do = f"Set them in your own profile, {site.name}.yaml (see `lumitui docs sites`)."
             yield Finding(title, "warning", f"{real}; the profile has {planned}", do)
         elif state != "UP":
             yield Finding(title, "warning", f"it is {state}", "Jobs wait until it is up again.")
