@@ -14,6 +14,7 @@ SECONDS = 3.2
 """How long a screen is shown."""
 CELL, LINE = 8.4, 18
 """Pixels of a cell and of a line, of a font of 14 pixels."""
+_BRAILLE = re.compile("[\u2800-\u28ff]")
 BLACK, WHITE = ColorTriplet(12, 16, 20), ColorTriplet(224, 230, 236)
 
 
@@ -49,9 +50,10 @@ class Film:
         names = self._colour(front) + (" b" if style and style.bold else "")
         for words in re.finditer(r"\S+(?: \S+)*", segment.text):
             left = (x + cell_len(segment.text[: words.start()])) * CELL
-            # Signs such as braille come from another font, whose cells are wider.
-            wide = "" if words[0].isascii() else f' textLength="{cell_len(words[0]) * CELL:.5g}"'
-            text += f'<tspan x="{left:.5g}" class="{names}"{wide}>{escape(words[0])}</tspan>'
+            # Braille comes from another font, whose cells are wider: each sign has its place.
+            signs = len(words[0]) if _BRAILLE.search(words[0]) else 1
+            places = " ".join(f"{left + at * CELL:.5g}" for at in range(signs))
+            text += f'<tspan x="{places}" class="{names}">{escape(words[0])}</tspan>'
         return box, text
 
     def shoot(self) -> None:
