@@ -44,9 +44,9 @@ class AttemptRecord:
     """Slurm's words, where it refused."""
 
 
-def merged(known: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord, ...]:
+def merged(records: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord, ...]:
     """Return the attempts after some more lines of attempts.jsonl; what is no such line is none."""
-    found = {record.number: record for record in known}
+    by_number = {record.number: record for record in records}
     for data in map(json_of, lines.splitlines()):
         if not isinstance(data, dict):
             continue
@@ -54,20 +54,20 @@ def merged(known: Iterable[AttemptRecord], lines: bytes) -> tuple[AttemptRecord,
         if number is None or when is None:
             continue
         if data.get("event") == "began":
-            _close(found, number, moment(data.get("alive")))
+            _close(by_number, number, moment(data.get("alive")))
             nodes, job_id = short(data.get("nodes"), _MOST_NODES), short(data.get("job"), 40)
-            found[number] = AttemptRecord(number, job_id, nodes, when)
-        elif number in found and found[number].end != KILLED:  # else its node came back
-            found[number] = _after(found[number], data, when)
-    return tuple(found[number] for number in sorted(found))
+            by_number[number] = AttemptRecord(number, job_id, nodes, when)
+        elif number in by_number and by_number[number].end != KILLED:  # else its node came back
+            by_number[number] = _after(by_number[number], data, when)
+    return tuple(by_number[number] for number in sorted(by_number))
 
 
-def _close(found: dict[int, AttemptRecord], number: int, alive: float | None) -> None:
+def _close(by_number: dict[int, AttemptRecord], number: int, alive: float | None) -> None:
     """Note that the attempt before `number` was killed, if it wrote no end."""
-    before = found.get(number - 1)
+    before = by_number.get(number - 1)
     if before is not None and not before.end:
         ended = None if alive is None else max(before.started, alive)
-        found[number - 1] = replace(before, end=KILLED, ended=ended)
+        by_number[number - 1] = replace(before, end=KILLED, ended=ended)
 
 
 def _after(record: AttemptRecord, data: dict[object, object], when: float) -> AttemptRecord:
@@ -95,7 +95,7 @@ def trained(records: Iterable[AttemptRecord]) -> Iterator[tuple[AttemptRecord, i
     """Yield each attempt with how many steps it trained; None: that is not known."""
     before: int | None = 0
     for record in records:
-        known = record.step is not None and before is not None
-        yield record, max(0, record.step - before) if known else None  # type: ignore[operator]
+        is_known = record.step is not None and before is not None
+        yield record, max(0, record.step - before) if is_known else None  # type: ignore[operator]
         # What a killed attempt trained after its last checkpoint is trained again.
         before = record.step if record.step is not None else before

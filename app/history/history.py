@@ -240,9 +240,9 @@ class History:
         """
         return self.finder.listed(limit, Filter(site, state))
 
-    def listed(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
+    def listed(self, limit: int, criteria: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
         """Return the runs that pass, sorted, as `page` returns them, at most `limit`."""
-        return self.finder.listed(limit, wanted, order)
+        return self.finder.listed(limit, criteria, order)
 
     def unfinished(self, site: str | None = None) -> list[Run]:
         """Return the runs to which something may still happen, oldest first.

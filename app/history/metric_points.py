@@ -178,12 +178,12 @@ class RunMetrics:
         Also True when it cannot be compared: a line that could not be read was not kept, and
         another process may have added more since.
         """
-        known = self._file.rows(
+        newest = self._file.rows(
             "SELECT metrics_offset, (SELECT line FROM metrics WHERE run = id"
             " ORDER BY ordinal DESC LIMIT 1) FROM runs WHERE id = ?",
             (run_id,),
         )
-        same = not known or known[0][0] != offset or known[0][1] == _text(line)
+        same = not newest or newest[0][0] != offset or newest[0][1] == _text(line)
         return same or parse_line(line) is None
 
     def of(self, run_id: str, *, last: int | None = None) -> list[MetricPoint]:
@@ -215,10 +215,10 @@ class RunMetrics:
         if first is None or most < 1:
             return []
         between = max(1, most - 1)
-        wanted = sorted({first + (last - first) * at // between for at in range(most)})
+        places = sorted({first + (last - first) * at // between for at in range(most)})
         rows = self._file.rows(
             "SELECT DISTINCT ordinal, line FROM metrics JOIN"
-            f" (SELECT column1 AS low FROM (VALUES {', '.join(f'({at})' for at in wanted)}))"
+            f" (SELECT column1 AS low FROM (VALUES {', '.join(f'({at})' for at in places)}))"
             " ON ordinal = (SELECT ordinal FROM metrics WHERE run = ?1 AND ordinal >= low"
             " ORDER BY ordinal LIMIT 1) WHERE run = ?1 ORDER BY ordinal",
             (run_id,),

@@ -134,8 +134,8 @@ class Run:
     @property
     def files(self) -> dict[str, str]:
         """The scripts that were sent, by name: job.sh, and what it calls."""
-        found = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}
-        return {name: text for name, text in found.items() if text}
+        texts = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}
+        return {name: text for name, text in texts.items() if text}
 
     @property
     def latest_end(self) -> float | None:
@@ -189,8 +189,8 @@ class Run:
 
         None: it is known how it is, or it has ended or is not a job.
         """
-        known = self.state.is_final or self.state is State.UNKNOWN or self.job_id is None
-        if known or not self.updated or now - self.updated <= NEWS_SECONDS:
+        needs_no_news = self.state.is_final or self.state is State.UNKNOWN or self.job_id is None
+        if needs_no_news or not self.updated or now - self.updated <= NEWS_SECONDS:
             return None
         return self.updated
 

@@ -90,12 +90,12 @@ def _record(kind: Any) -> Check:
     def check(value: object, place: str) -> object:
         if not isinstance(value, dict):
             raise ValueError(f"{place}: Input should be a valid object")
-        found = {}
+        values = {}
         for item, of_item in parts:
             if item.name in value:
-                found[item.name] = of_item(value[item.name], f"{place}.{item.name}")
+                values[item.name] = of_item(value[item.name], f"{place}.{item.name}")
             elif item.default is MISSING:
                 raise ValueError(f"{place}.{item.name}: Field required")
-        return kind(**found)
+        return kind(**values)
 
     return check

@@ -34,7 +34,7 @@ def cancel_script(marker: str, watches: Sequence[Watch], clean: str, ours: str) 
 
     A watch without a job id is of a run whose submission is still open.
     """
-    asked = "\n".join(
+    calls = "\n".join(
         f"one {index} {quote(watch.job_id)} {quote(watch.run)} {quote(watch.token or watch.run)}"
         f" {quote(watch.folder)}"
         for index, watch in enumerate(watches)
@@ -49,7 +49,7 @@ def cancel_script(marker: str, watches: Sequence[Watch], clean: str, ours: str) 
         claim=CLAIM,
         cancelled=CANCELLED,
         over=_OVER,
-        asked=asked,
+        asked=calls,
     )
 
 
@@ -61,22 +61,22 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
         RefusedError: scancel failed, and a job continues; or there is no such answer.
     """
     gone: dict[str, str] = {}
-    commands, said, refused, opened = 0, "The site gave no answer", "", ""
+    commands, text, refused, opened = 0, "The site gave no answer", "", ""
     for words, content in parse_records(output, marker):
-        said = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()[:MOST_WORDS]
+        text = content[: 4 * MOST_WORDS].decode("utf-8", "replace").strip()[:MOST_WORDS]
         place = count(words[1]) if len(words) > 1 else None
         watch = watches[place] if place is not None and place < len(watches) else None
         match words[0], watch:
             case "gone", Watch():
                 gone[watch.run] = _NOT_LISTED
             case "other", Watch():
-                gone[watch.run] = _OTHER.format(job=watch.job_id, name=said)
+                gone[watch.run] = _OTHER.format(job=watch.job_id, name=text)
             case "ended", Watch():
                 pass
             case "open", Watch():
-                opened = opened or said or "the site did not say why"
+                opened = opened or text or "the site did not say why"
             case "still", Watch():
-                refused = refused or f"scancel did not end the job: {said or 'it said nothing'}."
+                refused = refused or f"scancel did not end the job: {text or 'it said nothing'}."
             case "done", None:
                 if refused:
                     raise RefusedError(
@@ -84,10 +84,10 @@ def parse_cancel(output: bytes, marker: str, watches: Sequence[Watch]) -> Cancel
                     )
                 if opened:
                     raise OutcomeUnknown(f"{opened}.", NEXT)
-                return CancelOutcome(gone, count(said) or commands)
+                return CancelOutcome(gone, count(text) or commands)
             case _:
                 break
-    raise RefusedError(f"The jobs could not be cancelled: {said}.", "Try again in a minute.")
+    raise RefusedError(f"The jobs could not be cancelled: {text}.", "Try again in a minute.")
 
 
 _NOT_LISTED = "The queue does not have its job any more, so nothing was cancelled."

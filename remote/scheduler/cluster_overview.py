@@ -104,8 +104,8 @@ def ask_overview(transport: Transport, clean: str, budget: str) -> ClusterOvervi
         LinkError: the site could not be asked.
     """
     unset = r"unset $(env | sed -nE 's/^(SINFO_[A-Z0-9_]*)=.*/\1/p')"
-    said = ask(transport, f"{clean}\n{unset}", _questions(budget), timeout=SECONDS)
-    return _overview(said)
+    answers = ask(transport, f"{clean}\n{unset}", _questions(budget), timeout=SECONDS)
+    return _overview(answers)
 
 
 def parse_overview(output: bytes, marker: str, budget: str) -> ClusterOverview:
@@ -118,13 +118,13 @@ def _questions(budget: str) -> tuple[Question[object], ...]:
     return (_NODES, _QUEUE, _RESERVATIONS, *((more,) if budget else ()))
 
 
-def _overview(said: SiteAnswers) -> ClusterOverview:
+def _overview(answers: SiteAnswers) -> ClusterOverview:
     return ClusterOverview(
-        partitions=said.of(_NODES),
-        queue=said.of(_QUEUE),
-        reservations=said.of(_RESERVATIONS),
-        budget=_budget(said.texts.get("budget", "")),
-        faults=said.faults,
+        partitions=answers.of(_NODES),
+        queue=answers.of(_QUEUE),
+        reservations=answers.of(_RESERVATIONS),
+        budget=_budget(answers.texts.get("budget", "")),
+        faults=answers.faults,
     )
 
 
@@ -137,16 +137,16 @@ def _rows(text: str, fields: int) -> Iterator[list[str]]:
 
 
 def _partitions(text: str) -> tuple[Nodes, ...]:
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name, available, max_time, job_nodes, state, nodes in _rows(text, 6):
         number = count(nodes)
         if not name or number is None:
             continue
         start = {"available": available, "max_time": max_time, "job_nodes": job_nodes}
-        row = found.setdefault(name, start)
+        row = rows.setdefault(name, start)
         kind = node_kind(state)
         row[kind] = row.get(kind, 0) + number
-    return tuple(Nodes(name, **row) for name, row in found.items())
+    return tuple(Nodes(name, **row) for name, row in rows.items())
 
 
 def node_kind(state: str) -> str:
@@ -175,11 +175,11 @@ def _queue(text: str) -> tuple[QueuedJob, ...]:
 
 
 def _reservations(text: str) -> tuple[Reservation, ...]:
-    found: list[Reservation] = []
+    reservations: list[Reservation] = []
     for line in islice(lines(text[:MOST_PART]), MOST_ROWS):
         record = dict(re.findall(r"(?:^|\s)([A-Za-z]\w*)=(\S*)", line))
         if name := record.get("ReservationName", "")[:_LONGEST]:
-            found.append(
+            reservations.append(
                 Reservation(
                     name,
                     record.get("State", "")[:_LONGEST],
@@ -189,7 +189,7 @@ def _reservations(text: str) -> tuple[Reservation, ...]:
                     record.get("PartitionName", "")[:_LONGEST],
                 )
             )
-    return tuple(found)
+    return tuple(reservations)
 
 
 def _budget(text: str) -> tuple[str, ...]:

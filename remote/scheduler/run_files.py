@@ -65,7 +65,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
     for watch in watches:
         parent, _, name = watch.folder.rpartition("/")
         folders.append(f'"${parents[parent]}"/{quote(name)}')
-    asked = [
+    calls = [
         f"one {index} {folder} {watch.exits} {watch.attempt if watch.has_binding else 0}"
         f" {_offset(watch)} {quote(watch.job_id)}"
         + (f" {watch.attempts_read}" if watch.attempts_read else "")
@@ -99,7 +99,7 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 claim=run_folder.CLAIM,
                 cancelled=run_folder.CANCELLED,
             ),
-            *asked,
+            *calls,
         ]
     )
 
@@ -217,9 +217,9 @@ def parse_files(
                     case "metrics", _:
                         skipped = count(more[0]) if more else None
                         watch = watches[place]
-                        found = _metrics(content[:-1], watch, most, skipped or 0)
+                        fields = _metrics(content[:-1], watch, most, skipped or 0)
                         length = lengths.get(watch.folder)
-                        metrics[place] = _believed(found, content[:-1], watch, length)
+                        metrics[place] = _believed(fields, content[:-1], watch, length)
                     case "cancelled", []:
                         cancelled.add(place)
                     case "missing", []:
@@ -244,8 +244,8 @@ def parse_files(
 
 def _claim(content: bytes) -> str:
     """Return the id of the job that has the claim; empty where none has, or it is void."""
-    said = content[:40].decode("utf-8", "replace").strip()
-    return said if count(said) is not None else ""
+    job_id = content[:40].decode("utf-8", "replace").strip()
+    return job_id if count(job_id) is not None else ""
 
 
 class _MetricLines(TypedDict, total=False):
@@ -263,35 +263,35 @@ def _metrics(content: bytes, watch: Watch, most: int, skipped: int) -> _MetricLi
     was skipped. A file that is shorter, or that has no line end there, is another file.
     """
     offset = _offset(watch)
-    known = min(offset, BEFORE_BYTES)
-    before, body = content[:known], content[known : known + most]
+    overlap = min(offset, BEFORE_BYTES)
+    before, body = content[:overlap], content[overlap : overlap + most]
     may_be_within = offset == 0 or (b"\n" not in before and offset >= min(most, METRICS_BYTES))
-    if len(before) < known or not (before.endswith(b"\n") or may_be_within):
+    if len(before) < overlap or not (before.endswith(b"\n") or may_be_within):
         return {"metrics_anew": True}
     # A line that is still being written is left to the next request.
     whole = body[: body.rfind(b"\n") + 1]
     full = len(body) >= most
     # A line longer than a whole answer would come again for ever: it is skipped.
-    found: _MetricLines = {"metrics": whole or (body if full else b""), "more_metrics": full}
+    fields: _MetricLines = {"metrics": whole or (body if full else b""), "more_metrics": full}
     if 0 < skipped <= SKIPPED_BYTES:
-        found["metrics_skipped"] = skipped
+        fields["metrics_skipped"] = skipped
     last = before.splitlines()
     if before.endswith(b"\n") and (len(last) > 1 or offset <= BEFORE_BYTES):
-        found["metrics_after"] = last[-1]
-    return found
+        fields["metrics_after"] = last[-1]
+    return fields
 
 
 def _believed(
-    found: _MetricLines, content: bytes, watch: Watch, length: int | None
+    fields: _MetricLines, content: bytes, watch: Watch, length: int | None
 ) -> _MetricLines:
-    """Return `found`, or nothing where the site's commands failed.
+    """Return `fields`, or nothing where the site's commands failed.
 
     A file is shorter than what is known of it only when `wc` says so: where `wc`, `tail` or `head`
     do not work, fewer bytes come than the file has.
     """
     offset = _offset(watch)
     cut = len(content) < min(offset, BEFORE_BYTES) and (length is None or length >= offset)
-    return {} if cut else found
+    return {} if cut else fields
 
 
 def _offset(watch: Watch) -> int:
@@ -313,14 +313,14 @@ def _sizes(content: bytes, folders: Collection[str]) -> dict[str, dict[int, int]
 
 def _lengths(content: bytes, folders: Collection[str]) -> dict[str, int]:
     """Return the bytes of each folder's metrics."""
-    found: dict[str, int] = {}
+    by_folder: dict[str, int] = {}
     for line in lines(content):
         size, _, path = line.strip().partition(" ")
         folder, _, name = path.strip().rpartition("/")
         length = count(size)
         if folder in folders and name == run_folder.METRICS and length is not None:
-            found[folder] = length
-    return found
+            by_folder[folder] = length
+    return by_folder
 
 
 def parse_exit(content: bytes, attempt: int) -> ExitFile | None:

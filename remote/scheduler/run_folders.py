@@ -92,8 +92,8 @@ exit 0"""
         if words == ["folders"]:
             # A line end in a name makes lines that are not below the work root, or paths that
             # are not there.
-            found = [line.removeprefix(".") for line in lines(content) if line.startswith("./")]
-            return [work + name for name in found if _PATH.fullmatch(name) and "/../" not in name]
+            names = [line.removeprefix(".") for line in lines(content) if line.startswith("./")]
+            return [work + name for name in names if _PATH.fullmatch(name) and "/../" not in name]
     return None
 
 
@@ -105,7 +105,7 @@ def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
         LinkError: the site could not be asked.
     """
     marker = new_marker()
-    asked = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
+    calls = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
     # -f first: reading a named pipe would wait for ever.
     script = f"""{record_functions(marker)}
 one() {{
@@ -123,7 +123,7 @@ case $t:$now in :*|*:|*[!0-9:]*) ;; *) echo "age $((now - t))" ;; esac
 c=$(readlink {run_folder.CLAIM} | head -c 40) && [ "$c" ] && echo "claim $c"
 echo; finish
 }}
-{asked}
+{calls}
 exit 0"""
     answer = transport.run(script, timeout=READING_SECONDS)
     texts: dict[int, bytes] = {}
@@ -144,14 +144,14 @@ exit 0"""
 
 
 def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:
-    said = dict(line.partition(" ")[::2] for line in signs)
+    values = dict(line.partition(" ")[::2] for line in signs)
     # A claim that is void names no job: a cancelled run leaves such a one.
-    ids = [said[name] for name in ("claim", "receipt") if said.get(name, "void") != "void"]
+    ids = [values[name] for name in ("claim", "receipt") if values.get(name, "void") != "void"]
     return RunFolder(
         path=path,
         record=record,
-        locked="locked" in said,
+        locked="locked" in values,
         job_id=ids[0] if ids and _JOB.fullmatch(ids[0]) else None,
-        composed="composed" in said,
-        age=float(said["age"]) if _AGE.fullmatch(said.get("age", "")) else None,
+        composed="composed" in values,
+        age=float(values["age"]) if _AGE.fullmatch(values.get("age", "")) else None,
     )

@@ -62,10 +62,10 @@ def read_page(transport: Transport, path: str, start: int, length: int) -> LogPa
     first = start // LOG_BLOCK
     blocks = min(MOST_BLOCKS, max(1, -(-(start + length - first * LOG_BLOCK) // LOG_BLOCK)))
     script = _PAGE.format(path=quote(path), first=first, count=blocks)
-    found = _read(transport, script, path, blocks * LOG_BLOCK, "a page")
-    if found is None:
+    answer = _read(transport, script, path, blocks * LOG_BLOCK, "a page")
+    if answer is None:
         return None
-    size, data = found
+    size, data = answer
     return LogPage(first * LOG_BLOCK, data, max(size, first * LOG_BLOCK + len(data) if data else 0))
 
 

@@ -128,10 +128,10 @@ class Slurm:
         self, submission: Submission, *, deep: bool, void: bool, grace: float = 0.0
     ) -> Answer:
         """See Scheduler.settle; the unique name finds the job where comments are not kept."""
-        found = settle_by_evidence(
+        answer = settle_by_evidence(
             self._transport, submission, _EVIDENCE, deep=deep, void=void, grace=grace
         )
-        return self._counted(found)
+        return self._counted(answer)
 
     def _counted(self, outcome: SubmissionOutcome) -> Answer:
         self.commands += outcome.commands

@@ -84,13 +84,13 @@ def _jobs_of(jobs: Iterable[JobStatus], watches: Sequence[Watch]) -> dict[str, J
     by_id: dict[str, list[JobStatus]] = {}
     for job in jobs:
         by_id.setdefault(job.job_id, []).append(job)
-    found: dict[str, JobStatus] = {}
+    by_run: dict[str, JobStatus] = {}
     for watch in watches:
         mine = [job for job in by_id.get(watch.job_id, ()) if is_of(job, watch)]
         if mine:
             # Each time a job was requeued accounting has a record more.
-            found[watch.run] = replace(mine[-1], restarts=len(mine) - 1)
-    return found
+            by_run[watch.run] = replace(mine[-1], restarts=len(mine) - 1)
+    return by_run
 
 
 def is_of(job: JobStatus, watch: Watch) -> bool:

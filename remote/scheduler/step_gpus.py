@@ -74,9 +74,9 @@ def read_gpus(
     for words, content in parse_records(result.out, marker):
         if words != ["gpus"]:
             continue
-        found = tuple(parse_gpus(content[:MOST_ANSWER], readings))
-        if found:
-            return found
+        gpus = tuple(parse_gpus(content[:MOST_ANSWER], readings))
+        if gpus:
+            return gpus
         raise _unread(content[:MOST_ANSWER].decode("utf-8", "replace").strip())
     raise AnswerUnusable("The site's answer ends before the GPUs.", "Try again in a minute.")
 
@@ -89,9 +89,9 @@ def _unread(text: str) -> RefusedError:
             f"There is no `{missing[1]}` on the nodes of the job, so its GPUs cannot be read.",
             "Name the command that reads them there below `gpu_readings:` in the site's profile.",
         )
-    said = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
+    reason = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
     return RefusedError(
-        f"The GPUs cannot be read: {said}.",
+        f"The GPUs cannot be read: {reason}.",
         "The command is `gpu_readings:` in the site's profile; `lumitui site show NAME` shows it.",
     )
 
@@ -137,12 +137,12 @@ exit 0
 
 def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[GpuReading]:
     """Yield the GPUs in labelled lines (`3: …`); no bytes make it raise but too many lines."""
-    said: dict[int, list[str]] = {}
+    by_task: dict[int, list[str]] = {}
     for line in lines(output):
-        if found := re.match(r" *(\d{1,6}): (.*)", line, re.DOTALL):
-            said.setdefault(int(found[1]), []).append(found[2])
+        if label := re.match(r" *(\d{1,6}): (.*)", line, re.DOTALL):
+            by_task.setdefault(int(label[1]), []).append(label[2])
     read = _rocm if readings.prints == "rocm-smi" else _nvidia
-    for _, rows in sorted(said.items()):
+    for _, rows in sorted(by_task.items()):
         node = next((row[5:].strip()[:_LONGEST] for row in rows if row.startswith("node ")), "?")
         yield from read(node, rows)
 

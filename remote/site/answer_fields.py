@@ -76,8 +76,8 @@ def lines(text: str | bytes, *, most: int = MOST_LINES) -> Iterator[str]:
                 f"The site's answer has more than {most} lines.",
                 "A command there prints without end; log in and see what it prints.",
             )
-        found = data.find(b"\n", start)
-        end = len(data) if found < 0 else found
+        line_feed = data.find(b"\n", start)
+        end = len(data) if line_feed < 0 else line_feed
         yield data[start : min(end, start + LONGEST_LINE)].decode("utf-8", "replace")
         start = end + 1
 
@@ -100,12 +100,12 @@ def json_of(data: bytes | str, *, most: int = MOST_JSON) -> object:
         return None
 
 
-def last_words(*said: bytes | str, default: str = "no reason given") -> str:
+def last_words(*texts: bytes | str, default: str = "no reason given") -> str:
     """Return the last line that is not blank of the first text that has one, for a message.
 
     At most MOST_WORDS characters, without the full stop: the message continues after it.
     """
-    for text in said:
+    for text in texts:
         end = text[-4 * MOST_WORDS :]
         plain = end.decode("utf-8", "replace") if isinstance(end, bytes) else end
         rows = [row.strip() for row in plain.splitlines() if row.strip()]

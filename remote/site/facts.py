@@ -36,14 +36,14 @@ def fills(*names: str) -> AfterValidator:
     """Return the check that in braces there is nothing but `names`."""
 
     def check(text: str) -> str:
-        known = ", ".join(f"{{{name}}}" for name in names)
+        listed = ", ".join(f"{{{name}}}" for name in names)
         try:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
-            raise ValueError(f"its braces are wrong: {error}; known are {known}") from error
+            raise ValueError(f"its braces are wrong: {error}; known are {listed}") from error
         for _, field, form, conversion in parts:
             if field is not None and (field not in names or form or conversion):
-                raise ValueError(f"{{{field}}} is not known; known are {known}")
+                raise ValueError(f"{{{field}}} is not known; known are {listed}")
         return text
 
     return AfterValidator(check)

@@ -18,9 +18,9 @@ class _MeterRows(Facts):
 
     @model_validator(mode="after")
     def _has_groups(self) -> Self:
-        given = set(re.compile(self.pattern).groupindex)
-        missing = [name for name in self._needed() if name not in given]
-        unknown = sorted(given - set(self._needed()) - set(self._possible()))
+        groups = set(re.compile(self.pattern).groupindex)
+        missing = [name for name in self._needed() if name not in groups]
+        unknown = sorted(groups - set(self._needed()) - set(self._possible()))
         if missing or unknown:
             names = ", ".join(f"(?P<{name}>…)" for name in missing or unknown)
             raise ValueError(f"pattern {'lacks' if missing else 'has no use for'} {names}")

@@ -31,9 +31,11 @@ _TEMPLATE = ".sh.j2"
 
 
 def _has_template(name: str) -> str:
-    known = sorted(path.name.removesuffix(_TEMPLATE) for path in _LAUNCHERS.glob(f"*{_TEMPLATE}"))
-    if name not in known:
-        raise ValueError(f"there is no launcher {name!r}; known are {', '.join(known)}")
+    launchers = sorted(
+        path.name.removesuffix(_TEMPLATE) for path in _LAUNCHERS.glob(f"*{_TEMPLATE}")
+    )
+    if name not in launchers:
+        raise ValueError(f"there is no launcher {name!r}; known are {', '.join(launchers)}")
     return name
 
 

@@ -83,17 +83,17 @@ def coloured_parts(line: str) -> list[tuple[str, str]]:
     """
     if "\x1b" not in line:
         return [("", log_line(line))]
-    found, column, codes = [], 0, ""
+    parts, column, codes = [], 0, ""
     at = 0
     for match in (*_COLOUR.finditer(line), None):
         text = spell_out(line[at : match.start() if match else len(line)], keep="\t")
         # A tab stops at the columns of the whole line.
         text = (" " * (column % 8) + text).expandtabs(8)[column % 8 :]
-        found.append((codes, text))
+        parts.append((codes, text))
         column += len(text)
         if match:
             codes, at = match[0][2:-1] or "0", match.end()
-    return found
+    return parts
 
 
 def plain(text: str, longest: int = 1000) -> str:
@@ -123,9 +123,9 @@ class LogFilter:
             self._kept = ""
         parts = _SEQUENCE.split(text)
         sequences = _SEQUENCE.findall(text)
-        shown = spell_out(parts[0], keep="\n\t\r")
+        safe = spell_out(parts[0], keep="\n\t\r")
         for sequence, part in zip(sequences, parts[1:], strict=True):
             if self._colours and _COLOUR.fullmatch(sequence):
-                shown += sequence
-            shown += spell_out(part, keep="\n\t\r")
-        return shown
+                safe += sequence
+            safe += spell_out(part, keep="\n\t\r")
+        return safe

@@ -58,8 +58,8 @@ class _Group:
 
     def places(self, data: bytes) -> Iterator[tuple[int, KeyShape]]:
         """Yield where the shapes of the group are."""
-        for found in self.anywhere.finditer(data):
-            at = found.start()
+        for place in self.anywhere.finditer(data):
+            at = place.start()
             inside = _inside_a_word(data, at)
             for pattern, shape in self.shapes:
                 if inside and not shape.within:

@@ -50,12 +50,12 @@ class Sites:
     @property
     def _files(self) -> dict[str, list[Path]]:
         # Read each time: a profile that is added while the program runs is found.
-        found = {path.stem: [path] for path in self._texts}
+        files = {path.stem: [path] for path in self._texts}
         for folder in filter(Path.is_dir, self._folders):
             for path in sorted(folder.glob("*.yaml")):
                 if path not in self._texts:
-                    found.setdefault(path.stem, []).append(path)
-        return found
+                    files.setdefault(path.stem, []).append(path)
+        return files
 
     def names(self) -> list[str]:
         """Return the known names in order."""
@@ -92,10 +92,10 @@ class Sites:
         return validate(document, Site, data)
 
     def _find(self, name: str) -> list[Path]:
-        if found := self._files.get(name):
-            return found
-        known = ", ".join(self.names()) or "none"
-        raise InputError(f"There is no site called {name!r}.", f"Known are: {known}.", field="site")
+        if files := self._files.get(name):
+            return files
+        names = ", ".join(self.names()) or "none"
+        raise InputError(f"There is no site called {name!r}.", f"Known are: {names}.", field="site")
 
     def _merged(self, name: str, seen: tuple[Path, ...]) -> tuple[Document, dict[str, object]]:
         from lumitui.remote.site.reading.yaml_document import Document, read_document

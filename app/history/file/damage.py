@@ -71,9 +71,9 @@ def damage_in(db: sqlite3.Connection, path: Path, *, indexes: bool) -> str:
     With `indexes` they are also compared with their tables, which takes longer.
     """
     check = "integrity_check" if indexes else "quick_check"
-    found = [str(row[0]) for row in db.execute(f"PRAGMA {check}(3)")]
-    if found != ["ok"]:
-        return "; ".join(" ".join(found).split("\n"))[:300]
+    rows = [str(row[0]) for row in db.execute(f"PRAGMA {check}(3)")]
+    if rows != ["ok"]:
+        return "; ".join(" ".join(rows).split("\n"))[:300]
     if size(Path(f"{path}-wal")):
         return ""  # pages at the end may be in the log alone
     # SQLite reads the missing end of a page as zeros, and its own check may not touch it.
@@ -86,4 +86,4 @@ def _free_name(path: Path) -> Path:
     """Return a new name for a damaged file: its own and the time, never that of an earlier one."""
     stamp = f"{path.name}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
     names = (stamp, *(f"{stamp}.{number}" for number in range(2, 1000)))
-    return next(found for name in names if not (found := path.with_name(name)).exists())
+    return next(free for name in names if not (free := path.with_name(name)).exists())

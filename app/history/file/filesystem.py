@@ -31,7 +31,7 @@ def is_shared(path: Path, table: Path = Path("/proc/self/mounts")) -> bool:
             continue
         # A blank in a name is written \040 (proc(5)). Of two mounts at one place the later one
         # is on top.
-        point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), words[1]))
+        point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), words[1]))
         if place.is_relative_to(point) and len(point.parts) >= depth:
             kind, depth = words[2], len(point.parts)
     return _SHARED.fullmatch(kind) is not None
@@ -80,10 +80,10 @@ def create_private(path: Path) -> None:
 def identity(path: Path) -> Identity:
     """Return which file is at `path`; NO_FILE when there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return NO_FILE
-    return (found.st_dev, found.st_ino)
+    return (status.st_dev, status.st_ino)
 
 
 def size(path: Path) -> int:

@@ -67,5 +67,5 @@ def _sentence(error: Exception, path: Path) -> tuple[str, str]:
     # SQLite gives the same code for a lock that is held and for a file system that has none.
     if result_code(error) == sqlite3.SQLITE_BUSY and not can_lock(path):
         return _NO_LOCKS
-    found = _SENTENCES.get(extended_code(error)) or _SENTENCES.get(result_code(error))
-    return found or (f"cannot be used: {error}", "Start lumitui again.")
+    sentence = _SENTENCES.get(extended_code(error)) or _SENTENCES.get(result_code(error))
+    return sentence or (f"cannot be used: {error}", "Start lumitui again.")

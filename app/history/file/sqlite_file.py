@@ -215,16 +215,16 @@ class Database:
     def _retried(self, action: Callable[[], Done]) -> Done:
         """Return what `action` returns; while another process holds the file, try it again."""
         limit = time.monotonic() + BUSY_MS / 1000
-        asked = False
+        is_held = False
         while True:
             try:
                 return action()
             except sqlite3.OperationalError as error:
                 if result_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
                     raise
-                if not asked and not can_lock(self.path):
+                if not is_held and not can_lock(self.path):
                     raise
-            asked = True
+            is_held = True
             time.sleep(random.uniform(*_PAUSE))
 
     def _moved(self) -> bool:

@@ -158,17 +158,17 @@ def _term(text: str, begin: int, end: int) -> FilterTerm:
         )
     rest, negated = _turned(typed)
     match = _KEY.match(rest)
-    known = _KEYS.get(match[1].casefold()) if match else None
-    if match is None or (known is None and match[2] == "="):
+    key_kind = _KEYS.get(match[1].casefold()) if match else None
+    if match is None or (key_kind is None and match[2] == "="):
         return FilterTerm(typed, negated, _bare(rest, begin, end))
     key, sign = match[1], match[2]
-    if known is None:
+    if key_kind is None:
         raise FilterError(
             *_no_filter(key, sign),
             begin,
             begin + len(typed) - len(rest) + match.end(),
         )
-    read, example = known
+    read, example = key_kind
     # `nodes>=4` is `nodes:>=4`, and `state=failed` is `state:failed`.
     value = rest[match.end() if sign in ":=" else match.end(1) :]
     value, turned = _turned(value)
@@ -212,7 +212,7 @@ def _bare(rest: str, begin: int, end: int) -> Test:
 
 
 def _states(key: str, values: tuple[str, ...]) -> Test:
-    found: set[State] = set()
+    states: set[State] = set()
     for value in values:
         named = states_named(value)
         if not named:
@@ -221,8 +221,8 @@ def _states(key: str, values: tuple[str, ...]) -> Test:
                 "Use running, queued, done, failed, cancelled, timeout, oom, unknown, or a group: "
                 "waiting, unfinished, ended.",
             )
-        found |= named
-    return States(frozenset(found))
+        states |= named
+    return States(frozenset(states))
 
 
 _RANGE = re.compile(r"(<=|>=|<|>|=)?(\d{1,9})|(\d{1,9})(?:-|\.\.)(\d{1,9})")

@@ -32,16 +32,16 @@ class Filter:
 
     def conditions(self, now: float) -> "list[Condition]":
         """Return this in SQL; `now` is what ages count from."""
-        found: list[Condition] = []
+        parts: list[Condition] = []
         if self.site is not None:
-            found.append(("r.site = ?", [self.site]))
+            parts.append(("r.site = ?", [self.site]))
         if self.state is not None:
-            found.append(("r.state = ?", [self.state.value]))
+            parts.append(("r.state = ?", [self.state.value]))
         if not self.terms:
-            return found
+            return parts
         from lumitui.app.history.listing.filter_sql import condition_of
 
-        return found + [condition_of(term, now) for term in self.terms]
+        return parts + [condition_of(term, now) for term in self.terms]
 
 
 EVERYTHING = Filter()
@@ -53,7 +53,7 @@ Place = tuple[str | float, ...]
 class RunListing:
     """A list of runs: which ones, in which order, and the moment that ages and costs count to."""
 
-    wanted: Filter = EVERYTHING
+    criteria: Filter = EVERYTHING
     order: Order = NEWEST_FIRST
     now: float = 0.0
 
@@ -83,9 +83,9 @@ class RunFinder:
         """Return something that is another one as soon as anything in the file has changed."""
         return self._file.version()
 
-    def listed(self, limit: int, wanted: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
+    def listed(self, limit: int, criteria: Filter, order: Order = NEWEST_FIRST) -> list[Run]:
         """Return the first `limit` runs in `order`."""
-        rows = self._rows(_selected(()), RunListing(wanted, order, time.time()), limit, None)
+        rows = self._rows(_selected(()), RunListing(criteria, order, time.time()), limit, None)
         return [run for row in rows if (run := self._run(row, late=True))]
 
     def entries(self, listing: RunListing, limit: int, after: Place | None) -> list[ListedRun]:
@@ -96,8 +96,8 @@ class RunFinder:
     def with_ids(self, ids: Sequence[str]) -> dict[str, Run]:
         """Return the runs with these ids, at most some hundreds; one that is lost is left out."""
         marks = ", ".join("?" for _ in ids)
-        found = self.runs(f"WHERE r.id IN ({marks})", ids, late=True)
-        return {run.id: run for run in found}
+        runs = self.runs(f"WHERE r.id IN ({marks})", ids, late=True)
+        return {run.id: run for run in runs}
 
     def newest_in(self, states: Collection[State]) -> str | None:
         """Return the id of the newest run that is in one of `states`; None: none is."""
@@ -109,16 +109,16 @@ class RunFinder:
         )
         return str(rows[0][0]) if rows else None
 
-    def count_states(self, wanted: Filter = EVERYTHING) -> dict[State, int]:
+    def count_states(self, criteria: Filter = EVERYTHING) -> dict[State, int]:
         """Return how many of the runs that pass are in each state that any is in."""
-        where, values = self._where(wanted, time.time())
+        where, values = self._where(criteria, time.time())
         # Without conditions SQLite counts the shortest index.
         index = "INDEXED BY runs_listed" if values else ""
         rows = self._file.rows(
             f"SELECT r.state, count(*) FROM runs r {index} {where} GROUP BY r.state", values
         )
-        known = {state.value for state in State}
-        return {State(row[0]): int(row[1]) for row in rows if row[0] in known}
+        names = {state.value for state in State}
+        return {State(row[0]): int(row[1]) for row in rows if row[0] in names}
 
     def runs(
         self,
@@ -145,7 +145,7 @@ class RunFinder:
         """
         order = listing.order
         keys = keys_of(order, listing.now)
-        where, values = self._where(listing.wanted, listing.now)
+        where, values = self._where(listing.criteria, listing.now)
         if after is not None:
             beyond = "<" if is_descending(order) else ">"
             marks = ", ".join("?" for _ in keys)
@@ -160,10 +160,10 @@ class RunFinder:
             (*values, limit),
         )
 
-    def _where(self, wanted: Filter, now: float) -> tuple[str, list[str | float]]:
-        found = wanted.conditions(now)
-        where = " AND ".join(condition for condition, _ in found)
-        return f"WHERE {where}" if where else "", [value for _, each in found for value in each]
+    def _where(self, criteria: Filter, now: float) -> tuple[str, list[str | float]]:
+        parts = criteria.conditions(now)
+        where = " AND ".join(condition for condition, _ in parts)
+        return f"WHERE {where}" if where else "", [value for _, each in parts for value in each]
 
     def _run(
         self, row: sqlite3.Row, texts: Sequence[str] = (), *, late: bool = False

@@ -78,9 +78,9 @@ class RunWindow:
         newest = max(self._entries, key=lambda entry: entry.place).id if self.is_tree else None
         return going_on if going_on in self._places else newest or self.lines[0].id
 
-    def show(self, wanted: Filter = EVERYTHING, order: Order = NEWEST_FIRST) -> None:
+    def show(self, criteria: Filter = EVERYTHING, order: Order = NEWEST_FIRST) -> None:
         """List other runs, or in another order, from the beginning."""
-        self.listing = RunListing(wanted, order)
+        self.listing = RunListing(criteria, order)
         self._entries, self._version = [], ()
         self.refresh()
 
@@ -89,11 +89,11 @@ class RunWindow:
         version = self._finder.version()
         if version == self._version:
             return False
-        self.listing = RunListing(self.listing.wanted, self.listing.order, time.time())
+        self.listing = RunListing(self.listing.criteria, self.listing.order, time.time())
         limit = max(PAGE, len(self._entries))
         entries = self._finder.entries(self.listing, limit, None)
         self.complete = len(entries) < limit
-        self.counts = self._finder.count_states(self.listing.wanted)
+        self.counts = self._finder.count_states(self.listing.criteria)
         self.total = len(entries) if self.complete else sum(self.counts.values())
         self._entries, self._runs, self._version = entries, {}, version
         self._arrange()
@@ -106,8 +106,8 @@ class RunWindow:
         entries = self._finder.entries(self.listing, limit, self._entries[-1].place)
         self.complete = len(entries) < limit
         # A run that is begun or ends meanwhile may have moved from one page to the next.
-        known = {entry.id for entry in self._entries} if entries else set()
-        self._entries += [entry for entry in entries if entry.id not in known]
+        ids = {entry.id for entry in self._entries} if entries else set()
+        self._entries += [entry for entry in entries if entry.id not in ids]
         self._arrange()
         return bool(entries)
 
@@ -124,8 +124,8 @@ class RunWindow:
             self._runs = {}
         around = self.lines[max(0, begin - ROWS_AROUND) : end + ROWS_AROUND]
         ids = [line.id for line in around if line.id not in self._runs]
-        found = self._finder.with_ids(ids)
-        self._runs |= {run: found.get(run) for run in ids}
+        runs = self._finder.with_ids(ids)
+        self._runs |= {run: runs.get(run) for run in ids}
         return True
 
     def run(self, run_id: str) -> Run | None:

@@ -38,25 +38,25 @@ def flat(entries: Sequence[ListedRun]) -> list[TreeLine]:
 
 def arranged(entries: Sequence[ListedRun], folded: Collection[str] = ()) -> list[TreeLine]:
     """Return the runs as trees; of the runs in `folded` the descendants are left out."""
-    known = {entry.id: entry.parent for entry in entries}
+    parents = {entry.id: entry.parent for entry in entries}
     below: dict[str, list[str]] = {}
     heads = series_heads(entries)
     for head, members in heads.items():
-        known |= dict.fromkeys((member.id for member in members[1:]), head)
+        parents |= dict.fromkeys((member.id for member in members[1:]), head)
         below[head] = [member.id for member in members[1:]]
     in_series = {run for members in below.values() for run in members}
-    for run, parent in known.items():
-        if parent is not None and parent in known and run not in in_series:
+    for run, parent in parents.items():
+        if parent is not None and parent in parents and run not in in_series:
             below.setdefault(parent, []).append(run)
     if not below:
         return flat(entries)
     lines: list[TreeLine] = []
-    shown: set[str] = set()
+    in_lines: set[str] = set()
     states = {entry.id: entry.state for entry in entries}
     for entry in entries:
-        if entry.id not in shown:
-            family = _family(_root(entry.id, known), below)
-            shown.update(line.id for line in family)
+        if entry.id not in in_lines:
+            family = _family(_root(entry.id, parents), below)
+            in_lines.update(line.id for line in family)
             family = [
                 _summed_up(line, family[at + 1 :], heads, states) if line.id in heads else line
                 for at, line in enumerate(family)
@@ -79,11 +79,11 @@ def series_heads(entries: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
 
     One of which the list has a single run is none.
     """
-    found: dict[str, list[ListedRun]] = {}
+    by_series: dict[str, list[ListedRun]] = {}
     for entry in reversed(entries):
         if entry.series is not None:
-            found.setdefault(entry.series, []).append(entry)
-    return {members[0].id: members for members in found.values() if len(members) > 1}
+            by_series.setdefault(entry.series, []).append(entry)
+    return {members[0].id: members for members in by_series.values() if len(members) > 1}
 
 
 def _summed_up(
@@ -104,10 +104,10 @@ def _summed_up(
     return line._replace(summary=", ".join(f"{number} {state}" for state, number in counts))
 
 
-def _root(run: str, known: dict[str, str | None]) -> str:
+def _root(run: str, parents: dict[str, str | None]) -> str:
     """Return the topmost ancestor in the list; a circle, which no history should have, ends."""
     seen = {run}
-    while (parent := known[run]) is not None and parent in known and parent not in seen:
+    while (parent := parents[run]) is not None and parent in parents and parent not in seen:
         seen.add(parent)
         run = parent
     return run
@@ -142,12 +142,12 @@ def _counted(lines: list[TreeLine]) -> list[TreeLine]:
 
 
 def _without(family: list[TreeLine], folded: Collection[str]) -> list[TreeLine]:
-    shown, hidden = [], 0
+    rows, hidden = [], 0
     for line in family:
         if hidden:
             hidden -= 1
             continue
         if line.children and line.id in folded:
             line, hidden = line._replace(folded=True), line.children
-        shown.append(line)
-    return shown
+        rows.append(line)
+    return rows

@@ -29,8 +29,8 @@ def with_text(note: str, text: str) -> str:
     """Return `note` with another text; the tags after it stay, and `text` may bring more."""
     words, more = split_tags(text)
     kept = split_tags(note)[1].split()
-    known = {tag.casefold() for tag in kept}
-    kept += [tag for tag in more.split() if tag.casefold() not in known]
+    present = {tag.casefold() for tag in kept}
+    kept += [tag for tag in more.split() if tag.casefold() not in present]
     return " ".join([words, *kept] if words else kept)
 
 
@@ -61,8 +61,8 @@ def tags_text(runs: str, words: str, key: str = "") -> str:
     added = " ".join(f"#{tag}" for tag, removes in changes if not removes)
     removed = " ".join(f"#{tag}" for tag, removes in changes if removes)
     hint = f": {key} {added} finds them." if key else "."
-    said = [f"Tagged {runs} {added}{hint}"] if added else []
-    return " ".join([*said, *([f"Took {removed} from {runs}."] if removed else [])])
+    sentences = [f"Tagged {runs} {added}{hint}"] if added else []
+    return " ".join([*sentences, *([f"Took {removed} from {runs}."] if removed else [])])
 
 
 def _changes(words: str) -> Iterator[tuple[str, bool]]:

@@ -60,16 +60,16 @@ def put_text(db: sqlite3.Connection, kind: str, text: Column) -> int | None:
         return None
     data = str(text).encode("utf-8", "replace")
     digest = digest_of(data)
-    known = db.execute(
+    row = db.execute(
         "SELECT id, packed FROM blobs WHERE kind = ? AND digest = ?", (kind, digest)
     ).fetchone()
-    if known is None:
+    if row is None:
         values = (kind, digest, pack(data))
         cursor = db.execute("INSERT INTO blobs (kind, digest, packed) VALUES (?, ?, ?)", values)
         return cursor.lastrowid
-    if not is_whole(known[1], digest):
-        db.execute("UPDATE blobs SET packed = ? WHERE id = ?", (pack(data), known[0]))
-    return int(known[0])
+    if not is_whole(row[1], digest):
+        db.execute("UPDATE blobs SET packed = ? WHERE id = ?", (pack(data), row[0]))
+    return int(row[0])
 
 
 def drop_unused(db: sqlite3.Connection, kind: str, number: object) -> None:

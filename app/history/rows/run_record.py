@@ -33,9 +33,9 @@ def record_text(run: Run) -> str:
     for name in ("spec", "layout", "price"):
         row[name] = json.loads(row[name])
     del row["spec"]["lumitui"]
-    said = {"format": FORMAT, "lumitui": version(), "folder": row["folder"]}
-    said |= {name: row[name] for name in _Record.model_fields if name != "format"}
-    return json.dumps(said, indent=1) + "\n"
+    record = {"format": FORMAT, "lumitui": version(), "folder": row["folder"]}
+    record |= {name: row[name] for name in _Record.model_fields if name != "format"}
+    return json.dumps(record, indent=1) + "\n"
 
 
 def run_of(text: bytes, folder: str) -> Run:
@@ -56,7 +56,7 @@ def run_of(text: bytes, folder: str) -> Run:
             and data["format"] > FORMAT
         ):
             raise ValueError(f"a newer lumitui wrote it (format {data['format']})")
-        said = _Record.model_validate(data)
+        entry = _Record.model_validate(data)
     except ValidationError as error:
         if isinstance(data, dict) and is_newer(writer := str(data.get("lumitui", ""))):
             raise ValueError(f"lumitui {writer} wrote it, which is newer; upgrade") from error
@@ -66,14 +66,14 @@ def run_of(text: bytes, folder: str) -> Run:
     except (ValueError, RecursionError) as error:
         raise ValueError(str(error)[:200]) from error
     root, _, name = folder.rpartition("/runs/")
-    if said.id != name:
-        raise ValueError(f"it is the record of {said.id!r}")
+    if entry.id != name:
+        raise ValueError(f"it is the record of {entry.id!r}")
     # Code is copied from below `root`, and old code is removed there: it must be in the work root.
-    own = said.root if _beside(said.root, root) else root
-    known = {name: value for name, value in said if name in _RUN_FIELDS}
+    own = entry.root if _beside(entry.root, root) else root
+    values = {name: value for name, value in entry if name in _RUN_FIELDS}
     return Run(
-        **known | {"folder": folder, "root": own},
-        provenance=Provenance(said.commit, said.branch, "", said.dirty),
+        **values | {"folder": folder, "root": own},
+        provenance=Provenance(entry.commit, entry.branch, "", entry.dirty),
         state=State.UNKNOWN,
         reason=REBUILT,
     )

@@ -134,8 +134,8 @@ def part_of(kind: str, text: str) -> Part:
     Raises:
         ValueError: another version wrote it; the message names the field.
     """
-    found: Part = next(column for column in COLUMNS if column.name == kind).read(text, kind)
-    return found
+    part: Part = next(column for column in COLUMNS if column.name == kind).read(text, kind)
+    return part
 
 
 def from_row(row: Mapping[str, Any], *, late: bool = False) -> Run:

@@ -187,7 +187,7 @@ class RunsScreen(MarkedPage):
             for name in COUNTED_STATES
             if (number := sum(counts.get(state, 0) for state in STATE_GROUPS[name]))
         ] or [words.count(sum(counts.values()), "run")]
-        shown = ["of those shown:"] if self._window.listing.wanted.terms else []
+        shown = ["of those shown:"] if self._window.listing.criteria.terms else []
         parts = ["1 Runs", *shown, *parts]
         if marked := len(self.marked):
             parts.append(Text(f"{marked} marked", "bold"))

@@ -36,8 +36,8 @@ class DocumentMistake:
     @property
     def keys(self) -> str:
         """The key with those above it, like `container.image`; `the file` for all of it."""
-        found = ".".join(str(part) for part in self.place if not _is_inserted(part))
-        return found or "the file"
+        path = ".".join(str(part) for part in self.place if not _is_inserted(part))
+        return path or "the file"
 
 
 class Mistakes(InputError):
@@ -59,8 +59,8 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
         return model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        found = [_mistake(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
-        mistakes = tuple(dict.fromkeys(found))
+        every = [_mistake(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
+        mistakes = tuple(dict.fromkeys(every))
         if newer := _newer(document):
             words = newer_words(newer.name, newer.writer)
             one = DocumentMistake((), f"{newer.name}:1", 1, f"{words} {HINT}")
@@ -78,10 +78,10 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
 
 def _newer(document: Document) -> Document | None:
     """Return the document, or one that it extends, that a newer lumitui wrote."""
-    found: Document | None = document
-    while found is not None and not is_newer(found.writer):
-        found = found.below
-    return found
+    layer: Document | None = document
+    while layer is not None and not is_newer(layer.writer):
+        layer = layer.below
+    return layer
 
 
 def _is_inserted(part: int | str) -> bool:
@@ -98,11 +98,11 @@ def _mistake(
     place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
     near: list[str] = []
     if detail["type"] == "extra_forbidden":
-        known = _fields_at(model, place[:-1])
-        if place[-1] in known:
+        fields = _fields_at(model, place[:-1])
+        if place[-1] in fields:
             place, message = _of_another_kind(document, place, data)
         else:
-            near = difflib.get_close_matches(str(place[-1]), known, n=1)
+            near = difflib.get_close_matches(str(place[-1]), fields, n=1)
             message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else "")
     elif detail["type"] == "missing":
         message = "this key is required"

@@ -37,8 +37,8 @@ def remarked(text: str) -> str:
 
 def writer_of(text: str) -> str:
     """Return the version that a YAML file's comment names; "": it has none."""
-    found = MARK.search(text)
-    return found[1] if found else ""
+    match = MARK.search(text)
+    return match[1] if match else ""
 
 
 def is_newer(version: str) -> bool:

@@ -149,11 +149,11 @@ class Document:
         loader = None
         if len(text) > _MOST_BYTES:
             raise InputError(*_too_large(name))
-        if found := SEPARATOR.search(text):
-            line = text.count("\n", 0, found.start()) + 1
+        if match := SEPARATOR.search(text):
+            line = text.count("\n", 0, match.start()) + 1
             raise NotYaml(
-                f"{name}, line {line}: it contains the line separator U+{ord(found[0]):04X}.",
-                f'Remove it, or write "\\u{ord(found[0]):04x}" in double quotes.',
+                f"{name}, line {line}: it contains the line separator U+{ord(match[0]):04X}.",
+                f'Remove it, or write "\\u{ord(match[0]):04x}" in double quotes.',
                 line,
             )
         if name.endswith(".py"):  # a short one is a mapping: `for i in x:`
@@ -223,9 +223,9 @@ def read_document(path: Path, *, plain: bool = False) -> Document:
         raw = read_plain(path, _MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
             raise InputError(*_too_large(str(path)))
-        found = copy.copy(_parsed(raw.decode("utf-8"), str(path), plain))
-        found.data = copy.deepcopy(found.data)
-        return found
+        document = copy.copy(_parsed(raw.decode("utf-8"), str(path), plain))
+        document.data = copy.deepcopy(document.data)
+        return document
     except FileNotFoundError as error:
         raise InputError(f"There is no file {path}.", "Check the path.") from error
     except UnicodeDecodeError as error:

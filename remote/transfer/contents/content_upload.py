@@ -114,8 +114,8 @@ class ContentUpload:
         if missing is None:
             return
         total = sum(blob.entry.size for blob in self.blobs)
-        left = sum(blob.entry.size for blob in missing.blobs)
-        self.meter.begin("sending", total, total - left)
+        rest = sum(blob.entry.size for blob in missing.blobs)
+        self.meter.begin("sending", total, total - rest)
         small: list[Blob] = []
         for blob in missing.blobs:
             if blob.entry.size < content_store.LARGE or self.item.is_code:
@@ -152,17 +152,17 @@ class ContentUpload:
         if not self.item.unchanged(entry.path):
             raise self.item.changed(entry.path)
         self.meter.add(offset)
-        own, left = f"{blob.name}-{offset}-{secrets.token_hex(4)}", entry.size - offset
-        counted = [*chain, (own, left)] if left else chain
+        own, rest = f"{blob.name}-{offset}-{secrets.token_hex(4)}", entry.size - offset
+        counted = [*chain, (own, rest)] if rest else chain
         squeezed = shrinks(self.item.sources[entry.path], entry.size)
         text = content_store.script(
             self.store.folder,
             content_store.PARTS,
-            content_store.PART if left else "",
+            content_store.PART if rest else "",
             content_store.JOIN.replace("{before}", content_store.HASH_BESIDE if archive else ""),
             own=own,
             unpack="gzip -dc" if squeezed else "cat",
-            length=left,
+            length=rest,
             place=f"../{archive}" if archive else f"../blobs/{blob.name}",
             size=entry.size,
             chain=" ".join(name for name, _ in counted),
@@ -171,7 +171,7 @@ class ContentUpload:
             mode="0500" if entry.executable else "0400",
         )
         pieces = self.meter.pass_on(content_of(self.item, entry, offset))
-        result = self._request(text, gzipped(pieces) if squeezed else pieces, left / _SLOWEST)
+        result = self._request(text, gzipped(pieces) if squeezed else pieces, rest / _SLOWEST)
         if result.code == 74 and b"not what was sent" in result.err:
             if not self.item.unchanged(entry.path):
                 raise self.item.changed(entry.path)
@@ -179,7 +179,7 @@ class ContentUpload:
         if result.code == 75 and b"another send took" in result.err:
             return False
         self._answer(result, "made")
-        self.files, self.bytes = self.files + 1, self.bytes + left
+        self.files, self.bytes = self.files + 1, self.bytes + rest
         return True
 
     # -- small files, many in a request

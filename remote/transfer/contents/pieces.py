@@ -94,23 +94,23 @@ def content(
     Raises:
         InputError: it is no longer what its entry says.
     """
-    digest, left = hashlib.sha256(), entry.size - offset
+    digest, rest = hashlib.sha256(), entry.size - offset
     try:
         with os.fdopen(opened(source), "rb", buffering=0) as file:
             if state and file_state(os.fstat(file.fileno())) != state:
                 raise changed(entry.path)
             file.seek(offset)
-            while left and (piece := file.read(min(CHUNK, left))):
+            while rest and (piece := file.read(min(CHUNK, rest))):
                 if state is None:
                     digest.update(piece)
-                left -= len(piece)
+                rest -= len(piece)
                 yield piece
             grown = file.read(1)
             now = file_state(os.fstat(file.fileno()))
     except OSError as error:
         raise changed(entry.path) from error
     same = now == state if state else offset or digest.hexdigest() == entry.sha256
-    if left or grown or not same:
+    if rest or grown or not same:
         raise changed(entry.path)
 
 

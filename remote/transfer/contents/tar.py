@@ -37,10 +37,10 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield `pieces`, which a thread takes ahead; what they raise is raised here."""
     taken: Queue[bytes | BaseException | None] = Queue(_AHEAD)
-    left = threading.Event()
+    stop = threading.Event()
 
     def put(item: bytes | BaseException | None) -> None:
-        while not left.is_set():
+        while not stop.is_set():
             with suppress(Full):
                 return taken.put(item, timeout=0.1)
 
@@ -48,7 +48,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             for piece in pieces:
                 put(piece)
-                if left.is_set():
+                if stop.is_set():
                     return
             put(None)
         except BaseException as error:
@@ -62,7 +62,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 raise item
             yield item
     finally:
-        left.set()
+        stop.set()
         thread.join()
 
 

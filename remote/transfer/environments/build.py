@@ -40,7 +40,7 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
         f"cd {quote(folder)} && bash ./{VENV_SCRIPT} 2>&1; code=$?\n"
         f'printf "\\n%s %s\\n" {end} "$code"'
     )
-    said: list[str] = []
+    output: list[str] = []
     rest, code = b"", ""
     stream = transport.stream(script, stop=lambda: False)
     for chunk in limited(stream, most=_MOST_SAID, seconds=2 * seconds + 60):
@@ -50,23 +50,23 @@ def build(transport: Transport, folder: str, seconds: float, report: Callable[[s
             if line.startswith(f"{end} "):
                 code = line.removeprefix(f"{end} ")
             elif line:
-                said = [*said[-_KEPT_LINES:], line]
+                output = [*output[-_KEPT_LINES:], line]
                 if _SHOWN.match(line):
                     report(line.removeprefix("lumitui: ")[:MOST_WORDS])
     if not code:
         raise LinkLost("The build of the environment ended without an answer.", "Send it again.")
     if code != "0":
         raise RefusedError(
-            f"The environment of `venv:` could not be built: {reason_of(said)}.",
+            f"The environment of `venv:` could not be built: {reason_of(output)}.",
             f"Correct `venv:` in the job file; {folder}/venv.log has all that pip said.",
         )
 
 
-def reason_of(said: list[str]) -> str:
+def reason_of(output: list[str]) -> str:
     """Return why a build failed: pip's last errors, at most two lines."""
-    errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+    errors = [line.removeprefix("ERROR: ") for line in output if line.startswith("ERROR: ")]
     # pip's last line repeats which package it was; the one before it says what was searched.
     if errors:
         return "; ".join(dict.fromkeys(text.rstrip(". ") for text in errors[-2:]))[:MOST_WORDS]
-    reasons = [match[1] for line in said if (match := _REASON.match(line))]
-    return last_words(*reasons[-1:], "\n".join(said), default="it said nothing")
+    reasons = [match[1] for line in output if (match := _REASON.match(line))]
+    return last_words(*reasons[-1:], "\n".join(output), default="it said nothing")

@@ -92,15 +92,15 @@ class Image:
 
 
 @purpose("images")
-def find_images(transport: Transport, site: Site, known: Collection[str]) -> list[Image]:
-    """Return the images of `site`; those whose `key` is in `known` are not asked what they hold.
+def find_images(transport: Transport, site: Site, keys: Collection[str]) -> list[Image]:
+    """Return the images of `site`; those whose `key` is in `keys` are not asked what they hold.
 
     Raises:
         RefusedError: the login node's shell refused.
         LinkError: the site cannot be reached.
     """
     marker = new_marker()
-    result = transport.run(_script(site, known, marker), timeout=ASKING_SECONDS + 60.0)
+    result = transport.run(_script(site, keys, marker), timeout=ASKING_SECONDS + 60.0)
     if result.code:
         raise RefusedError(
             f"The images could not be listed: {last_words(result.err, default='no reason given')}.",
@@ -138,14 +138,14 @@ def _image(site: Site, words: list[str], path: str, real: str) -> Image | None:
     return Image(generation, path, real, size, modified, named)
 
 
-def _contents(said: str) -> ImageContents:
-    line = next((row for row in said.splitlines() if row.startswith('{"python"')), "")
+def _contents(output: str) -> ImageContents:
+    line = next((row for row in output.splitlines() if row.startswith('{"python"')), "")
     answer = json_of(line)
     packages = answer.get("packages") if isinstance(answer, dict) else None
     if not isinstance(answer, dict) or not isinstance(packages, dict):
-        if re.search(r"^status (124|137)$", said, re.MULTILINE):
+        if re.search(r"^status (124|137)$", output, re.MULTILINE):
             return ImageContents(why_not=f"it did not answer in {_EACH_SECONDS} s")
-        words = re.sub(r"\n*status \d+\n*$", "", said)
+        words = re.sub(r"\n*status \d+\n*$", "", output)
         return ImageContents(why_not=last_words(words, default="its Python said nothing"))
     kept = {
         short(name, 200): short(version, 100)
@@ -155,9 +155,9 @@ def _contents(said: str) -> ImageContents:
     return ImageContents(numbers[0], kept, numbers[1], numbers[2])
 
 
-def _script(site: Site, known: Collection[str], marker: str) -> str:
+def _script(site: Site, keys: Collection[str], marker: str) -> str:
     parts = [
-        _generation(name, container, known)
+        _generation(name, container, keys)
         for name, container in site.containers.items()
         if container.image or container.listing
     ]
@@ -167,7 +167,7 @@ def _script(site: Site, known: Collection[str], marker: str) -> str:
     return "\n".join(["LC_ALL=C; export LC_ALL", *shells, "exit 0"])
 
 
-def _generation(name: str, container: Container, known: Collection[str]) -> str:
+def _generation(name: str, container: Container, keys: Collection[str]) -> str:
     listing = container.listing
     globs = [
         *(listing.paths if listing else ()),
@@ -183,7 +183,7 @@ def _generation(name: str, container: Container, known: Collection[str]) -> str:
         globs=" ".join(globs),
         generation=quote(name),
         asked="yes" if listing is None or listing.asked else "no",
-        known=quote("|" + "|".join(known) + "|"),
+        known=quote("|" + "|".join(keys) + "|"),
         each=_EACH_SECONDS,
         call=" ".join(map(quote, container.call)),
         inside=inside,

@@ -11,9 +11,9 @@ def versions_in(path: str, pattern: str | None) -> dict[str, str]:
     Of a name `torch`, the group `torch_minor` is what comes after the first dot: `t210` is 2.10.
     """
     match = re.search(pattern, path) if pattern else None
-    found = {name: text for name, text in match.groupdict().items() if text} if match else {}
+    groups = {name: text for name, text in match.groupdict().items() if text} if match else {}
     return {
-        name: ".".join(filter(None, (text, found.get(f"{name}{_MINOR}"))))
-        for name, text in found.items()
+        name: ".".join(filter(None, (text, groups.get(f"{name}{_MINOR}"))))
+        for name, text in groups.items()
         if not name.endswith(_MINOR)
     }

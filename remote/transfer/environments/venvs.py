@@ -94,7 +94,7 @@ def list_venvs(transport: Transport, folder: str) -> list[Venv]:
     script = fill(_LIST, functions=record_functions(marker), folder=quote(folder))
     result = transport.run(script, timeout=_SECONDS)
     _check(result)
-    found = []
+    venvs = []
     for record in parse_records(result.out, marker):
         kind, name, used, kib = [*record.words, "", "", "", ""][:4]
         if kind != "venv" or not re.fullmatch(_NAME, name):
@@ -104,7 +104,7 @@ def list_venvs(transport: Transport, folder: str) -> list[Venv]:
         facts = facts if isinstance(facts, dict) else {}
         packages = facts.get("packages")
         packages = packages if isinstance(packages, dict) else {}
-        found.append(
+        venvs.append(
             Venv(
                 name,
                 tuple(line for line in rest if line.strip()),
@@ -114,7 +114,7 @@ def list_venvs(transport: Transport, folder: str) -> list[Venv]:
                 float(moment) if (moment := count(used)) else None,
             )
         )
-    return sorted(found, key=lambda one: one.used or 0.0, reverse=True)
+    return sorted(venvs, key=lambda one: one.used or 0.0, reverse=True)
 
 
 @purpose("environments")
