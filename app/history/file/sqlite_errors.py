@@ -36,7 +36,10 @@ _SENTENCES: dict[int, tuple[str, str]] = {
     ),
     sqlite3.SQLITE_LOCKED: ("is locked", "Try again."),
     sqlite3.SQLITE_READONLY: ("is read-only", _RIGHTS),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", _RIGHTS),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        f"Check the folder's rights and the space on the disk, {ELSEWHERE}",
+    ),
     sqlite3.SQLITE_PERM: ("may not be opened", _RIGHTS),
     sqlite3.SQLITE_CORRUPT: _IS_DAMAGED,
     sqlite3.SQLITE_NOTADB: _IS_DAMAGED,

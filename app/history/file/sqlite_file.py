@@ -19,12 +19,6 @@ from lumitui.app.history.file.filesystem import (
     size,
 )
 from lumitui.app.history.file.fresh import begin_missing
-from lumitui.app.history.file.full_disk import (
-    copy_in_memory,
-    disk_full,
-    has_room,
-    is_for_want_of_room,
-)
 from lumitui.app.history.file.schema import check
 from lumitui.app.history.file.sqlite_errors import (
     DAMAGED,
@@ -80,7 +74,6 @@ class Database:
         self._lock = threading.RLock()
         self._damage = Damage(path, warnings)
         self._closed = False
-        self._full = False  # then a copy in memory is read
         self._identity = NO_FILE
         self._opened = 0
         self._db = self._open()
@@ -171,7 +164,7 @@ class Database:
         if self._closed:
             return self._db  # its use raises that it is closed
         moved = self._moved()
-        if moved or self._damage.suspected or (self._full and has_room(self.path.parent)):
+        if moved or self._damage.suspected:
             self._db.close()
             try:
                 self._db = self._open()
@@ -193,8 +186,6 @@ class Database:
         self._lock.acquire()
         try:
             db = self._current()
-            if self._full:
-                raise disk_full()
             db.execute("BEGIN IMMEDIATE")
         except BaseException:
             self._lock.release()
@@ -232,7 +223,6 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         self._opened += 1
-        self._full = False
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             begin_missing(self.path)
@@ -243,8 +233,6 @@ class Database:
             try:
                 return self._retried(self._connect)
             except FAULTS as error:
-                if is_for_want_of_room(error, self.path):
-                    return self._retried(self._copy)
                 if result_code(error) not in DAMAGED:
                     raise
                 self._identity = self._damage.set_aside(self._identity)
@@ -267,7 +255,10 @@ class Database:
         # isolation_level None: transactions begin and end here only, never implicitly.
         db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            self._prepare(db)
+            db.row_factory = sqlite3.Row
+            # A byte that the disk lost in one text must not hide all the others.
+            db.text_factory = lambda data: data.decode("utf-8", "replace")
+            check(db, self.path)
             mode = "delete" if is_shared(self.path) else "wal"
             if db.execute("PRAGMA journal_mode").fetchone()[0] != mode:
                 db.execute(f"PRAGMA journal_mode = {mode}")
@@ -283,29 +274,6 @@ class Database:
             db.close()
             raise
         return db
-
-    def _copy(self) -> sqlite3.Connection:
-        """Return a connection to a copy in memory that is only read: the disk is full."""
-        db = copy_in_memory(self.path)
-        try:
-            self._prepare(db)
-            db.execute("PRAGMA query_only = 1")
-        except BaseException:
-            db.close()
-            raise
-        self._full = True
-        self._warnings.add_once(
-            f"The disk is full: the history {self.path} can be read, but nothing can be written. "
-            "Free some space."
-        )
-        return db
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        """Refuse a file that this lumitui cannot use; set what reading it needs."""
-        db.row_factory = sqlite3.Row
-        # A byte that the disk lost in one text must not hide all the others.
-        db.text_factory = lambda data: data.decode("utf-8", "replace")
-        check(db, self.path)
 
     def _fault(self, error: Exception) -> HistoryError:
         """Return what a fault means; the next use checks a file that may be damaged."""
