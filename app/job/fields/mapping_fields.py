@@ -105,9 +105,8 @@ class StagedPath(MappingField):
     """Data, a model or an image that the site gets once, and all runs there share."""
 
     path: Line
-    """A file or folder on this machine, relative to the project; `~` is the home. Of a container's
-    definition (`*.def`) the image is sent, which is built here: `stage: {DATA: {path:
-    ~/mnist}}`."""
+    """A file or folder on this machine, relative to the project; `~` is the home: `stage: {DATA:
+    {path: ~/mnist}}`."""
     link: Inside | None = None
     """Where it appears below the code, too: `stage: {DATA: {path: ~/mnist, link: data/mnist}}`."""
 

@@ -15,7 +15,7 @@ from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.project_files import Code
 from lumitui.app.launch.send.code.provenance import provenance
 from lumitui.app.launch.send.preview import Preview
-from lumitui.app.launch.send.staging.staging_plan import Staging, staging_of
+from lumitui.app.launch.send.staging_plan import Staging, staging_of
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError

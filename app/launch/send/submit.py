@@ -10,7 +10,7 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.settle import membership_hint, record, settle_now, submission_of
 from lumitui.app.launch.send.shipment import Shipment, folder_plan
-from lumitui.app.launch.send.staging.staging_plan import ship
+from lumitui.app.launch.send.staging_plan import ship
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.scheduler_protocol import Scheduler, State
 from lumitui.remote.site.errors import (

@@ -16,7 +16,7 @@ from lumitui.app.launch.script.program_call import BUNDLED
 from lumitui.app.launch.send.code import secret_files, weight
 from lumitui.app.launch.send.code.code_links import taken_links
 from lumitui.app.launch.send.code.script_texts import texts_of
-from lumitui.app.launch.send.staging.staging_plan import heeded, left_out
+from lumitui.app.launch.send.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.reading.plain_file import read_plain

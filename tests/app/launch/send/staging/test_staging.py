@@ -101,37 +101,13 @@ def test_what_is_not_there_is_an_error_before_anything_is_sent(runs: Runs, proje
 IMAGE = JOB.replace("MODEL: ../model.bin", "MODEL: image.def").replace('"x$', '"x$')
 
 
-def test_an_image_is_built_here_or_the_error_says_what_to_run(
-    home: Home, runs: Runs, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_definition_of_an_image_is_refused_with_the_command_that_builds_it(
+    runs: Runs, project: Path
 ) -> None:
     (project / "image.def").write_text("Bootstrap: docker\n")
-    (project / "train.py").write_text(
-        SCRIPT.replace('== "weights"', '== "Bootstrap: docker\\n"').replace(
-            "model.bin", "image.sif"
-        )
-    )
     (error,) = runs.preview(job(IMAGE), project).errors
-    assert "neither apptainer nor singularity" in error.message
-    assert "apptainer build IMAGE.sif FILE.def" in error.do
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "apptainer").write_text(
-        '#!/bin/sh\n[ -e "$0.broken" ] && { echo no subuid >&2; exit 3; }\n'
-        'echo "$@" >>"$0.calls"; cp "$3" "$2"\n'
-    )
-    (programs / "apptainer").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    (programs / "apptainer.broken").touch()
-    preview = runs.preview(job(IMAGE), project)
-    (told,) = [one for one in preview.findings if one.rule == "stage-build"]
-    assert "image.def on this machine" in told.message and "%setup" in told.message
-    with pytest.raises(InputError, match="could not be built: no subuid"):
-        runs.send(preview)
-    (programs / "apptainer.broken").unlink()
-    sent = [runs.send(preview) for _ in range(2)]
-    assert (programs / "apptainer.calls").read_text().count("build") == 1, "it was built twice"
-    for run in sent:
-        assert runs.wait(run.id).state is State.DONE, runs.read_log(run.id)[1].decode()
+    assert (error.rule, error.at.field) == ("stage", "stage.MODEL")
+    assert "apptainer build image.sif image.def" in error.do
 
 
 def test_an_exported_job_says_what_to_copy(runs: Runs, project: Path, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from lumitui.app.explain.phrases.transfer_words import progress_line
 from lumitui.app.explain.words import count, size
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.send.lock import sender_lock
-from lumitui.app.launch.send.staging.image_builds import DEFINITION, built, image_command
 from lumitui.remote.connect import Connection
 from lumitui.remote.site.errors import AnswerNeeded, AnswerUnusable, InputError, LinkError, LinkLost
 from lumitui.remote.site.finding import Finding
@@ -33,6 +32,8 @@ from lumitui.remote.transport.transport import Transport
 _PAUSES = (1.0, 3.0, 10.0)
 """Seconds before each further try after the link was lost."""
 _HELD = 60.0
+_DEFINITION = ".def"
+"""How the name of a container's definition ends."""
 Say = Callable[[str], None]
 
 
@@ -51,7 +52,7 @@ class Staging:
     """The store on the site."""
     group: str
     kept: Path
-    """The folder on the laptop that keeps the hashes of files, and images that were built."""
+    """The folder on the laptop that keeps the hashes of files."""
 
 
 def staging_of(
@@ -72,7 +73,7 @@ def place_of(path: str, project: Path) -> Path:
 def left_out(spec: JobSpec, project: Path) -> frozenset[str]:
     """Return what is staged inside the project, from its root: the code is sent without it.
 
-    Not what the job starts in or with, and no definition of an image: the image is staged.
+    Not what the job starts in or with.
     """
     config = spec.deepspeed.config if spec.deepspeed else None
     wheels = spec.venv.wheels if spec.venv and spec.venv.wheels_in_project else None
@@ -83,7 +84,7 @@ def left_out(spec: JobSpec, project: Path) -> frozenset[str]:
         place = place_of(one.path, project)
         path = os.path.relpath(place, project)
         holds = any(f"{name}/".startswith(f"{path}/") for name in needed)
-        if path.split("/")[0] not in (".", "..") and place.suffix != DEFINITION and not holds:
+        if path.split("/")[0] not in (".", "..") and not holds:
             found.add(path)
     return frozenset(found)
 
@@ -93,21 +94,10 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
     for name, one in spec.stage.items():
         place = place_of(one.path, project)
         key = f"stage.{name}"
-        if place.suffix == DEFINITION and place.is_file():
-            try:
-                image_command(site)
-            except InputError as error:
-                yield _error(error.message, error.hint, "PATH", key)
-                continue
-            yield Finding(
-                "stage-build",
-                "warning",
-                f"The send builds {name} from {place} on this machine, where its %setup section "
-                "runs.",
-                "Read the definition first, or build the image elsewhere and name that.",
-                "apptainer.org, definition files, %setup",
-                at=at_key(key),
-            )
+        if place.suffix == _DEFINITION and place.is_file():
+            message = f"stage: {name} is {place}, the definition of an image and not an image."
+            do = f"Run `apptainer build {place.stem}.sif {place.name}`, and name the image."
+            yield _error(message, do, "the files here", key)
             continue
         if not place.exists():
             message = f"stage: {name} is to be {place}, which is not there."
@@ -209,7 +199,7 @@ def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dic
     `staging` is the folder of a run that has it already, or None, where there is nothing to send.
 
     Raises:
-        InputError: a file cannot be read or changed meanwhile, or an image cannot be built.
+        InputError: a file cannot be read, or changed meanwhile.
         RefusedError: the site could not store it.
         LinkError, LinkLost: the link was lost again and again; the next send continues.
     """
@@ -266,8 +256,6 @@ def _patiently(item: Item, transport: Transport, staging: Staging, say: Say) -> 
 
 
 def _read(name: str, path: Path, staging: Staging, say: Say) -> Item:
-    if path.suffix == DEFINITION:
-        path = built(path, staging.site, staging.kept.parent / "images", say)
     found = find(name, path, staging.allowed, staging.follow)
     key = hashlib.sha256(b"stage:" + os.fsencode(found.root)).hexdigest()[:24]
     meter = Meter(name, lambda progress: say(progress_line(progress)))

@@ -1,1 +1,0 @@
-"""Data and images that are put on a site before the job that needs them."""
