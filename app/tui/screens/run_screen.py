@@ -189,7 +189,8 @@ class RunScreen(RunScreenBase):
                 widget.display = False
                 await self.query_one("#panes").mount(widget)
                 self._panes[name] = new
-        if self.query(Tab):
+        # A key may have asked for another pane meanwhile, which then has its own turn.
+        if self.query(Tab) and self._panes.keys() >= set(self.shown_panes):
             self._show()
 
     def on_resize(self) -> None:

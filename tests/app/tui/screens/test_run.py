@@ -4,6 +4,8 @@ import re
 import time
 from pathlib import Path
 
+import pytest
+from textual.widget import AwaitMount, Widget
 from textual.widgets import Input, Static
 
 from lumitui.app.history.history import History
@@ -148,3 +150,26 @@ async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_ke
         await until(pilot, lambda: "─ Proof ─" not in shown(pilot), "the overview alone")
         await pilot.resize_terminal(160, 40)
         await sees(pilot, panels)
+
+
+async def test_a_pane_that_is_asked_for_while_another_is_made_is_shown(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(settings.history)
+    run_id = typical(history, tmp_path)
+    history.close()
+    app = still(settings)
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.push_screen(screen := RunScreen(app.runs, run_id))
+        await sees(pilot, "running")
+        panes = screen.query_one("#panes")
+        mount = panes.mount
+
+        def mounted(pane: Widget) -> AwaitMount:
+            monkeypatch.undo()
+            screen.action_pane("gpus")
+            return mount(pane)
+
+        monkeypatch.setattr(panes, "mount", mounted)
+        screen.action_pane("proof")
+        await until(pilot, lambda: screen._on_screen() == ["gpus"], "the later one")
