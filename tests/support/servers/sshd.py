@@ -144,7 +144,7 @@ def _children(pid: int) -> list[int]:
     return [int(number) for number, state in rows if not state.startswith("Z")]
 
 
-def wait_for(ready: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+def wait_for(ready: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:

@@ -21,7 +21,7 @@ from tests.support.gallery.histories import typical
 from tests.support.gallery.tour import still
 from tests.support.jobs.trained_runs import train
 from tests.support.places import GOLDEN
-from tests.support.program.driven_tui import app_of, sees, shown
+from tests.support.program.driven_tui import app_of, sees, shown, until
 
 SCREENS = GOLDEN / "screens"
 NOW = 1_795_000_000.0
@@ -73,6 +73,7 @@ async def test_screens_look_as_before(
                 if pilot.app.size != (width, height):
                     await pilot.resize_terminal(width, height)
                 await sees(pilot, pattern)
+                await until(pilot, lambda: shown(pilot).splitlines()[-1].strip(), "the footer")
                 looks[f"{name}-{width}x{height}"] = await settled(pilot)
             if small:
                 await pilot.resize_terminal(80, 24)

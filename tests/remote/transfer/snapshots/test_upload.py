@@ -22,6 +22,7 @@ from lumitui.remote.transfer.snapshots.upload import sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import left_over, same, stored, writable
+from tests.support.jobs.small_jobs import wait_until
 from tests.support.servers.transports import Cut
 
 Send = Callable[..., Shipped]
@@ -246,11 +247,7 @@ def test_a_file_that_changed_since_ends_it_and_leaves_nothing(
     (project / "train.py").unlink()
     with pytest.raises(InputError, match=r"'train\.py' changed"):
         send(manifest=manifest)
-
-    deadline = time.monotonic() + 30
-    while stored(folder) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert stored(folder) == []
+    wait_until(lambda: not stored(folder), 30, "nothing is left")
 
 
 def test_a_folder_that_cannot_be_made_is_refused_with_the_site_s_words(
