@@ -43,14 +43,14 @@ def faults(path: Path, text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_file_depends_on_a_test_module(path: Path) -> None:
-    assert faults(path, path.read_text()) == []
+def test_no_file_depends_on_a_test_module() -> None:
+    found = {str(path.relative_to(ROOT)): faults(path, path.read_text()) for path in FILES}
+    assert {path: depends for path, depends in found.items() if depends} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_module_says_what_it_proves(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_a_module_says_what_it_proves() -> None:
+    silent = [path for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert silent == []
 
 
 @pytest.mark.parametrize(

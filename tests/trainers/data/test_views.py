@@ -1,7 +1,6 @@
 """What a model sees of a photo follows from its place and the seed alone."""
 
 import pytest
-import torch
 
 from tests.support.trainers.ranks import Load
 
@@ -58,7 +57,7 @@ def test_a_test_sees_the_centre(load: Load) -> None:
 
 
 def test_what_each_batch_needs_is_sent_to_the_device_once(load: Load) -> None:
-    views = load("data.views")
+    torch, views = load("torch"), load("data.views")
     device = torch.device("cpu")
     assert views._channels((0.5,), device) is views._channels((0.5,), device)
     view = views.View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
@@ -66,8 +65,10 @@ def test_what_each_batch_needs_is_sent_to_the_device_once(load: Load) -> None:
     assert torch.equal(view(images, places), view(images, places))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="counts what waits for a GPU")
 def test_no_batch_waits_for_the_gpu(load: Load) -> None:
+    torch = load("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("counts what waits for a GPU")
     view = load("data.views").View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
     images = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8, device="cuda")
     view(images, torch.arange(4))
