@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -27,7 +28,7 @@ from lumitui.app.job.settings import settings
 from tests.exam.corpus import asked_once, benign_logs, excerpts, rewritten
 from tests.support.gallery.histories import typical
 from tests.support.guide.scripts import SCRIPTS
-from tests.support.jobs.adopted.corpus import corpus
+from tests.support.jobs.adopted.corpus import texts
 from tests.support.jobs.sites.accounts import own_account
 from tests.support.jobs.sites.golden_jobs import golden_path, launch_of
 from tests.support.jobs.sites.official_jobs import sites
@@ -181,16 +182,22 @@ def collect(kind: str, folder: Path, every: int = 1) -> dict[str, Entry]:
 
 def _written(folder: Path, every: int) -> dict[str, str]:
     """Write each script of the corpus; return its name by its path."""
-    texts, times = dict[str, str](), Counter[str]()
-    for name, text, _ in corpus():
-        times[name] += 1
-        texts.setdefault(text, f"{name} {times[name]}" if times[name] > 1 else name)
     names = {}
-    for text, name in list(texts.items())[::every]:
+    for text, name in list(_scripts().items())[::every]:
         path = folder / f"{_digest(text)}.sh"  # a job's name comes from it: it must stay
         path.write_text(text, encoding="utf-8", errors="surrogateescape")
         names[str(path)] = name
     return names
+
+
+@cache
+def _scripts() -> dict[str, str]:
+    """Return the name of each script of the corpus by its text."""
+    found, times = dict[str, str](), Counter[str]()
+    for name, text, _ in texts():
+        times[name] += 1
+        found.setdefault(text, f"{name} {times[name]}" if times[name] > 1 else name)
+    return found
 
 
 def _verbs(

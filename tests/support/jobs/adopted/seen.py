@@ -37,12 +37,13 @@ _REAL = (
     "date",
     "dirname",
 )
-_STAND_IN = """#!{python}
-import json, os, sys
+_STAND_IN = """#!{python} -IS
+import os, sys
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 if name == "scontrol":
     print("node1\\nnode2")
 elif name in {records}:
+    import json
     with open(os.environ["SEEN"], "a") as file:
         file.write(json.dumps([[name, *words], dict(os.environ), os.getcwd()]) + "\\n")
 else:
