@@ -110,12 +110,14 @@ def _trainers_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_trainers_path")
-def test_the_table_is_what_the_models_need_now() -> None:
+@pytest.mark.parametrize(
+    "few", [("cnn", "gpt2-tiny"), pytest.param(("llama-tiny", "resnet50"), marks=pytest.mark.slow)]
+)
+def test_the_table_is_what_the_models_need_now(few: tuple[str, ...]) -> None:
     table = yaml.safe_load(model_memory.TABLE.read_text())
     models = importlib.import_module("models.table").MODELS
     assert list(table) == list(models)
-    few = ["cnn", "gpt2-tiny", "llama-tiny", "resnet50"]
-    assert model_memory.table(few) == {name: table[name] for name in few}
+    assert model_memory.table(list(few)) == {name: table[name] for name in few}
 
 
 def preview(**changes: object) -> tuple[RankMemory | None, list[Finding]]:

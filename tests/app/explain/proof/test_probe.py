@@ -143,7 +143,7 @@ def test_the_job_beyond_16_nodes_waits_for_two() -> None:
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torchrun starts the ranks")
-@pytest.mark.parametrize("given", ["", "0,1,2,3", "4,5,6,7"])
+@pytest.mark.parametrize("given", ["", "4,5,6,7"])
 def test_torchruns_virtual_local_rank_hides_no_rank(tmp_path: Path, given: str) -> None:
     programs, reports = tmp_path / "bin", tmp_path / "proof"
     programs.mkdir()

@@ -6,7 +6,8 @@ import pytest
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
-from tests.support.program.command_line import lt
+from lumitui.remote.source import project_walk
+from tests.support.program.command_line import Here
 from tests.support.program.home import Home
 
 JOB = """\
@@ -22,7 +23,7 @@ SCRIPT = """\
 import os
 os.mkdir(os.environ["RUN_DIR"] + "/checkpoints")
 with open(os.environ["RUN_DIR"] + "/checkpoints/last.pt", "wb") as file:
-    file.truncate(201_000_000)
+    file.truncate(2_010_000)
 """
 
 
@@ -36,21 +37,24 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_what_fetch_brings_into_the_project_is_not_sent_as_code(
-    home: Home, runs: Runs, project: Path, monkeypatch: pytest.MonkeyPatch
+    here: Here, runs: Runs, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
+    # Of the 200 MB that are sent as files, a hundredth.
+    limits = project_walk.ProjectLimits(bytes=2_000_000)
+    monkeypatch.setattr(project_walk.exceeds, "__defaults__", (limits,))
     spec = parse_job(JOB, "job.yaml")
     before = runs.preview(spec, project)
     run = runs.send(before)
     runs.wait(run.id)
-    done = lt(home, "fetch", run.id, "checkpoints")
+    done = here("fetch", run.id, "checkpoints")
     assert done.returncode == 0, done.stderr
-    assert (project / run.id / "checkpoints/last.pt").stat().st_size == 201_000_000
+    assert (project / run.id / "checkpoints/last.pt").stat().st_size == 2_010_000
     after = runs.preview(spec, project)
     assert after.launch.spec.ship == before.launch.spec.ship
     assert (after.files.count, after.files.bytes) == (before.files.count, before.files.bytes)
     assert after.files.count == 2
-    done = lt(home, "preview", "job.yaml")
+    done = here("preview", "job.yaml")
     assert f"; code: {before.files.weight}\n" in done.stderr, done.stderr
     assert before.files.weight.startswith("2 files, ")
     # Who wants the folder to be sent removes the file in it that says so.

@@ -53,9 +53,9 @@ def test_no_size_raises_or_takes_long(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '[[$X ["a" [ $Y] <<E\n' * 9_000,
+        '[[$X ["a" [ $Y] <<E\n' * 5_000,
         "rm -rf /x/$UNSET_NAME/* $OTHER_NAME\n" * 2_000,
-        "".join(f"export VAR_{n}X=1\necho $VAR_{n}Y $SLURM_PROCD\n" for n in range(2_000)),
+        "".join(f"export VAR_{n}X=1\necho $VAR_{n}Y $SLURM_PROCD\n" for n in range(1_200)),
         "srun -n 1 ./a &\n" * 600,
     ],
     ids=lambda text: f"{text[:20]!r}*{len(text)}",
@@ -63,4 +63,4 @@ def test_no_size_raises_or_takes_long(text: str) -> None:
 def test_the_rules_take_no_time_that_grows_with_the_square(text: str) -> None:
     start = time.process_time()
     assert RULE_FAILED not in rules_in(f"#!/bin/bash\n#SBATCH --mem=1G\n{text}")
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 10
