@@ -1,7 +1,8 @@
-"""Fixtures of both halves: a person's home, the mini cluster, servers, transports, schedulers."""
+"""Fixtures of both halves: a person's home, verbs, the mini cluster, servers, schedulers."""
 
 import gc
 import os
+import subprocess
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -9,10 +10,13 @@ from typing import TypeVar
 import hypothesis
 import pytest
 
+from lumitui.app.cli.main import lumitui
+from lumitui.app.cli.process import run_verb
 from lumitui.app.runs import Runs
 from lumitui.remote.transport.transport import Transport
 from tests.repository import skips
 from tests.support.jobs.scheduler_bench import Bench, process_bench, slurm_bench
+from tests.support.program.command_line import Here
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster, running_cluster
 from tests.support.servers.sshd import Sshd, busy_sshd, running_sshd
@@ -34,6 +38,17 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("COLUMNS", raising=False)  # a process of pytest-xdist has 80
     return place
+
+
+@pytest.fixture
+def here(home: Home, capsys: pytest.CaptureFixture[str]) -> Here:
+    """Run a verb in this process, ten times as fast as in one of its own."""
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        code = run_verb(lumitui, list(words))
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture

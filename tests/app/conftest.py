@@ -1,28 +1,14 @@
-"""Fixtures of the laptop's side: verbs in this process, small jobs, a project for the TUI."""
+"""Fixtures of the laptop's side: small jobs, a project for the TUI."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli.main import lumitui
-from lumitui.app.cli.process import run_verb
 from lumitui.app.job.settings import Settings
 from tests.support.jobs.small_jobs import hello_project
-from tests.support.program.command_line import HELLO, Here
+from tests.support.program.command_line import HELLO
 from tests.support.program.driven_tui import JOB, SCRIPT
 from tests.support.program.home import Home
-
-
-@pytest.fixture
-def here(home: Home, capsys: pytest.CaptureFixture[str]) -> Here:
-    """Run a verb in this process, ten times as fast as in one of its own."""
-
-    def call(*words: str) -> "subprocess.CompletedProcess[str]":
-        code = run_verb(lumitui, list(words))
-        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import click
 import pytest
 
 from lumitui.app.cli.main import lumitui
-from tests.support.program.command_line import Here, lt, told
-from tests.support.program.home import Home
+from tests.support.program.command_line import Here, told
 
 
 @pytest.mark.parametrize("name", list(lumitui.every()))
@@ -67,16 +66,16 @@ def test_a_file_of_any_name_is_not_taken_for_a_verb(here: Here, tmp_path: Path) 
     told(here(str(script)), 2, "is a file, not a verb", f"`lumitui lint {script}`")
 
 
-def test_the_exit_codes_stand_below_each_other(home: Home) -> None:
-    lines = lt(home, "--help").stdout.splitlines()
+def test_the_exit_codes_stand_below_each_other(here: Here) -> None:
+    lines = here("--help").stdout.splitlines()
     first = lines.index("  Exit codes:") + 1
     assert [line.split()[0] for line in lines[first : first + 9]] == [
         "0", "1", "2", "3", "4", "5", "6", "124", "130"
     ]  # fmt: skip
 
 
-def test_the_verbs_stand_in_groups_each_once(home: Home) -> None:
-    listed = lt(home, "--help").stdout.partition("Show this message and exit.")[2]
+def test_the_verbs_stand_in_groups_each_once(here: Here) -> None:
+    listed = here("--help").stdout.partition("Show this message and exit.")[2]
     groups = {
         lines[0].removesuffix(":"): [line.split()[0] for line in lines[1:]]
         for lines in (part.splitlines() for part in listed.strip().split("\n\n"))

@@ -14,7 +14,7 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.endings import accident
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import wait_until
-from tests.support.program.command_line import CLUSTER, lt, told, write
+from tests.support.program.command_line import CLUSTER, Here, told, write
 from tests.support.program.command_line import history as listed
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
@@ -79,12 +79,12 @@ exit 1
 
 @pytest.mark.cluster
 def test_status_cancels_the_job_that_appears_after_a_refusal(
-    cluster: Cluster, home: Home, path: Path
+    cluster: Cluster, home: Home, here: Here, path: Path
 ) -> None:
     home.add_cluster(cluster)
     write(path, CLUSTER)
     with accident(cluster, "sbatch", HELD):
-        told(lt(home, "submit", str(path), "--yes"), 4, "The scheduler refused the job")
+        told(here("submit", str(path), "--yes"), 4, "The scheduler refused the job")
     (row,) = listed(home)
 
     def waits() -> bool:
@@ -92,7 +92,7 @@ def test_status_cancels_the_job_that_appears_after_a_refusal(
         return queue.stdout.split() == ["PENDING"]
 
     wait_until(waits, 30, "the late job")
-    done = lt(home, "status")
+    done = here("status")
     assert done.returncode == 0, done.stderr
     wait_until(lambda: not waits(), 30, "its end")
     assert listed(home)[0]["state"] == "refused"

@@ -9,8 +9,7 @@ import yaml
 
 from lumitui.app.job.json_schema import described_schema
 from lumitui.app.job.spec import JobSpec, parse_job
-from tests.support.program.command_line import lt
-from tests.support.program.home import Home
+from tests.support.program.command_line import Here
 
 BASE = {
     "name": "n", "site": "laptop", "partition": "local", "time": "01:00:00", "script": "train.py",
@@ -82,10 +81,10 @@ def test_what_a_person_may_write_is_no_mistake_in_an_editor(key: str, value: obj
     assert getattr(parse_job(yaml.safe_dump({**BASE, key: value}), "job.yaml"), key)
 
 
-def test_the_verb_prints_the_descriptions_of_jobs_and_sites(home: Home) -> None:
-    job = json.loads(lt(home, "schema").stdout)
+def test_the_verb_prints_the_descriptions_of_jobs_and_sites(here: Here) -> None:
+    job = json.loads(here("schema").stdout)
     assert job == SCHEMA
-    site = json.loads(lt(home, "schema", "site").stdout)
+    site = json.loads(here("schema", "site").stdout)
     assert (
         "Name or ssh_config alias" in site["$defs"]["Hosts"]["properties"]["login"]["description"]
     )

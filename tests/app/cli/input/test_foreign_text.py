@@ -15,7 +15,7 @@ from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import hello_project, wait_until
 from tests.support.places import ROOT
-from tests.support.program.command_line import HELLO, Here, envelope, lt
+from tests.support.program.command_line import HELLO, Here, envelope
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -197,7 +197,9 @@ def test_a_run_is_shown_harmlessly(here: Here, runs: Runs, home: Home, name: str
         harmless(done.stdout + done.stderr)
 
 
-def test_words_of_slurm_are_shown_harmlessly(home: Home, cluster: Cluster, tmp_path: Path) -> None:
+def test_words_of_slurm_are_shown_harmlessly(
+    home: Home, here: Here, cluster: Cluster, tmp_path: Path
+) -> None:
     # Slurm keeps such a name, and hands it out as it is.
     home.add_cluster(cluster)
     evil = "x\x1b]0;owned\x07\u202e\n::error::evil"
@@ -205,7 +207,7 @@ def test_words_of_slurm_are_shown_harmlessly(home: Home, cluster: Cluster, tmp_p
     text = re.sub("site: .*\npartition: .*", "site: minilumi\naccount: project_462000001\n"
                   "partition: small-g", HELLO)  # fmt: skip
     path.write_text(text + "sbatch: [--begin=now+1hour]\n")
-    sent = lt(home, "submit", str(path), "--yes", "--json")
+    sent = here("submit", str(path), "--yes", "--json")
     assert sent.returncode == 0, sent.stderr
     run = envelope(sent)["data"]
     quoted = "'" + evil.replace("'", "'\\''") + "'"
@@ -221,13 +223,13 @@ def test_words_of_slurm_are_shown_harmlessly(home: Home, cluster: Cluster, tmp_p
         for words in (["status"], ["status", "--json"], ["history"], ["show", run["id"]],
                       ["site", "live", "minilumi"], ["site", "live", "minilumi", "--json"],
                       ["site", "check", "minilumi"], ["why", run["id"]]):  # fmt: skip
-            done = lt(home, *words)
+            done = here(*words)
             assert "Traceback" not in done.stderr, done.stderr
             harmless(done.stdout + done.stderr)
     finally:
         cluster.login(f"scancel {job}")
-        assert lt(home, "cancel", run["id"], "--yes").returncode == 0
-    wait_until(lambda: lt(home, "status").stdout == "", 60, "the end of the run")
+        assert here("cancel", run["id"], "--yes").returncode == 0
+    wait_until(lambda: here("status").stdout == "", 60, "the end of the run")
 
 
 def test_only_one_place_of_the_command_line_prints() -> None:

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.program.command_line import PROGRAM, Here, envelope, environ, lt, told
+from tests.support.program.command_line import PROGRAM, Here, envelope, environ, told
 from tests.support.program.home import Home
 
 LOG = """\
@@ -13,15 +13,15 @@ srun: error: nid005001: task 3: Exited with exit code 1
 """  # noqa: E501
 
 
-def test_a_log_of_anybodys_is_explained(home: Home, tmp_path: Path) -> None:
+def test_a_log_of_anybodys_is_explained(here: Here, tmp_path: Path) -> None:
     log = tmp_path / "job.out"
     log.write_text(LOG)
-    shown = lt(home, "why", "--log", str(log), "--exit", "1")
+    shown = here("why", "--log", str(log), "--exit", "1")
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
     assert lines[0] == "The program saw no GPU (rank 3, on nid005001)."
     assert lines[2] == "  2> RuntimeError: No HIP GPUs are available"
-    data = envelope(lt(home, "why", "--log", str(log), "--json"))["data"]
+    data = envelope(here("why", "--log", str(log), "--json"))["data"]
     assert (data["why"][0]["id"], data["why"][0]["rank"], data["lines"]) == ("no-gpu", 3, [])
 
 

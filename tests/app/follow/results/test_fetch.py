@@ -7,8 +7,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.endings import send
 from tests.support.jobs.small_jobs import finish, wait_until
-from tests.support.program.command_line import envelope, lt
-from tests.support.program.home import Home
+from tests.support.program.command_line import Here, envelope
 
 # Checkpoints as DeepSpeed saves them, and 20 lines a second until it is told to end.
 WRITER = """\
@@ -33,7 +32,7 @@ CHECKPOINTS = {
 
 
 def test_a_running_runs_results_come_with_folders_and_all(
-    cluster_runs: Runs, home: Home, tmp_path: Path
+    cluster_runs: Runs, here: Here, tmp_path: Path
 ) -> None:
     runs, project = cluster_runs, tmp_path / "project"
     project.mkdir()
@@ -52,18 +51,18 @@ def test_a_running_runs_results_come_with_folders_and_all(
             lines = (tmp_path / f"here-{number}" / "metrics.jsonl").read_bytes().splitlines()
             assert all(map(parse_line, lines[:-1]))
         to = ("--to", str(tmp_path / "there"))
-        done = lt(home, "fetch", run.id, *to)
+        done = here("fetch", run.id, *to)
         assert done.returncode == 0, done.stderr
         assert "no file matches plots/*" in done.stderr and "6 files in" in done.stderr
-        done = lt(home, "fetch", run.id, "checkpoints", "progress.txt", *to, "--json")
+        done = here("fetch", run.id, "checkpoints", "progress.txt", *to, "--json")
         assert done.returncode == 0, done.stderr
         names = {item["name"] for item in envelope(done)["data"]["files"]}
         assert names == CHECKPOINTS | {"progress.txt"}
-        done = lt(home, "fetch", run.id, "checkpoints/*", "plots", *to)
+        done = here("fetch", run.id, "checkpoints/*", "plots", *to)
         assert (done.returncode, len(done.stdout.splitlines())) == (2, 3)
         assert "No file matches plots." in done.stderr
         (there / "mem").symlink_to("/proc/self/mem")
-        done = lt(home, "fetch", run.id, "mem", "job.sh", *to)
+        done = here("fetch", run.id, "mem", "job.sh", *to)
         assert (done.returncode, len(done.stdout.splitlines())) == (4, 1)
         assert "Not everything was fetched" in done.stderr and "mem" in done.stderr
     finally:

@@ -8,8 +8,7 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.survey.doctor.profile_checks import profile_remarks
-from tests.support.program.command_line import envelope, lt
-from tests.support.program.home import Home
+from tests.support.program.command_line import Here, envelope
 from tests.support.replies.surveyed import SURVEY, text_from
 
 SOUND = text_from(SURVEY).replace(
@@ -103,15 +102,15 @@ def test_the_programs_own_profiles_have_no_mistake(name: str) -> None:
         assert "source" not in one.message and "is not a key" not in one.message
 
 
-def test_the_exit_codes_are_those_of_linters(home: Home, tmp_path: Path) -> None:
+def test_the_exit_codes_are_those_of_linters(here: Here, tmp_path: Path) -> None:
     assert said(tmp_path) == []
     path = tmp_path / "new.yaml"
-    assert lt(home, "site", "check", "--file", str(path)).returncode == 0
+    assert here("site", "check", "--file", str(path)).returncode == 0
     path.write_text(path.read_text().replace("poll_seconds: 60", "poll_seconds: 1"))
-    done = lt(home, "site", "check", "--file", str(path))
+    done = here("site", "check", "--file", str(path))
     assert (done.returncode, done.stdout.startswith(f"{path}:")) == (1, True)
     path.write_text("nodes: [")
-    broken = lt(home, "site", "check", "--file", str(path), "--json")
+    broken = here("site", "check", "--file", str(path), "--json")
     assert (broken.returncode, envelope(broken)["data"][0]["severity"]) == (2, "error")
     with pytest.raises(InputError, match="There is no file"):
         profile_remarks(tmp_path / "no.yaml", ())

@@ -22,7 +22,7 @@ from lumitui.remote.transfer.contents.content_upload import Shipped
 from lumitui.remote.transfer.snapshots.prune import Pruned, prune
 from lumitui.remote.transfer.snapshots.upload import sync
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.program.command_line import lt
+from tests.support.program.command_line import Here, lt
 from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
 
@@ -53,20 +53,20 @@ def used(run: Run) -> tuple[int, int]:
 
 
 def test_what_is_said_is_what_is_freed(
-    runs: Runs, home: Home, send: Callable[..., Run], tmp_path: Path
+    runs: Runs, here: Here, send: Callable[..., Run], tmp_path: Path
 ) -> None:
     old, new = finish(runs, send("one")), finish(runs, send("two" * 5000))
     before = used(new)
-    dry = lt(home, "site", "prune", "laptop", "--dry-run", "--json")
+    dry = here("site", "prune", "laptop", "--dry-run", "--json")
     assert dry.returncode == 0 and used(new) == before
-    assert "each run's own copy" in lt(home, "site", "prune", "laptop", "--dry-run").stderr
-    done = json.loads(lt(home, "site", "prune", "laptop", "--json").stdout)["data"]
+    assert "each run's own copy" in here("site", "prune", "laptop", "--dry-run").stderr
+    done = json.loads(here("site", "prune", "laptop", "--json").stdout)["data"]
     assert done == json.loads(dry.stdout)["data"]
     freed = done[new.root]
     assert freed["snapshots"] == [old.snapshot] and standing(new) == {new.snapshot}
     after = used(new)
     assert (freed["files"], freed["bytes"]) == (before[0] - after[0], before[1] - after[1])
-    assert f"{freed['files']} files" not in lt(home, "site", "prune", "laptop").stdout
+    assert f"{freed['files']} files" not in here("site", "prune", "laptop").stdout
 
 
 def test_no_unfinished_run_loses_its_code(

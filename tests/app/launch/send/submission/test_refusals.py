@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.support.program.command_line import (
     CLUSTER,
+    Here,
     envelope,
     history,
     lt,
@@ -18,27 +19,27 @@ from tests.support.servers.sshd import Sshd, new_key
 
 
 def test_a_refused_account_and_option_are_reported_in_slurms_words(
-    home: Home, cluster: Cluster, path: Path
+    home: Home, here: Here, cluster: Cluster, path: Path
 ) -> None:
     home.add_cluster(cluster)
     # Files are sent to the account's own scratch, so the first project's is named.
     profile = "extends: minilumi\nwork_root: /scratch/project_462000001/{user}/lumitui\n"
     (home.config / "sites" / "foreign.yaml").write_text(profile)
     write(path, CLUSTER | {"site": "foreign", "account": "project_462000002"})
-    told(lt(home, "submit", str(path), "--yes"), 4, "Invalid account", "Check `account:`")
+    told(here("submit", str(path), "--yes"), 4, "Invalid account", "Check `account:`")
     write(path, CLUSTER | {"sbatch": ["--constraint=nosuch"]})
-    told(lt(home, "submit", str(path), "--yes"), 4, "The scheduler refused the job", "feature")
+    told(here("submit", str(path), "--yes"), 4, "The scheduler refused the job", "feature")
     refused = history(home)
     assert [row["state"] for row in refused] == ["refused", "refused"]
     assert all(row["job_id"] is None and row["reason"] for row in refused)
 
 
 def test_a_foreign_account_without_a_folder_is_refused_and_kept(
-    home: Home, cluster: Cluster, path: Path
+    home: Home, here: Here, cluster: Cluster, path: Path
 ) -> None:
     home.add_cluster(cluster)
     write(path, CLUSTER | {"account": "project_462000002"})
-    words = told(lt(home, "submit", str(path), "--yes"), 4, "Permission denied")
+    words = told(here("submit", str(path), "--yes"), 4, "Permission denied")
     assert "hint: Are you a member of project_462000002? Check `account:`" in words
     assert "lumitui site check minilumi --account project_462000002" in words
     assert [row["state"] for row in history(home)] == ["refused"]
@@ -62,49 +63,51 @@ def reach(home: Home, cluster: Cluster, folder: Path, **changes: str) -> Path:
 
 
 def test_an_unreachable_host_is_reported_and_the_run_is_kept(
-    home: Home, cluster: Cluster, path: Path
+    home: Home, here: Here, cluster: Cluster, path: Path
 ) -> None:
     write(path, CLUSTER | {"site": "other"})
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         reach(home, cluster, path.parent, Port=str(closed.getsockname()[1]))
-        told(lt(home, "site", "check", "other"), 3, "127.0.0.1")
-        told(lt(home, "submit", str(path), "--yes"), 3, "127.0.0.1", "No job was submitted.")
+        told(here("site", "check", "other"), 3, "127.0.0.1")
+        told(here("submit", str(path), "--yes"), 3, "127.0.0.1", "No job was submitted.")
     (row,) = history(home)
     assert (row["state"], row["job_id"]) == ("not sent", None)
     reach(home, cluster, path.parent)
     words = ("resubmit", row["id"], "--code", "current", "--yes")
-    done = lt(home, *words)
+    done = here(*words)
     assert done.returncode == 0, done.stderr
-    assert lt(home, "cancel", done.stdout.strip(), "--yes").returncode == 0
+    assert here("cancel", done.stdout.strip(), "--yes").returncode == 0
 
 
 def test_a_site_that_went_away_leaves_its_runs_as_they_were(
-    home: Home, cluster: Cluster, path: Path
+    home: Home, here: Here, cluster: Cluster, path: Path
 ) -> None:
     write(path, CLUSTER | {"site": "other"})
     reach(home, cluster, path.parent)
     (path.parent / "hello.py").write_text("import time\ntime.sleep(100)\n")
-    run = lt(home, "submit", str(path), "--yes").stdout.strip()
+    run = here("submit", str(path), "--yes").stdout.strip()
     reach(home, cluster, path.parent, Port="1")
-    done = lt(home, "status", "--json")
+    done = here("status", "--json")
     assert done.returncode == 3
     data = envelope(done)["data"]
     assert [(row["state"], row["stale"]) for row in data["runs"]] == [("queued", True)]
     assert "other" in data["warnings"][0] and "Traceback" not in done.stderr
-    told(lt(home, "logs", run), 3)
-    told(lt(home, "cancel", run, "--yes"), 3)
+    told(here("logs", run), 3)
+    told(here("cancel", run, "--yes"), 3)
     reach(home, cluster, path.parent)
-    assert lt(home, "cancel", run, "--yes").returncode == 0
+    assert here("cancel", run, "--yes").returncode == 0
 
 
-def test_a_refused_key_is_reported(home: Home, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_refused_key_is_reported(
+    home: Home, here: Here, cluster: Cluster, tmp_path: Path
+) -> None:
     key = new_key(tmp_path / "stranger")
     for identity in (key, tmp_path / "nothing"):
         # This sshd would take a password too, and there is nobody to give one.
         reach(home, cluster, tmp_path, IdentityFile=str(identity))
         told(
-            lt(home, "site", "check", "other"),
+            here("site", "check", "other"),
             3,
             f"alice@127.0.0.1:{cluster.port}",
             "not completed",
@@ -116,9 +119,7 @@ def test_a_refused_key_is_reported(home: Home, cluster: Cluster, tmp_path: Path)
         server.allow(server.host_key)
         hosts = f"{{login: site, ssh_config: '{server.config}'}}"
         (home.config / "sites" / "other.yaml").write_text(f"extends: minilumi\nhosts: {hosts}\n")
-        told(
-            lt(home, "site", "check", "other"), 3, "was refused", str(key), "Register one of these"
-        )
+        told(here("site", "check", "other"), 3, "was refused", str(key), "Register one of these")
     finally:
         server.stop()
 
@@ -140,7 +141,7 @@ def test_an_unknown_host_key_is_asked_for_and_never_taken_unseen(
 
 
 def test_a_changed_host_key_is_refused_with_its_place(
-    home: Home, cluster: Cluster, tmp_path: Path
+    home: Home, here: Here, cluster: Cluster, tmp_path: Path
 ) -> None:
     known = tmp_path / "known_hosts"
     other = new_key(tmp_path / "impostor").with_suffix(".pub").read_text().split()[:2]
@@ -148,17 +149,17 @@ def test_a_changed_host_key_is_refused_with_its_place(
     known.write_text(f"{names} {' '.join(other)}\n")
     before = known.read_bytes()
     reach(home, cluster, tmp_path, UserKnownHostsFile=str(known))
-    told(lt(home, "site", "check", "other"), 3, "changed", f"{known}:1", "ssh-keygen -R")
+    told(here("site", "check", "other"), 3, "changed", f"{known}:1", "ssh-keygen -R")
     assert known.read_bytes() == before
 
 
 def test_a_host_key_other_than_the_published_one_is_refused(
-    home: Home, cluster: Cluster, tmp_path: Path
+    home: Home, here: Here, cluster: Cluster, tmp_path: Path
 ) -> None:
     config = reach(home, cluster, tmp_path, UserKnownHostsFile=str(tmp_path / "known"))
     print_of = "SHA256:" + "A" * 43
     hosts = f"{{ssh_config: {config}, fingerprints: {{ed25519: '{print_of}'}}}}"
     profile = f"extends: minilumi\nhosts: {hosts}\n"
     (home.config / "sites" / "other.yaml").write_text(profile)
-    told(lt(home, "site", "check", "other"), 3, f"the site publishes {print_of}")
+    told(here("site", "check", "other"), 3, f"the site publishes {print_of}")
     assert not (tmp_path / "known").exists()
