@@ -16,6 +16,8 @@ PYTORCH = ("--optimizer", "adamw", "--weight-decay", "0.1", "--clip", "0.5", "--
            "--schedule", "constant")  # fmt: skip
 SHORT = (*SAME, *PYTORCH, "--steps", "4")
 EXACT = 1e-5
+TWELVE = 1e-4
+"""Rounding grows with the steps: after ten, two ranks of ddp.py are 3.6e-5 from one."""
 BF16 = 0.02
 """bf16 has 8 bits: each number is right to 0.4 %."""
 
@@ -62,7 +64,7 @@ def test_lightning_goes_on_after_any_step_of_an_epoch(tmp_path: Path) -> None:
         size = ("--batch-size", str(32 // world_size), "--steps", last)
         train(parts, world_size, "lightning_trainer.py", *epochs, *size, "--resume")
     assert list(losses(whole)) == list(range(1, 13))
-    assert losses(parts) == pytest.approx(losses(whole), abs=EXACT)
+    assert losses(parts) == pytest.approx(losses(whole), abs=TWELVE)
 
 
 WHERE = """

@@ -49,8 +49,8 @@ class Job:
             process.send_signal(number)
 
     def wait(self) -> list[int]:
-        """Return the exit codes in the order of ranks."""
-        return [process.wait(timeout=90) for process in self.processes]
+        """Return the exit codes in the order of ranks; one that compiles takes minutes if busy."""
+        return [process.wait(timeout=300) for process in self.processes]
 
     def output(self) -> str:
         """Return what they printed."""
