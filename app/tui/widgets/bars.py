@@ -10,27 +10,33 @@ from textual.widgets._footer import FooterKey, FooterLabel
 class Keys(Footer):
     """The line of keys, made again only when its keys change.
 
-    Textual's own is made again whenever the focus moves: a fifth of what a key costs.
+    Textual's own is made again whenever the focus moves: a fifth of what a key costs. It is made by
+    a callback on the screen on top, which is lost when that screen closes first; here the line
+    makes itself.
     """
 
-    _made: tuple[object, ...] = ()
+    _made: tuple[object, ...] | None = None
+    """The keys on the screen; None: it was not made yet."""
     _room = 0
     """Cells of the terminal that they were made for."""
 
     def bindings_changed(self, screen: Screen[object]) -> None:
-        """Make the keys of `screen` again if they are others than those that stand here."""
-        keys = tuple(
-            (active.binding, active.enabled, active.tooltip)
-            for active in screen.active_bindings.values()
-            if active.binding.show
-        )
-        if keys != self._made and screen.app.app_focus and self.is_attached:
-            self._made = keys
-            super().bindings_changed(screen)
+        """Make the keys of `screen` again if they are others than those on the screen.
+
+        A terminal without the focus keeps the keys of the widget that had it.
+        """
+        if screen.app.app_focus or self._made is None:
+            self._bindings_ready = True
+            if _shown_keys(screen) != self._made:
+                self.refresh(recompose=True)
 
     def compose(self) -> ComposeResult:
         """Yield the keys that can be read whole."""
-        room = self._room = self.app.size.width
+        if not self._bindings_ready:
+            return
+        self._made = _shown_keys(self.screen)
+        self._room = self.app.size.width
+        room = self._room - 1  # as far from the left as all else
         for key in super().compose():
             label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
@@ -43,8 +49,17 @@ class Keys(Footer):
 
     def on_resize(self) -> None:
         """Make the keys again where others fit."""
-        if self.app.size.width != self._room:
-            self.call_after_refresh(self.recompose)
+        if self._made is not None and self.app.size.width != self._room:
+            self.refresh(recompose=True)
+
+
+def _shown_keys(screen: Screen[object]) -> tuple[object, ...]:
+    """Return what the line of keys depends on."""
+    return tuple(
+        (active.binding, active.enabled, active.tooltip)
+        for active in screen.active_bindings.values()
+        if active.binding.show
+    )
 
 
 def footer() -> Footer:

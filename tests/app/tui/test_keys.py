@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from textual.binding import Binding
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from lumitui.app.job.settings import Settings
@@ -17,6 +18,8 @@ from lumitui.app.tui.dialogs.palette import actions_of
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.screens.scaling_screen import ScalingScreen
+from lumitui.app.tui.widgets.input import FilterInput
+from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.gallery.tour import still
 from tests.support.jobs.made_runs import SPEC, a_run
@@ -100,6 +103,28 @@ async def test_the_footer_shows_the_keys_that_work(settings: Settings, project: 
         bottom = screen_lines(app)[-1]
         assert "y Yes" in bottom and "n No" in bottom
         assert not {"s", "r", "q", "?"} & set(bottom.split())
+
+
+class ClosedFirst(ModalScreen[None]):
+    """A screen that closes before it has called what waits for its next drawing."""
+
+    async def _invoke_and_clear_callbacks(self) -> None:
+        pass
+
+
+async def test_the_footer_is_drawn_though_a_screen_above_closes_first(settings: Settings) -> None:
+    app = LumiApp(settings)
+    app.runs.history.begin(a_run(state=State.DONE, job_id="41"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "d Why" in keys_below(pilot), "the keys of the runs")
+        first = app.screen
+        app.push_screen(ClosedFirst())
+        await until(pilot, lambda: isinstance(app.screen, ClosedFirst), "the screen above")
+        first.query_one(RunFilter).open()
+        await until(pilot, lambda: isinstance(first.focused, FilterInput), "the filter")
+        await pilot.pause()
+        app.pop_screen()
+        await until(pilot, lambda: "esc All runs" in keys_below(pilot), "the filter's keys")
 
 
 async def test_help_is_built_from_the_bindings_and_named_in_a_narrow_footer(
