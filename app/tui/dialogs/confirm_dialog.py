@@ -4,17 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from lumitui.app.runs import LumiError
 from lumitui.app.tui import messages
-from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets.styled import labelled, plain
 
 Lines = Sequence[tuple[str, str]]
@@ -28,13 +25,14 @@ AROUND = 6
 """Cells of the border beside its title."""
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(DialogBox[bool]):
     """Yes or no; No has the focus, and everything but a clear yes is No."""
 
     AUTO_FOCUS = "#no"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes", id="confirm.yes", tooltip="Yes, do it"),
-        Binding("n,escape", "answer(False)", "No", id="confirm.no", tooltip="No, do nothing"),
+        Binding("y", "yes", "Yes", id="confirm.yes", tooltip="Yes, do it"),
+        Binding("n,escape", "close", "No", key_display="n", id="confirm.no",
+                tooltip="No, do nothing"),
         Binding("left,right", "app.focus_next", show=False, id="confirm.other",
                 tooltip="Go to the other button"),
     ]  # fmt: skip
@@ -56,23 +54,20 @@ class Confirm(ModalScreen[bool]):
         letter that was meant for the field before.
         """
         super().__init__(id=id)
-        self._title, self._lines, self._yes, self._now = title, lines, yes, now
+        self.heading, self._lines, self._yes, self._now = title, lines, yes, now
         self._heard_from = time.monotonic() + (PAUSE if patient else 0.0)
 
-    def compose(self) -> ComposeResult:
-        """Yield the question, its facts and two buttons."""
-        yield footer()
-        with Vertical(classes="dialog") as box:
-            title = plain(self._title)
-            box.border_title = title
-            box.styles.min_width = max(LEAST, title.cell_len + AROUND)  # not cut: it names the run
-            yield Static(labelled(list(self._lines)), id="facts", markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button(Text("No (n)"), id="no", compact=True)
-                yield Button(Text(f"{self._yes} (y)"), id="yes", compact=True, variant="error")
+    def content(self) -> ComposeResult:
+        """Yield the question's facts and two buttons."""
+        yield Static(labelled(list(self._lines)), id="facts", markup=False)
+        yield buttons(no="No (n)", yes=f"{self._yes} (y)")
 
     def on_mount(self) -> None:
-        """Keep the facts true while nobody answers."""
+        """Make room for the title, which names the run; keep the facts true until the answer."""
+        for box in self.query(".dialog"):
+            box.styles.min_width = max(LEAST, plain(self.heading).cell_len + AROUND)
+        for yes in self.query("#yes").results(Button):
+            yes.variant = "error"
         if self._now is not None:
             self.set_interval(1.0, self._look)
 
@@ -87,16 +82,20 @@ class Confirm(ModalScreen[bool]):
             return  # what was read before is still the best that is known
         if lines is None:
             self._now = None
-            self.dismiss(False)
+            self.action_close()
         elif lines != self._lines:
             self._lines = lines
             self.query_one("#facts", Static).update(labelled(list(lines)))
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+    @on(Button.Pressed, "#yes")
+    def _agree(self) -> None:
+        self.dismiss(True)
 
-    def action_answer(self, answer: bool) -> None:
-        """Close the dialog with the answer."""
-        if not answer or time.monotonic() >= self._heard_from:
-            self.dismiss(answer)
+    def action_yes(self) -> None:
+        """Answer with a yes."""
+        if time.monotonic() >= self._heard_from:
+            self._agree()
+
+    def action_close(self) -> None:
+        """Answer with a no."""
+        self.dismiss(False)

@@ -1,21 +1,19 @@
 """The dialog for a cluster without a profile: survey a host, see what was found, save it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.containers import Horizontal
 from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Label, Static
 
 from lumitui.app.explain import words
 from lumitui.app.runs import HostAddress, LumiError
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import labelled, plain
 
@@ -42,13 +40,12 @@ def ssh_hosts(config: Path) -> list[str]:
     return [name for names in named for name in names if not set(name) & set("*?!")]
 
 
-class NewClusterDialog(ModalScreen[str | None]):
+class NewClusterDialog(DialogBox[str | None]):
     """Survey, then save; the name of the new site, or None: nothing was saved."""
 
     AUTO_FOCUS = "#host"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Close", id="cluster.close", tooltip="Save nothing"),
-    ]
+    KIND = "cluster"
+    heading = "Another cluster"
 
     def __init__(self) -> None:
         """Know no cluster yet."""
@@ -56,22 +53,21 @@ class NewClusterDialog(ModalScreen[str | None]):
         self._found: WrittenProfile | None = None
         self._hosts = ssh_hosts(Path.home() / ".ssh" / "config")
 
-    def compose(self) -> ComposeResult:
-        """Yield three fields, what was found, and two buttons."""
-        yield footer()
-        with Vertical(classes="dialog cluster") as box:
-            box.border_title = "Another cluster"
-            if self._hosts:
-                yield Static(plain(f"Your hosts: {', '.join(self._hosts[:12])}", "dim"))
-            for field, said in FIELDS.items():
-                suggester = SuggestFromList(self._hosts) if field == "host" else None
-                line = LineInput(placeholder=said, id=field, compact=True, suggester=suggester)
-                yield Horizontal(Label(f"{field:<10}"), line, classes="field")
-            yield Static(id="found", markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button(Text("Close"), action="screen.close", compact=True)
-                yield Button(Text("Survey"), id="survey", compact=True)
-                yield Button(Text("Save"), id="save", compact=True, disabled=True)
+    def content(self) -> ComposeResult:
+        """Yield three fields, what was found, and three buttons."""
+        if self._hosts:
+            yield Static(plain(f"Your hosts: {', '.join(self._hosts[:12])}", "dim"))
+        for field, said in FIELDS.items():
+            suggester = SuggestFromList(self._hosts) if field == "host" else None
+            line = LineInput(placeholder=said, id=field, compact=True, suggester=suggester)
+            yield Horizontal(Label(f"{field:<10}"), line, classes="field")
+        yield Static(id="found", markup=False)
+        yield buttons(no="Close", survey="Survey", save="Save")
+
+    def on_mount(self) -> None:
+        """Let nothing be saved before there is something."""
+        for save in self.query("#save"):
+            save.disabled = True
 
     def _say(self, text: Text) -> None:
         self.query_one("#found", Static).update(text)
@@ -131,7 +127,3 @@ class NewClusterDialog(ModalScreen[str | None]):
             self._say(plain(str(error), "bold red"))
         else:
             self.dismiss(self._found.site.name)
-
-    def action_close(self) -> None:
-        """Save nothing."""
-        self.dismiss(None)

@@ -8,14 +8,13 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
-from textual.widgets import Button, Input, Static
+from textual.containers import VerticalScroll
+from textual.widgets import Input, Static
 
 from lumitui.app.explain import site_page
 from lumitui.app.runs import LumiError, Site
+from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.dialogs.palette import KeyAction, by_area, nearest_first
-from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.styled import plain
@@ -27,7 +26,7 @@ WIDE = 100
 """Cells of a terminal on which the names are shown, too."""
 
 
-class ErrorDialog(ModalScreen[None]):
+class ErrorDialog(DialogBox[None]):
     """What happened, and what to try."""
 
     # On a narrow terminal it takes the width: beside it would stand letters of cut words.
@@ -37,52 +36,36 @@ class ErrorDialog(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "close", "Close", id="error.close", tooltip="Close the message"),
     ]
+    KIND = "error"
+    heading = "That did not work"
 
     def __init__(self, error: LumiError) -> None:
         """Show `error`."""
         super().__init__()
         self._error = error
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Yield the message, the hint and one button."""
-        yield footer()
-        with Vertical(classes="dialog error") as box:
-            box.border_title = "That did not work"
-            with VerticalScroll():
-                yield Static(plain(self._error.message), id="message", markup=False)
-                yield Static(plain(self._error.hint), id="hint", markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button(Text("Close"), action="screen.close", compact=True)
-
-    def action_close(self) -> None:
-        """Close the dialog."""
-        self.dismiss()
+        with VerticalScroll():
+            yield Static(plain(self._error.message), id="message", markup=False)
+            yield Static(plain(self._error.hint), id="hint", markup=False)
+        yield buttons(no="Close")
 
 
-class PageDialog(ModalScreen[None]):
+class PageDialog(DialogBox[None]):
     """A page that scrolls, is read and closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,enter", "close", "Close", id="help.close",
                 tooltip="Close the page"),
     ]  # fmt: skip
-    heading = ""
+    KIND = "help"
+    subtitle = "j k g G scroll"
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Yield the page in a box that scrolls."""
-        yield footer()
-        with Vertical(classes="dialog help") as box:
-            box.border_title, box.border_subtitle = plain(self.heading), "j k g G scroll"
-            yield from self.page()
-
-    def page(self) -> ComposeResult:
-        """Yield what is in the box."""
         with Scroll():
             yield Static(markup=False)
-
-    def action_close(self) -> None:
-        """Close the dialog."""
-        self.dismiss()
 
 
 class SitePageDialog(PageDialog):
@@ -120,7 +103,7 @@ class HelpDialog(PageDialog):
         self._areas = by_area(nearest_first(actions))
         self._names = max((len(action.binding.id or "") for action in actions), default=0)
 
-    def page(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Yield the filter, and a heading with its lines for each area."""
         yield LineInput(placeholder="type to filter", compact=True)
         with Scroll():

@@ -6,40 +6,35 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from lumitui.app.runs import job_form
-from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.dialogs.dialog_box import DialogBox
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
 
 
-class PickDialog(ModalScreen[str | None]):
+class PickDialog(DialogBox[str | None]):
     """One of a few values; None: none was chosen."""
 
     AUTO_FOCUS = "LineInput"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Close", id="pick.close", tooltip="Leave it as it is"),
         Binding("down", "move('down')", "Down", show=False, id="pick.down", tooltip="Down"),
         Binding("up", "move('up')", "Up", show=False, id="pick.up", tooltip="Up"),
     ]
+    KIND = "pick"
 
     def __init__(self, title: str, choices: Sequence[job_form.FieldChoice], now: str) -> None:
         """Offer `choices`; `now` is the one that holds."""
         super().__init__()
-        self._title, self._choices, self._now = title, choices, now
+        self.heading, self._choices, self._now = title, choices, now
         self._width = max(len(choice.value) for choice in choices)
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Yield a line that filters, and one for each value."""
-        yield footer()
-        with Vertical(classes="dialog pick") as box:
-            box.border_title = plain(self._title)
-            yield LineInput(placeholder="type to filter", compact=True)
-            yield OptionList(compact=True, markup=False)
+        yield LineInput(placeholder="type to filter", compact=True)
+        yield OptionList(compact=True, markup=False)
 
     @on(Input.Changed)
     def _filter(self) -> None:
@@ -74,7 +69,3 @@ class PickDialog(ModalScreen[str | None]):
             menu.action_cursor_down()
         else:
             menu.action_cursor_up()
-
-    def action_close(self) -> None:
-        """Choose nothing."""
-        self.dismiss(None)

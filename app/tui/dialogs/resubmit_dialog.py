@@ -10,8 +10,7 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.containers import Horizontal
 from textual.widgets import Button, Input, Label, OptionList, Static
 
 from lumitui.app.explain.words import count
@@ -32,8 +31,8 @@ from lumitui.app.runs import (
 )
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
+from lumitui.app.tui.dialogs.dialog_box import DialogBox, buttons
 from lumitui.app.tui.widgets import styled
-from lumitui.app.tui.widgets.bars import footer
 from lumitui.app.tui.widgets.choice_button import ChoiceButton
 from lumitui.app.tui.widgets.input import FigureInput
 from lumitui.app.tui.widgets.launch_text import error_terms, findings_text
@@ -45,7 +44,7 @@ Outcome = Resubmission | LumiError
 """A plan, or why there is none."""
 
 
-class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
+class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     """A ladder of sizes with what each takes, and what changes on the one under the cursor.
 
     The marked sizes are sent, or without marks the one in the field. Nothing is sent on a size
@@ -55,7 +54,6 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
     AUTO_FOCUS = "#nodes"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as Textual types it
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Close", id="resubmit.close", tooltip="Close; send nothing"),
         Binding("ctrl+s", "send", "Send", id="resubmit.send", tooltip="Send the run"),
         Binding("down", "sizes", "Sizes", show=False, id="resubmit.sizes",
                 tooltip="Go to the sizes, where space marks several"),
@@ -65,11 +63,14 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         Binding("ctrl+o", "code", "Code", id="resubmit.code",
                 tooltip="Send the code that ran, or the project as it is now"),
     ]  # fmt: skip
+    KIND = "resubmit"
+    subtitle = "↓ sizes, space marks several"
 
     def __init__(self, parent: Run, nodes: int, settings: tuple[str, ...] = ()) -> None:
         """Send `parent` again on `nodes` nodes, with `settings` as `key=value`."""
         super().__init__()
         self._parent_run, self._asked = parent, nodes
+        self.heading = f"Resubmit {parent.id}"
         times = [setting for setting in settings if setting.startswith("time=")]
         self._time = times[-1].removeprefix("time=") if times else parent.spec.time
         self._given = tuple(setting for setting in settings if setting not in times)
@@ -83,30 +84,24 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
         self._news: CodeNews | None = None
         """What has changed in the project since it ran; nothing is sent before that is known."""
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Yield the fields, the sizes, what changes, and two buttons."""
-        yield footer()
-        with Vertical(classes="dialog resubmit") as box:
-            box.border_title = Text(f"Resubmit {self._parent_run.id}")
-            box.border_subtitle = "↓ sizes, space marks several"
-            with Horizontal(classes="fields"):
-                yield Label("nodes ")
-                yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
-                yield Label("time ")
-                yield FigureInput(self._time, id="time", compact=True)
-                yield ChoiceButton[StartPoint](
-                    [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
-                )
-                yield ChoiceButton[Code](
-                    [("same", "same code"), ("current", "current code")], id="code"
-                )
-            yield Static(id="titles", markup=False)
-            yield SizeLadder(id="ladder")
-            with Scroll(id="plan"):
-                yield Static("Planning …", id="changes", markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button(Text("Close"), id="no", compact=True)
-                yield Button(Text("Send"), id="yes", compact=True, variant="primary")
+        with Horizontal(classes="fields"):
+            yield Label("nodes ")
+            yield FigureInput(str(self._asked), type="integer", id="nodes", compact=True)
+            yield Label("time ")
+            yield FigureInput(self._time, id="time", compact=True)
+            yield ChoiceButton[StartPoint](
+                [("scratch", "from scratch"), ("checkpoint", "from checkpoint")], id="start"
+            )
+            yield ChoiceButton[Code](
+                [("same", "same code"), ("current", "current code")], id="code"
+            )
+        yield Static(id="titles", markup=False)
+        yield SizeLadder(id="ladder")
+        with Scroll(id="plan"):
+            yield Static("Planning …", id="changes", markup=False)
+        yield buttons(no="Close", yes="Send")
 
     def on_mount(self) -> None:
         """Make the first plan, with the run's own settings, and ask what each size takes."""
@@ -311,11 +306,6 @@ class ResubmitDialog(ModalScreen[tuple[Resubmission, ...] | None]):
             self.app.push_screen(Confirm(title, lines, "Send all the same"), answered)
         elif plans:
             self.dismiss(plans)
-
-    @on(Button.Pressed, "#no")
-    def action_close(self) -> None:
-        """Close the dialog; send nothing."""
-        self.dismiss(None)
 
 
 def _no_number(text: str) -> InputError:

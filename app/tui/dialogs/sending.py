@@ -7,44 +7,38 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from lumitui.app.explain.words import length
 from lumitui.app.runs import SEND_STEPS
-from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.dialogs.dialog_box import DialogBox
 from lumitui.app.tui.widgets.styled import plain
 
 UNANSWERED_SECONDS = 3.0
 """Of silence in a step after which the box says so: a user who watches it wants to know why."""
 
 
-class SendingDialog(ModalScreen[None]):
+class SendingDialog(DialogBox[None]):
     """The steps of a send. The dialog can be hidden; the send continues."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape", "hide", "Hide", id="sending.hide", tooltip="Hide this; sending continues"
-        ),
+        Binding("escape", "close", "Hide", id="sending.hide",
+                tooltip="Hide this; sending continues"),
         Binding("q", "app.quit", "Quit", id="app.quit", tooltip="Quit; finishes a send first"),
-    ]
+    ]  # fmt: skip
     is_question: ClassVar[bool] = False
 
     def __init__(self, name: str, silence: Callable[[], float] = lambda: 0.0) -> None:
         """Show the send of the job `name`; `silence`: seconds since its site was heard."""
         super().__init__()
         self._silence, self._began = silence, time.monotonic()
-        self._job, self._step, self._words = name, "", ""
+        self.heading, self._step, self._words = f"Sending {name}", "", ""
         self._over = self._hidden = False
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Yield one line for each step."""
-        yield footer()
-        with Vertical(classes="dialog") as box:
-            box.border_title = plain(f"Sending {self._job}")
-            yield Static(self._steps(), id="steps", markup=False)
-            yield Static("Press esc to hide this; sending continues.", classes="dim", markup=False)
+        yield Static(self._steps(), id="steps", markup=False)
+        yield Static("Press esc to hide this; sending continues.", classes="dim", markup=False)
 
     def on_mount(self) -> None:
         """Say each second whether the site is heard."""
@@ -91,9 +85,9 @@ class SendingDialog(ModalScreen[None]):
     def on_screen_resume(self) -> None:
         """Close it now if the send ended while another dialog lay on top."""
         if self._over:
-            self.action_hide()
+            self.action_close()
 
-    def action_hide(self) -> None:
+    def action_close(self) -> None:
         """Hide it, once and only on top: Textual calls a screen below a dialog current too."""
         if self.is_active and not self._hidden:
             self._hidden = True

@@ -1,0 +1,50 @@
+"""What dialogs have in common: a box with a title, the line of keys, and what closes them."""
+
+from typing import ClassVar, TypeVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button
+
+from lumitui.app.tui.widgets.bars import footer
+from lumitui.app.tui.widgets.styled import plain
+
+Answer = TypeVar("Answer")
+
+
+class DialogBox(ModalScreen[Answer]):
+    """A box above a screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", id="dialog.close", tooltip="Close; change nothing"),
+    ]
+    KIND: ClassVar[str] = ""
+    """A class of the box, as its style sheet names it."""
+    heading = ""
+    subtitle = ""
+
+    def compose(self) -> ComposeResult:
+        """Yield the keys and the box."""
+        yield footer()
+        with Vertical(classes=f"dialog {self.KIND}") as box:
+            box.border_title, box.border_subtitle = plain(self.heading), self.subtitle
+            yield from self.content()
+
+    def content(self) -> ComposeResult:
+        """Yield what is in the box."""
+        raise NotImplementedError
+
+    @on(Button.Pressed, "#no")
+    def action_close(self) -> None:
+        """Close it without an answer."""
+        self.dismiss(None)
+
+
+def buttons(**labels: str) -> Horizontal:
+    """Return a row of buttons: a label for each id. `no` closes the dialog."""
+    made = (Button(Text(label), id=name, compact=True) for name, label in labels.items())
+    return Horizontal(*made, classes="buttons")
