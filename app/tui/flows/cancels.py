@@ -30,125 +30,87 @@ class Cancels:
         """Cancel runs of `app`."""
         self._app, self._leaving = app, leaving
 
-    def cancel(self, run_id: str) -> None:
-        """Cancel a run, after asking."""
+    def cancel(self, *run_ids: str) -> None:
+        """Cancel runs, after asking once."""
         from lumitui.app.tui.dialogs.confirm_dialog import AROUND, Confirm
 
         app = self._app
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._cancel(run_id)
-
-        def now() -> list[tuple[str, str]] | None:
-            run = app.runs.history.get(run_id)
-            if run.state.is_final:
-                words = f"{run.id} has ended: {run.state}. There is nothing to cancel."
-                app.notify(words, severity="warning", markup=False)
-                return None
-            return terms(run)
-
-        run = app.run_of(run_id)
-        if run is None:
-            return
-        if run.state.is_final:
-            message = f"{run.id} has ended: {run.state}."
-            app.show_error(InputError(message, "There is nothing to cancel."))
-            return
-        # The end of an id tells it apart: a narrow box must not cut it.
-        name = styled.shorten(run.id, max(14, app.size.width * 9 // 10 - AROUND - len("Cancel ?")))
-        question = Confirm(f"Cancel {name}?", terms(run), "Cancel the job", now=now)
-        app.push_screen(question, answered)
-
-    def _cancel(self, run_id: str) -> None:
-        app, warnings = self._app, list[str]()
-
-        def cancel(runs: Runs) -> Run | LumiError:
-            try:
-                return runs.cancel(run_id, warn=warnings.append)
-            except LumiError as error:
-                return error
-
-        def over(outcome: Run | LumiError | None) -> None:
-            if isinstance(outcome, LumiError):
-                app.show_error(self._again(outcome, (run_id,), "c"))
-            elif outcome is not None:
-                app.notify(words.after_cancel(outcome), markup=False)
-            well = not isinstance(outcome, LumiError | None)
-            if not well:
-                app.own_cancels.discard(run_id)
-            self._over(cancelling(run_id), warnings, well=well)
-
-        app.under_way.append(cancelling(run_id))
-        app.own_cancels.add(run_id)
-        ask(app, cancel, over, failed=lambda _: over(None))
-
-    def _over(self, what: str, warnings: list[str], *, well: bool) -> None:
-        for warning in warnings:
-            self._app.notify(warning, severity="warning", markup=False)
-        self._app.history_changed()
-        self._leaving.ended(what, well=well)
-
-    def cancel_many(self, run_ids: tuple[str, ...]) -> None:
-        """Cancel several runs, after asking once."""
-        from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-
-        app = self._app
-
         def live() -> list[Run]:
-            found = (app.run_of(run_id) for run_id in run_ids)
-            return [run for run in found if run is not None and not run.state.is_final]
+            found = map(app.runs.history.get, run_ids)
+            return [run for run in found if not run.state.is_final]
 
         def now() -> list[tuple[str, str]] | None:
             if runs := live():
-                return self._many_terms(runs, len(run_ids))
-            app.notify("All of these runs have ended.", severity="warning", markup=False)
+                return self._terms(runs, run_ids)
+            app.notify(self._ended(run_ids), severity="warning", markup=False)
             return None
 
         def answered(yes: bool | None) -> None:
             if yes and (ids := tuple(run.id for run in live())):
-                self._cancel_many(ids)
+                self._cancel(ids)
 
-        if not (runs := live()):
-            message = f"{words.count(len(run_ids), 'run')}: all have ended."
-            app.show_error(InputError(message, "There is nothing to cancel."))
+        try:
+            if not (runs := live()):
+                raise InputError(self._ended(run_ids), "There is nothing to cancel.")
+        except LumiError as error:
+            app.show_error(error)
             return
-        jobs = words.count(len(runs), "job")
-        lines = self._many_terms(runs, len(run_ids))
-        question = Confirm(f"Cancel {jobs}?", lines, f"Cancel {jobs}", now=now)
-        app.push_screen(question, answered)
+        # The end of an id tells it apart: a narrow box must not cut it.
+        room = app.size.width * 9 // 10 - AROUND - len("Cancel ?")
+        title, jobs = styled.shorten(run_ids[0], max(14, room)), "the job"
+        if len(run_ids) > 1:
+            title = jobs = words.count(len(runs), "job")
+        lines = self._terms(runs, run_ids)
+        app.push_screen(Confirm(f"Cancel {title}?", lines, f"Cancel {jobs}", now=now), answered)
 
-    def _cancel_many(self, run_ids: tuple[str, ...]) -> None:
+    def _ended(self, run_ids: tuple[str, ...]) -> str:
+        if len(run_ids) > 1:
+            return f"{words.count(len(run_ids), 'run')}: all have ended."
+        return f"{run_ids[0]} has ended: {self._app.runs.history.get(run_ids[0]).state}."
+
+    def _cancel(self, run_ids: tuple[str, ...]) -> None:
         """Cancel the jobs of runs, one after the other; one that fails does not stop the others."""
-        app, done, failed, warnings = self._app, list[str](), list[Failure](), list[str]()
+        app, failed, warnings = self._app, list[Failure](), list[str]()
+        done: list[Run] = []
+        one = len(run_ids) == 1
 
         def cancel_all(runs: Runs) -> None:
             for run_id in run_ids:
                 try:
-                    done.append(runs.cancel(run_id, warn=warnings.append).id)
+                    done.append(runs.cancel(run_id, warn=warnings.append))
                 except LumiError as error:
                     failed.append((run_id, error))
 
         def over(_: object) -> None:
             if done:
-                app.notify(f"Cancelled {words.count(len(done), 'job')}.", markup=False)
+                said = f"Cancelled {words.count(len(done), 'job')}."
+                app.notify(words.after_cancel(done[0]) if one else said, markup=False)
             if failed:
                 app.show_error(self._not_all(failed))
-            elif isinstance(first := app.screen_stack[0], RunsScreen):
+            elif not one and isinstance(first := app.screen_stack[0], RunsScreen):
                 first.unmark()
-            self._over(cancelling(*run_ids), warnings, well=not failed)
+            app.own_cancels -= set(run_ids) - {run.id for run in done}
+            for warning in warnings:
+                app.notify(warning, severity="warning", markup=False)
+            app.history_changed()
+            self._leaving.ended(cancelling(*run_ids), well=len(done) == len(run_ids))
 
         app.under_way.append(cancelling(*run_ids))
+        app.own_cancels |= set(run_ids)
         ask(app, cancel_all, over, failed=over)
 
-    def _many_terms(self, runs: list[Run], marked: int) -> list[tuple[str, str]]:
+    def _terms(self, runs: list[Run], run_ids: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Return what a user cancels: of one run what it is, of several each in a row."""
+        if len(run_ids) == 1:
+            return terms(runs[0])
         most = max(1, min(MOST_LISTED, self._app.size.height - 10))
         lines = [
             (run.id, f"{run.state}, {words.count(run.layout.nodes, 'node')}") for run in runs[:most]
         ]
         if len(runs) > most:
             lines.append(("and", f"{len(runs) - most} more"))
-        if ended := marked - len(runs):
+        if ended := len(run_ids) - len(runs):
             lines.append(("not these", f"{words.count(ended, 'run')} ended already"))
         return lines
 
@@ -159,17 +121,12 @@ class Cancels:
             for run_id, error in failed
         ]
         first = failed[0][1]
-        whole = type(first)("\n".join(said), first.hint)
-        return self._again(whole, tuple(run_id for run_id, _ in failed), "c")
-
-    def _again(self, error: LumiError, run_ids: tuple[str, ...], key: str) -> LumiError:
-        """Return the error of a cancel with what to press, and when, if the link is the reason."""
-        if not isinstance(error, LinkError):
-            return error
-        sites = sorted({run.site for run_id in run_ids if (run := self._app.run_of(run_id))})
+        if not isinstance(first, LinkError):
+            return type(first)("\n".join(said), first.hint)
+        sites = sorted({run.site for run_id, _ in failed if (run := self._app.run_of(run_id))})
         back = f"{' and '.join(sites)} {'is' if len(sites) == 1 else 'are'} back"
-        what = "The job" if len(run_ids) == 1 else "The jobs"
-        return LumiError(error.message, f"{what} may still run. Press {key} again when {back}.")
+        what = "The job" if len(failed) == 1 else "The jobs"
+        return LumiError("\n".join(said), f"{what} may still run. Press c again when {back}.")
 
 
 def terms(run: Run) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ class MarkedPage(RunScreenBase):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "tag", "Tag", show=False, id="runs.tag",
                 tooltip="Tag the marked runs, or this one; / #tag finds them"),
-        Binding("N", "note", "Note", show=False, id="runs.note",
+        Binding("M", "note", "Note", show=False, id="runs.note",
                 tooltip="Write a line about this run"),
         Binding("E", "fetch", "Fetch", show=False, id="runs.fetch",
                 tooltip="Copy the results of the marked runs, or of this one, here"),
@@ -49,9 +49,6 @@ class MarkedPage(RunScreenBase):
         """Take all marks away."""
         raise NotImplementedError
 
-    def _meant(self) -> tuple[str, ...]:
-        return self.marked or self.under_cursor or (self._chosen(),)
-
     def _ask(
         self,
         asked: tuple[str, str],
@@ -69,26 +66,27 @@ class MarkedPage(RunScreenBase):
 
         self.app.push_screen(LineDialog(*asked, value, check=check), answered)
 
+    def _with_meant(self, do: Callable[..., object]) -> None:
+        """Do something with the marked runs; without marks, with those under the cursor."""
+        try:
+            do(*(self.marked or self.under_cursor or (self._chosen(),)))
+        except InputError as error:
+            show_error(self, error)
+
     def _named(self, runs: tuple[str, ...]) -> str:
         return runs[0] if len(runs) == 1 else words.count(len(runs), "run")
 
     def action_cancel(self) -> None:
         """Cancel the jobs of the marked runs after asking once; without marks, of this row."""
-        runs = self.marked or self.under_cursor
-        if self.marked or len(runs) > 1:
-            tui(self).cancels.cancel_many(runs)
-        else:
-            super().action_cancel()
+        self._with_meant(tui(self).cancels.cancel)
 
     def action_tag(self) -> None:
         """Ask for tags of the marked runs."""
+        self._with_meant(self._ask_tag)
+
+    def _ask_tag(self, *runs: str) -> None:
         from lumitui.app.runs import with_tags
 
-        try:
-            runs = self._meant()
-        except InputError as error:
-            show_error(self, error)
-            return
         text = "Words such as best; -best removes one. / #best finds them."
         asked = (f"Tag {self._named(runs)}", text)
         self._ask(
@@ -100,14 +98,12 @@ class MarkedPage(RunScreenBase):
 
     def action_note(self) -> None:
         """Ask for the note of the run under the cursor."""
+        self._act(self._ask_note)
+
+    def _ask_note(self, run_id: str) -> None:
         from lumitui.app.runs import split_tags
 
-        try:
-            run_id = self._chosen()
-            note, tags = split_tags(self.runs.history.get(run_id).note)
-        except InputError as error:
-            show_error(self, error)
-            return
+        note, tags = split_tags(self.runs.history.get(run_id).note)
         kept = f" Its tags stay: {tags}." if tags else ""
         asked = (f"Note on {run_id}", f"One line; an empty one removes the note.{kept}")
         self._ask(asked, note, one_line, lambda line: self._note(run_id, line))
@@ -126,13 +122,11 @@ class MarkedPage(RunScreenBase):
 
     def action_fetch(self) -> None:
         """Ask for the folder that results are copied to."""
+        self._with_meant(self._ask_folder)
+
+    def _ask_folder(self, *runs: str) -> None:
         from lumitui.app.tui.dialogs.line_dialog import folder_line
 
-        try:
-            runs = self._meant()
-        except InputError as error:
-            show_error(self, error)
-            return
         several = len(runs) > 1
         text = "The folder on this laptop" + (", which gets one for each run." if several else ".")
         asked = (f"Fetch the results of {self._named(runs)}", text)
