@@ -34,6 +34,7 @@ from lumitui.app.follow.results.listed_files import RemoteFile as RemoteFile
 from lumitui.app.follow.results.listed_files import fetch_pattern as fetch_pattern
 from lumitui.app.follow.results.listed_files import group_of as group_of
 from lumitui.app.follow.results.log_patterns import LogFigures as LogFigures
+from lumitui.app.follow.results.raising_code import RaisingCode as RaisingCode
 from lumitui.app.follow.results.run_figures import Figures as Figures
 from lumitui.app.follow.results.run_figures import FigureSeries as FigureSeries
 from lumitui.app.follow.results.summary import Curve as Curve

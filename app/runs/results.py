@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lumitui.app.follow.results.comparison import Comparisons
     from lumitui.app.follow.results.listed_files import RunFileLists
     from lumitui.app.follow.results.log_patterns import LogFigures
+    from lumitui.app.follow.results.raising_code import RaisingCode
     from lumitui.app.follow.results.run_figures import Figures
     from lumitui.app.follow.results.sweep import Sweeps
     from lumitui.app.history.metric_points import MetricPoint
@@ -94,6 +95,19 @@ class Results(Watching):
         if run.state in WENT_WRONG and found and found[0].brief != run.cause:
             self.history.update(run.id, cause=found[0].brief)
         return found
+
+    def raising_code(self, run_id: str, place: str) -> RaisingCode | None:
+        """Return the code around a cause's `place`, where the project still has what ran.
+
+        No site is asked.
+
+        Raises:
+            InputError: no such run.
+        """
+        from lumitui.app.follow.results.raising_code import code_around
+
+        run = self.history.get(run_id)
+        return code_around(run, place, self.history.snapshots.manifest(run.site, run.root))
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
         """Bring results to `target`, verified by hash; files that are equal already stay.

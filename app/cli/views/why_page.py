@@ -18,6 +18,8 @@ class WhyReply:
     """The resubmission that may help; "" where the job or its code must change."""
     letter: str = ""
     """A text for the site's helpdesk; "" for a log alone."""
+    code: Sequence[str] = ()
+    """The lines around the one that raised the first cause, with their numbers; where certain."""
 
 
 def cause_text(item: Diagnosis) -> str:

@@ -32,7 +32,7 @@ from lumitui.app.tui.widgets.styled import COLOURS, SERIES, bar, labelled, plain
 
 if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
-    from lumitui.app.runs import Diagnosis, RunOverview
+    from lumitui.app.runs import Diagnosis, RaisingCode, RunOverview, Runs
 
 WIDE = 110
 """Cells from which the facts are in two columns."""
@@ -142,18 +142,18 @@ class OverviewPane(Scroll):
         self._show_why(Text("Searching the end of the log …\n", "dim"))
         ask(
             self,
-            lambda runs: runs.why(run.id),
-            self._why_found,
+            lambda runs: _explained(runs, run.id),
+            lambda found: self._why_found(*found),
             failed=lambda _: self._show_why(Text()),
             key="why",
         )
 
-    def _why_found(self, found: Sequence[Diagnosis]) -> None:
+    def _why_found(self, found: Sequence[Diagnosis], code: RaisingCode | None) -> None:
         if self._why is not None and self._run is not None:
             from lumitui.app.explain.actions import action_of
 
             remedy = action_of(found, self._run)
-            self._show_why(causes(self._run, found, remedy))
+            self._show_why(causes(self._run, found, remedy, code))
             self.remedy = remedy
             self._explained = bool(found)
             self._line = line_of(found)
@@ -235,13 +235,22 @@ def line_of(diagnoses: Sequence[Diagnosis]) -> str:
     return next((lines[-1].strip()[:_SOUGHT] for lines in shown if lines[-1].strip()), "")
 
 
+def _explained(runs: Runs, run_id: str) -> tuple[Sequence[Diagnosis], RaisingCode | None]:
+    """Return why a run failed, and the code around the line that raised the first cause."""
+    found = runs.why(run_id)
+    return found, runs.raising_code(run_id, found[0].place) if found else None
+
+
 def causes(
-    run: Run, diagnoses: Sequence[Diagnosis], remedy: HelpfulResubmission | None = None
+    run: Run,
+    diagnoses: Sequence[Diagnosis],
+    remedy: HelpfulResubmission | None = None,
+    code: RaisingCode | None = None,
 ) -> RenderableType:
     """Return why a run failed, the likeliest cause first, each with its line of the log.
 
-    Below the first stands the key that does what helps; an unknown cause has the lines that say
-    most.
+    Below the first are the code that raised it and the key that does what helps; an unknown cause
+    has the lines that say most.
     """
     if not diagnoses:
         return Text(f"{words.no_cause(run)}\n", "dim")
@@ -250,6 +259,9 @@ def causes(
         parts.append(Text.assemble(plain(found.cause, "bold yellow"), f"\n  {found.do}"))
         for line in found.telling or ([found.line] if found.line else []):
             parts.append(plain(f"  {line}", "dim"))
+        if code and found is diagnoses[0]:
+            parts.append(plain(f"  {code.path}", "cyan"))
+            parts += [plain(f"  {row}", "" if row[0] == ">" else "dim") for row in code.rows]
         if found is diagnoses[0] and line_of([found]):
             parts.append(Text("  enter: show it in the log", "bold"))
         if remedy and found is diagnoses[0]:

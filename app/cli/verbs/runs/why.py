@@ -66,6 +66,8 @@ def why(
         for line in answer.lines:
             if line.strip() not in shown:
                 show(f"  {line}")
+        for row in answer.code:
+            show(f"  {row}")
         if answer.command:
             show(f"\nDo: {answer.command}")
     if not answer.why:
@@ -77,10 +79,12 @@ def _of_run(run_id: str) -> WhyReply:
 
     with core() as runs:
         diagnoses, run = runs.why(run_id), runs.history.get(run_id)
+        code = runs.raising_code(run_id, diagnoses[0].place) if diagnoses else None
     action = action_of(diagnoses, run)
     telling = diagnoses[0].telling if diagnoses else ()
     command = action.command(run.id) if action else ""
-    return WhyReply(diagnoses, telling, command, letter(diagnoses, run))
+    lines = [code.path, *code.rows] if code else []
+    return WhyReply(diagnoses, telling, command, letter(diagnoses, run), lines)
 
 
 def _of_log(path: Path, state: str, code: int | None) -> WhyReply:

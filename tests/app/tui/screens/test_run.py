@@ -81,6 +81,8 @@ async def test_why_a_run_failed_is_shown(settings: Settings, project: Path) -> N
         await pilot.press("d")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
         await sees(pilot, r"No module named 'nowhere\[/\]'")
+        await sees(pilot, r"hello\.py\n +\d+ .*\n.*\n *> +\d+ +raise ModuleNotFoundError")
+        await pilot.press("G")
         await sees(pilot, "exit +code 1")
 
 
