@@ -1,5 +1,6 @@
 """The pane with a run's log. It is followed while the pane is open, and only then."""
 
+import re
 import time
 from dataclasses import dataclass
 from threading import Event
@@ -34,7 +35,7 @@ from lumitui.app.tui.asking import ask, forget, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.log.log_finder import LogFinder
 from lumitui.app.tui.widgets.log.log_view import LogView
-from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour, typed
+from lumitui.app.tui.widgets.log.rank_chips import RankChips, neighbour
 
 MOST_WAITING = 8
 """Messages with pieces of a log that the pane has not drawn yet."""
@@ -44,8 +45,9 @@ MUCH = 16_384
 """Bytes of a piece after which the next is read at once: more of them are waiting."""
 _FOLLOWED = "follow"
 _RANKS = Binding.Group("Rank", compact=True)
-_TYPING = 1.5
-"""Seconds within which two digits are one number."""
+_MATCH = Binding.Group("Match", compact=True)
+_RANK = re.compile(r"rank (\d{1,9})")
+"""What is typed into the search to see one rank of thousands."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,10 @@ class LogPane(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", key_display="/", id="log.search",
                 tooltip="Search the whole log, at the site"),
-        Binding("n", "find(1)", "Next match", show=False, id="log.next",
+        # As in less and vim. Only the footer can tell that n is not New here.
+        Binding("n", "find(1)", "Next match", id="log.next", group=_MATCH,
                 tooltip="Go to the next match below"),
-        Binding("N", "find(-1)", "Match above", show=False, id="log.previous",
+        Binding("N", "find(-1)", "Match above", id="log.previous", group=_MATCH,
                 tooltip="Go to the next match above"),
         Binding("e", "error", "Error", id="log.error",
                 tooltip="Go to the first error of the log, then to the next"),
@@ -90,11 +93,6 @@ class LogPane(Vertical):
         Binding("full_stop,greater_than_sign", "rank(1)", "Next rank", key_display=".",
                 id="log.rank_next", group=_RANKS,
                 tooltip="Show only the lines of the next rank, or of all"),
-        *(
-            Binding(str(digit), f"rank_digit({digit})", f"Rank {digit}", show=False,
-                    id=f"log.rank_{digit}", tooltip="Show only the lines of the rank typed")
-            for digit in range(10)
-        ),
         Binding("escape", "clear", "Clear", id="log.clear",
                 tooltip="Show all ranks again, and forget the search; then go back"),
     ]  # fmt: skip
@@ -108,7 +106,6 @@ class LogPane(Vertical):
         """The attempt that was chosen instead of the newest."""
         self._failed: int | None = None
         """The rank that ended the run, as its record says."""
-        self._typed, self._typed_at = "", 0.0
         self._number = 0
         """Of the latest request or its end; what comes for an earlier one is dropped."""
         self._following = False
@@ -136,8 +133,8 @@ class LogPane(Vertical):
         """Where the log was left, until its lines have come again."""
         self._sought = ""
         """What is to be found as soon as the log is there."""
-        self._keys = (False, False)
-        """Whether there are ranks to choose from, and whether something can be cleared."""
+        self._keys = (False, False, False)
+        """Whether there are ranks to choose from, a search, and a rank that was chosen."""
         self._line = ""
         """What the line says."""
 
@@ -376,7 +373,13 @@ class LogPane(Vertical):
     def _search_left(self, event: LogFinder.Left) -> None:
         view, finder = self._view, self._finder
         view.focus()
-        if event.searches:
+        if event.searches and (one := _RANK.fullmatch(finder.found)):
+            finder.found, rank = view.found, int(one[1])
+            if rank in self._ranks():
+                view.rank = rank
+            else:
+                finder.words = f"no line of rank {rank} has been read"
+        elif event.searches:
             view.found = finder.found
             view.refresh()
             if finder.found:
@@ -408,16 +411,6 @@ class LogPane(Vertical):
         """Show only the lines of the next rank, or of all."""
         self._view.rank = neighbour(self._ranks(), self._view.rank, step)
 
-    def action_rank_digit(self, digit: int) -> None:
-        """Show only the lines of the rank whose number is typed."""
-        now = time.monotonic()
-        before, self._typed_at = self._typed if now - self._typed_at < _TYPING else "", now
-        self._typed, rank = typed(self._ranks(), before, str(digit))
-        if rank is not None:
-            self._view.rank = rank
-        elif not self._typed:
-            self.notify(f"No line of a rank {before}{digit} has been read.", markup=False)
-
     def action_clear(self) -> None:
         """Show all ranks, and mark nothing that was searched for; the place stays."""
         self._finder.forget()
@@ -426,11 +419,13 @@ class LogPane(Vertical):
         self._view.post_message(LogView.Changed())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a digit open its screen where there are no ranks; leave where nothing is chosen."""
+        """Choose between two ranks or more, and clear or go on with a search that there is."""
         if not self.query(LogView):
             return True  # before the first paint
-        if action in ("rank", "rank_digit"):
+        if action == "rank":
             return len(self._ranks()) > 1
+        if action == "find":
+            return bool(self._view.found)
         if action == "clear":
             return bool(self._view.found or self._view.rank is not None)
         return True
@@ -498,7 +493,7 @@ class LogPane(Vertical):
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
         self._keep_place()
-        keys = (len(self._ranks()) > 1, bool(view.found or view.rank is not None))
+        keys = (len(self._ranks()) > 1, bool(view.found), view.rank is not None)
         if keys != self._keys:
             self._keys = keys
             self.refresh_bindings()

@@ -202,7 +202,7 @@ class RunScreenBase(FullScreen):
                 tooltip="Show what the GPUs of the running job draw and do"),
         Binding("exclamation_mark", "shell", "Shell", show=False, key_display="!", id="run.shell",
                 tooltip="Open a shell inside the running job; its end leads back here"),
-        Binding("y", "copy", "Copy id", show=False, id="run.copy",
+        Binding("y", "copy", "Copy", show=False, id="run.copy",
                 tooltip="Copy the run's id to the clipboard"),
         Binding("r", "refresh_sites", "Refresh", show=False, id="page.refresh",
                 tooltip="Poll the sites now"),

@@ -55,7 +55,7 @@ class FieldList(ScrollView, can_focus=True):
                 tooltip="Apply the fix of this field, or the first there is"),
         Binding("ctrl+f", "fix_all", "Fix all", show=False, id="form.fix_all",
                 tooltip="Apply all fixes that are shown"),
-        Binding("x,delete", "unset", "Clear", show=False, id="form.clear",
+        Binding("delete,backspace", "unset", "Clear", show=False, id="form.clear",
                 tooltip="Take the field out of the job file"),
         Binding("j,down", "move(1)", "Down", show=False, id="form.down", tooltip="One line down"),
         Binding("k,up", "move(-1)", "Up", show=False, id="form.up", tooltip="One line up"),

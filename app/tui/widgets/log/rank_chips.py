@@ -104,16 +104,3 @@ def neighbour(ranks: Sequence[int], chosen: int | None, step: int) -> int | None
     order: list[int | None] = [None, *ranks]
     at = order.index(chosen) if chosen in order else 0
     return order[(at + step) % len(order)]
-
-
-def typed(ranks: Sequence[int], before: str, digit: str) -> tuple[str, int | None]:
-    """Return the number typed so far, and the rank that it is, if any.
-
-    After the digits `before` a digit continues with their number as long as a rank begins so; else
-    it begins another. No number is returned where no rank begins with it.
-    """
-    names = {str(rank) for rank in ranks}
-    for number in (before + digit, digit):
-        if any(name.startswith(number) for name in names):
-            return number, int(number) if number in names else None
-    return "", None

@@ -36,7 +36,7 @@ async def test_no_key_of_a_burst_reaches_the_screen_below(
         burst(app, "3", "down", "2")
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
         await pilot.press("1")
-        burst(app, "j", "N", *"hello my note", "enter", "k", "N", "paste:pasted n", *"ote", "enter")
+        burst(app, "j", "M", *"hello my note", "enter", "k", "M", "paste:pasted n", *"ote", "enter")
         await until(pilot, lambda: history.get("two-000002").note, "the notes")
         notes = {run_id: history.get(run_id).note for run_id in ("one-000001", "two-000002")}
         assert notes == {"one-000001": "hello my note", "two-000002": "pasted note"}

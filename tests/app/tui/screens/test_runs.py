@@ -212,7 +212,7 @@ async def test_marked_runs_are_cancelled_tagged_and_compared(
         await pilot.press("escape", "j", "space", "C")
         await until(pilot, lambda: wanted, "the comparison")
         assert wanted == [("run-000001", "run-000000")]
-        await pilot.press("escape", "N", *"a note", "enter")
+        await pilot.press("escape", "M", *"a note", "enter")
         await until(pilot, lambda: history.get("run-000000").note == "a note", "the note")
         await sees(pilot, "a note")
 

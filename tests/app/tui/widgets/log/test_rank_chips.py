@@ -3,7 +3,7 @@
 from rich.cells import cell_len
 
 from lumitui.app.explain.log_words import RankMark
-from lumitui.app.tui.widgets.log.rank_chips import chips, neighbour, typed
+from lumitui.app.tui.widgets.log.rank_chips import chips, neighbour
 
 FAILED, RAISED = RankMark(1, "failed first", failed=True), RankMark(1, "traceback", failed=False)
 
@@ -38,13 +38,3 @@ def test_the_row_names_its_keys_and_only_a_rank_that_failed_leaves_its_place() -
 def test_the_keys_go_round() -> None:
     assert [neighbour([0, 3, 9], at, 1) for at in (None, 0, 3, 9)] == [0, 3, 9, None]
     assert neighbour([0, 3, 9], None, -1) == 9 and neighbour([0, 3], 7, 1) == 0
-
-
-def test_digits_typed_are_the_number_of_a_rank() -> None:
-    ranks = (0, 1, 2, 11, 128)
-    assert typed(ranks, "", "1") == ("1", 1)
-    assert typed(ranks, "1", "1") == ("11", 11)
-    assert typed(ranks, "11", "2") == ("2", 2), "no rank begins with 112"
-    assert typed(ranks, "1", "2") == ("12", None), "128 may follow"
-    assert typed(ranks, "12", "8") == ("128", 128)
-    assert typed(ranks, "1", "9") == ("", None)
