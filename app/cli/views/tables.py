@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.explain import words
-from lumitui.app.runs import spell_out
+from lumitui.app.runs import GPU_TITLES, gpu_rows, gpu_summary, spell_out
 
 if TYPE_CHECKING:
     from lumitui.app.runs import (
         ClusterOverview,
         Fetched,
         FileFacts,
+        FileList,
         Finding,
         Loose,
         PlanChange,
         Pruned,
         RemovedItems,
         Run,
+        RunGpus,
         Site,
         Stock,
     )
@@ -211,6 +213,18 @@ def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
 def fetched_text(found: Sequence["Fetched"]) -> str:
     """Return the paths that were brought, one a line."""
     return "\n".join(spell_out(str(item.path)) for item in found)
+
+
+def files_text(found: "FileList") -> str:
+    """Return the size and name of each file of a run's folder, one a line."""
+    return "\n".join(f"{words.size(one.size):>9}  {spell_out(one.name)}" for one in found.files)
+
+
+def gpus_text(read: "RunGpus", columns: int) -> str:
+    """Return what a run's GPUs do: the sum and the idle ones, then each, one a line."""
+    titles = [title.upper() for title in GPU_TITLES]
+    rows = table(titles, gpu_rows(read.gpus, read.idle_watts), columns)
+    return "\n".join([*gpu_summary(read.gpus, read.idle_watts), "", rows])
 
 
 def pruned_text(freed: Mapping[str, "Pruned"]) -> str:

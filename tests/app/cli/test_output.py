@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
+from lumitui.app.follow.sites.cluster_overviews import RunGpus
+from lumitui.remote.scheduler.step_gpus import GpuReading
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.made_runs import a_run
@@ -58,3 +60,11 @@ def test_sites_are_a_line_each_in_80_columns_with_closed_ones_last() -> None:
     closed = [line.split()[0] for line in lines if "closed on" in line]
     assert closed == [line.split()[0] for line in lines[-len(closed) :]]
     assert lines[-1].endswith("closed on 2026-07-31; use roihu")
+
+
+def test_the_gpus_of_a_run_are_lines_the_idle_ones_first() -> None:
+    gpus = tuple(GpuReading("nid1", at, 480.0 - 471 * at, 5e10, 6.9e10, 90.0) for at in (0, 1))
+    lines = tables.gpus_text(RunGpus(gpus, 150.0, 0.0), 80).splitlines()
+    assert lines[:2] == ["2 GPUs on 1 node, 489 W together.", "GPU 1 on nid1 draws 9 W: idle."]
+    assert lines[3].split() == ["NODE", "GPU", "POWER", "MEMORY", "USE"]
+    assert lines[4].endswith("idle") and len(lines) == 6

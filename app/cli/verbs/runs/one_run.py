@@ -25,10 +25,16 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @run_argument
+@click.option("--gpus", is_flag=True, help="Read its GPUs instead: power, use, memory, idle ones.")
 @json_option
 @click.pass_obj
-def show(reply: Reply, run_id: str) -> None:
+def show(reply: Reply, run_id: str, gpus: bool) -> None:
     """Show everything known about a run."""
+    if gpus:
+        with core() as runs:
+            read = runs.clusters.gpus(runs.history.get(run_id).id)
+        reply.give(read, tables.gpus_text(read, columns()))
+        return
     from lumitui.app.cli.views import show as showing
 
     with core() as runs:
@@ -136,9 +142,12 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
     type=GivenPath(),
     help="Folder to copy to. [default: RUN's id]",
 )
+@click.option("--list", "lists", is_flag=True, help="List the files of its folder; copy nothing.")
 @json_option
 @click.pass_obj
-def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None) -> None:
+def fetch(
+    reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | None, lists: bool
+) -> None:
     """Copy a run's results here, verified by hash.
 
     Copies folders with everything in them. Exits with 4 if a file could not be copied, with 2 if a
@@ -146,6 +155,15 @@ def fetch(reply: Reply, run_id: str, patterns: tuple[str, ...], target: Path | N
     """
     from lumitui.app.runs import fetch_report as results
 
+    if lists:
+        if patterns or target:
+            raise InputError("--list copies nothing.", "Leave out PATTERN and --to.")
+        with core() as runs:
+            found = runs.files.list(runs.history.get(run_id).id)
+        reply.give(found, tables.files_text(found))
+        for left in found.left:
+            warn(left)
+        return
     with core() as runs:
         run = runs.history.get(run_id)
         folder = target or Path(run.id)
