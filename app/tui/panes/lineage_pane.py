@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import on
-from textual.binding import Binding, BindingType
-from textual.widgets import DataTable
 
 from lumitui.app.explain import run_overview
 from lumitui.app.runs import Run
-from lumitui.app.tui.asking import ask, tui
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.styled import COLOURS, plain
+from lumitui.app.tui.widgets.tables.opening_table import OpeningTable
 
 if TYPE_CHECKING:
     from lumitui.app.runs import RunOverview
 
 
-class LineagePane(DataTable[Text]):
+class LineagePane(OpeningTable):
     """A row for each relative, below its parent; the cursor begins at the run itself."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor_down", "Down", show=False, id="lineage.down", tooltip="Next run"),
-        Binding("k", "cursor_up", "Up", show=False, id="lineage.up", tooltip="Previous run"),
-        Binding("g", "scroll_top", "Top", show=False, id="lineage.top", tooltip="First run"),
-        Binding("G", "scroll_bottom", "End", show=False, id="lineage.end", tooltip="Last run"),
-        Binding("enter", "select_cursor", "Open", id="lineage.open", tooltip="Open the run"),
-    ]
 
     def __init__(self) -> None:
         """Show no relatives yet."""
-        super().__init__(id="lineage", cursor_type="row", cell_padding=1)
+        super().__init__(id="lineage")
         self._asked: tuple[object, ...] = ()
         self._run: Run | None = None
         self._drawn: list[tuple[str, ...]] = []
@@ -70,9 +60,3 @@ class LineagePane(DataTable[Text]):
         if first:
             chosen = self.get_row_index(found.run.id)
         self.move_cursor(row=chosen, animate=False)
-
-    @on(DataTable.RowSelected)
-    def _row_selected(self, event: DataTable.RowSelected) -> None:
-        event.stop()
-        if event.row_key.value is not None:
-            tui(self).open_run(event.row_key.value)

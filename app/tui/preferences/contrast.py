@@ -41,12 +41,12 @@ def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
 
 
 class ReadableText(LineFilter):
-    """Gives every text on the screen enough contrast; lines and bars are drawn as they are.
+    """Gives texts, curves and blocks on the screen enough contrast; frames are drawn as they are.
 
     It comes last: after `dim`, opacity and NO_COLOR, which makes greys of colours.
     """
 
-    _DRAWN = re.compile(r"[\s\u2500-\u259f\u2800-\u28ff]*")
+    _DRAWN = re.compile(r"[\s\u2500-\u257f]*")
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return `segments` with other text colours where they must be."""

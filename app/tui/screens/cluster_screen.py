@@ -106,7 +106,7 @@ class ClusterScreen(FullScreen):
         self.reread()
         queues = [rows for rows in self.query(QueueRows) if rows.display]
         for first in (*queues, *scrolls)[:1]:
-            first.focus()
+            first.focus(scroll_visible=False)  # what is above the queue stays on the screen
 
     def on_resize(self) -> None:
         """Show as many sites as fit now."""
@@ -172,8 +172,9 @@ class ClusterScreen(FullScreen):
         if not self.is_seen:
             return
         now = time.time()
-        number = f"site {self._at + 1} of {len(self._sites)}" if self._sites else "no site"
-        self.title_text("4 Cluster", number)
+        names = ", ".join(self.visible_sites) if self._sites else "no site"
+        more = f"site {self._at + 1} of {len(self._sites)}" if len(self._sites) > 1 else ""
+        self.title_text("4 Cluster", names, more)
         for column in self.query(SiteColumn):
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
@@ -192,17 +193,16 @@ class ClusterScreen(FullScreen):
 
 
 class SiteColumn(Vertical):
-    """One site: its name and how old the answer is, and below the parts, which scroll."""
+    """One site: its name and how old the answer is in the frame, the parts inside, which scroll."""
 
     def __init__(self, site: str) -> None:
         """Show nothing of `site` yet."""
-        super().__init__(classes="site-column")
+        super().__init__(classes="site-column frame")
         self.site = site
-        self._head = Text()
+        self._error = ""
 
     def compose(self) -> ComposeResult:
-        """Yield the head, why there is nothing new, and the parts."""
-        yield Static(styled.plain(self.site, "bold"), classes="site-head", markup=False)
+        """Yield why there is nothing new, and the parts."""
         yield Static(classes="site-error", markup=False)
         with Scroll():
             asking = Text(no_overview_yet(self.site, asking=True), "dim")
@@ -216,17 +216,14 @@ class SiteColumn(Vertical):
             self.screen.draw()
 
     def head(self, name: str, age: str, error: LumiError | None) -> None:
-        """Show the first lines; the rest is drawn for a new answer only."""
-        if len(self.query(".site-head, .site-error, .site-parts")) < 3:
-            return  # not composed yet, or being taken away
-        text = Text.assemble(styled.plain(name, "bold"), "  ", age)
-        why = styled.plain(str(error), "yellow") if error is not None else Text()
-        if (whole := text + why) != self._head:
-            self._head = whole
-            self.query_one(".site-head", Static).update(text)
+        """Show how old the answer is; the rest is drawn for a new answer only."""
+        self.border_title = styled.plain(f"{name}  {age}")
+        why = str(error or "")
+        if why != self._error and self.query(".site-error"):
+            self._error = why
             place = self.query_one(".site-error", Static)
             place.display = error is not None
-            place.update(why)
+            place.update(styled.plain(why, "yellow"))
 
     def show(self, overview: ClusterOverview | None, nothing: str, now: float) -> None:
         """Show an overview, or why there is none."""
@@ -237,7 +234,7 @@ class SiteColumn(Vertical):
         if overview is not None:
             nodes, queued, *parts = overview_parts(overview, now)
             heading, *rows = drawn_part(queued, width)
-            drawn = [*drawn_part(nodes, width, overview.partitions), Text(LEGEND, "dim")]
+            drawn = [*drawn_part(nodes, width, overview.partitions), LEGEND]
             drawn += [styled.plain(line) for line in expected_starts(overview, now)]
             above.update(Group(*drawn, Text(), heading, *([] if overview.queue else rows)))
             queue.show([job.job_id for job in overview.queue[:MOST_ROWS]], rows, width)
@@ -278,7 +275,7 @@ class QueueRows(OptionList):
         if jobs:
             self.highlighted = min(chosen or 1, len(jobs))
             if isinstance(self.parent, Scroll) and self.parent.has_focus:
-                self.focus()
+                self.focus(scroll_visible=False)
 
     def _run(self) -> str | None:
         """Return the run of the job under the cursor; say so where it is none of ours."""
@@ -303,17 +300,17 @@ class QueueRows(OptionList):
             tui(self).cancels.cancel(run)
 
 
-LEGEND = "█ idle  ▓ mixed  ░ allocated  · other  ✖ down"
+USES = (
+    ("idle", "█", "green"), ("mixed", "▓", SERIES[1]), ("allocated", "░", SERIES[0]),
+    ("other", "·", "bright_black"), ("down", "✖", "red"),
+)  # fmt: skip
+"""What nodes do, each with its sign and colour in a bar."""
+LEGEND = Text("  ").join(Text.assemble((sign, style), f" {use}") for use, sign, style in USES)
 
 
 def nodes_bar(found: Nodes, width: int) -> Text:
     """Return the nodes of a partition by what they do."""
-    parts = [
-        (found.idle, "█", "green"), (found.mixed, "▓", SERIES[1]),
-        (found.allocated, "░", SERIES[0]), (found.other, "·", "bright_black"),
-        (found.down, "✖", "red"),
-    ]  # fmt: skip
-    return bar(parts, width)
+    return bar([(getattr(found, use), sign, style) for use, sign, style in USES], width)
 
 
 def fitting(line: str, width: int) -> str:

@@ -44,8 +44,8 @@ class CompareScreen(FullScreen):
         with Scroll(id="compare"):
             yield Static("Reading the runs …", id="compare-facts", markup=False)
             with Container(id="compare-charts"):
-                yield Chart("loss")
-                yield Chart("samples/s")
+                yield Chart("loss", classes="frame")
+                yield Chart("samples/s", classes="frame")
             yield Static(id="compare-code", markup=False)
             yield Static(id="compare-scripts", markup=False)
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
-from textual.widgets import DataTable, Static
+from textual.widgets import Static
 
 from lumitui.app.explain.phrases import row_words
-from lumitui.app.tui.asking import ask, tui
+from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.chart import MARKS, Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.styled import COLOURS, SERIES, plain
+from lumitui.app.tui.widgets.tables.opening_table import OpeningTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,8 +58,10 @@ class GridScreen(FullScreen):
 
     def body(self) -> ComposeResult:
         """Yield a row for each run, the best curves, and what follows from them."""
-        yield DataTable[Text](id="grid", cursor_type="row", cell_padding=1)
-        yield Chart("loss", id="grid-loss")
+        table = OpeningTable(id="grid", classes="frame")
+        table.border_title = "Settings"
+        yield table
+        yield Chart("loss", id="grid-loss", classes="frame")
         yield Static(id="grid-advice", markup=False)
 
     def begin(self) -> None:
@@ -82,7 +84,7 @@ class GridScreen(FullScreen):
             )
 
     def _gathered(self, found: GridFigures) -> None:
-        table: DataTable[Text] = self.query_one("#grid", DataTable)
+        table = self.query_one("#grid", OpeningTable)
         chosen = table.cursor_row
         table.clear(columns=True)
         names = sorted(found.curves, key=lambda name: found.curves[name].values[-1:] or (9e99,))
@@ -106,11 +108,6 @@ class GridScreen(FullScreen):
         )
         self.query_one(Chart).show(lines)
         self.query_one("#grid-advice", Static).update(plain("\n".join(found.sweep.advice)))
-
-    @on(DataTable.RowSelected)
-    def _row_selected(self, event: DataTable.RowSelected) -> None:
-        if event.row_key.value:
-            tui(self).open_run(event.row_key.value)
 
 
 def grid_rows(

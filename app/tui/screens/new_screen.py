@@ -251,7 +251,13 @@ class NewScreen(DraftPage):
 
     # -- views
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer what needs a draft only when one is open."""
+        needs = ("submit", "next_view", "save", "editor", "ask_cluster", "view", "start", "again")
+        return action not in needs or self._draft is not None
+
     def _show_parts(self) -> None:
+        self.refresh_bindings()
         open_now = self._draft is not None
         self.query_one("#path", Input).select_on_focus = True
         for name in ("#start", "#files"):

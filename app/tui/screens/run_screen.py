@@ -34,6 +34,9 @@ DASHBOARD = ("overview", "metrics", "proof", "log")
 """The panes that are beside each other with the overview in a wide terminal."""
 WIDE = 160
 """Columns of such a terminal."""
+BELOW = ("overview", "log", "metrics")
+"""Those in a terminal of at least `ROOM` columns and lines: two of them below the overview."""
+ROOM = (100, 36)
 _FOCUS = {"log": "log-view", "folder": "files-tree"}
 """What has the keys of a pane that is a container."""
 
@@ -178,8 +181,10 @@ class RunScreen(RunScreenBase):
     @property
     def shown_panes(self) -> tuple[str, ...]:
         """The names of the panes on the screen; the first one has the keys."""
-        name = _name(self._wanted)
-        return DASHBOARD if name == "overview" and self.size.width >= WIDE else (name,)
+        name, (width, height) = _name(self._wanted), self.size
+        if name != "overview" or (width < WIDE and (width < ROOM[0] or height < ROOM[1])):
+            return (name,)
+        return DASHBOARD if width >= WIDE else BELOW
 
     async def _mount(self) -> None:
         for name in self.shown_panes:
@@ -242,6 +247,7 @@ class RunScreen(RunScreenBase):
             widget = _widget(pane)
             widget.display, widget.border_title = name in shown, PANES[name]
         self.query_one("#panes").set_class(len(shown) > 1, "dashboard")
+        self.query_one("#panes").set_class(shown == BELOW, "tall")
         first = _widget(self._panes[shown[0]])
         (first.query_one(f"#{_FOCUS[shown[0]]}") if shown[0] in _FOCUS else first).focus()
         if self._wanted == "why":

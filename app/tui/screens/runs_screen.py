@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from lumitui.app.tui.panes.overview_pane import OverviewPane
 
 WIDE = 130
-"""Cells from which on the facts of a run stand beside the list."""
+"""Cells from which on the facts of a run are beside the list."""
+TALL = 36
+"""Lines from which on they are below it in a narrower terminal."""
 REST = 0.15
 """Seconds that the cursor rests on a run before its facts are read."""
 _COUNT_STYLES = {
@@ -205,7 +207,7 @@ class RunsScreen(MarkedPage):
     def _draw_chosen(self) -> None:
         run = self._window.run(self.chosen or "")
         self._draw_selected(run)
-        if self._detail is not None and self._detail.region and run is not None:
+        if self._detail is not None and self.query_one("#beside").display and run is not None:
             self._detail.draw(run)
 
     def _draw_selected(self, run: Run | None) -> None:
@@ -248,9 +250,11 @@ class RunsScreen(MarkedPage):
         """Show the facts of a run beside the list where there is room."""
         if not self.query("#beside"):
             return  # the app is being left
-        self.query_one("#beside").display = wide = self.app.size.width >= WIDE
-        self.query_one("#selected").display = not wide
-        if wide:
+        width, height = self.app.size
+        self.query_one("#beside").display = room = width >= WIDE or height >= TALL
+        self.query_one("#master").set_class(width < WIDE, "tall")
+        self.query_one("#selected").display = not room
+        if room:
             # What it needs takes a while to import, and the list is shown without it.
             self.call_after_refresh(self._show_detail)
 

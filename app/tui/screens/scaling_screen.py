@@ -80,9 +80,12 @@ class ScalingScreen(RunScreenBase):
             for name, hint in FIELDS:
                 yield Label(f"{name} ")
                 yield LineInput(placeholder=hint, id=name, compact=True)
-        yield RowList(id="sizes")
+        sizes = RowList(id="sizes")
+        sizes.border_title = "Sizes"
+        yield sizes
         yield Chart("samples/s", id="chart", over="GPUs")
-        with Scroll(id="words"):
+        with Scroll(id="words") as words:
+            words.border_title = "Recommendation"
             yield Static("Reading the metrics of the lineage …", id="advice", markup=False)
             yield Static(id="basis", markup=False)
 

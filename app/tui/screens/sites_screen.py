@@ -8,22 +8,26 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from lumitui.app.explain import words
+from lumitui.app.explain import site_page, words
 from lumitui.app.runs import Footprint, InputError, Runs, Schedule, Site
 from lumitui.app.tui.asking import tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import FilterInput
+from lumitui.app.tui.widgets.scroll import Scroll
 
 POLLING = (
     "One connection to each site is kept open. A poll of all its watched runs is one request with "
     "one squeue; sacct runs only for jobs that left the queue. A site without unfinished runs is "
     "not polled, and none is after 10 minutes without a key or focus."
 )
-COLUMNS = (("Site", 18), ("Runs", 5), ("Every", 6), ("Requests", 9), ("Slurm", 6), ("Sent", 8),
+ROOMY = 36
+"""Lines of a terminal in which there is room for a profile below the list."""
+COLUMNS = (("Site", 13), ("Runs", 5), ("Every", 6), ("Requests", 9), ("Slurm", 6), ("Sent", 8),
            ("Received", 9), ("Logins", 7))  # fmt: skip
 """Headings and widths in cells."""
 
@@ -36,7 +40,7 @@ class SitesScreen(FullScreen):
                 tooltip="Show the nodes, queue and budget of the site"),
         Binding("i", "profile", "Profile", id="sites.profile",
                 tooltip="Show what is known of the site: partitions, nodes, containers, prices"),
-        Binding("a", "add", "Another cluster", id="sites.add",
+        Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),
         Binding("slash", "filter", "Filter", key_display="/", id="sites.filter",
                 tooltip="Show only the sites with all words that you type"),
@@ -51,15 +55,19 @@ class SitesScreen(FullScreen):
         self._schedule = schedule
         self._known: dict[str, Site | None] = {}
         """The profiles in the order of their rows; None: one that cannot be read."""
+        self._page: str | None = None
+        """The site whose profile is below the list."""
 
     def body(self) -> ComposeResult:
         """Yield the filter, the list, a line on the site under the cursor, and how it is polled."""
         yield FilterInput(placeholder="type to filter", id="site-filter", compact=True)
         heads = (styled.fit(name, width, right=at > 0) for at, (name, width) in enumerate(COLUMNS))
-        yield Static("".join(heads), id="site-heading", markup=False)
-        menu = OptionList(id="sites", classes="frame", compact=True, markup=False)
-        menu.border_title = "Sites"
-        yield menu
+        with Vertical(id="site-list", classes="frame") as frame:
+            frame.border_title = "Sites"
+            yield Static("".join(heads), id="site-heading", markup=False)
+            yield OptionList(id="sites", compact=True, markup=False)
+        with Scroll(id="site-page", classes="frame"):
+            yield Static(markup=False)
         yield Static(id="site-line", markup=False)
         yield Static(POLLING, id="polling", markup=False)
 
@@ -121,14 +129,34 @@ class SitesScreen(FullScreen):
         name = self._selected
         line = self._line(name, watched.count(name), seconds) if name else Text("No such site.")
         self.query_one("#site-line", Static).update(line)
+        self._show_page(name)
+
+    def on_resize(self) -> None:
+        """Show the profile below the list where there is room for both."""
+        super().on_resize()
+        if self.query("#site-page"):
+            self.set_class(self.app.size.height >= ROOMY, "roomy")
+            self._page = None
+            self.reread()
+
+    def _show_page(self, name: str) -> None:
+        """Show the profile of a site below the list, as `lumitui site show` prints it."""
+        page, width = self.query_one("#site-page", Scroll), self.size.width - 6
+        if self.has_class("roomy") and name != self._page:
+            self._page, site = name, self._known.get(name)
+            page.border_title = styled.plain(f"Profile of {name}" if name else "")
+            wide = min(site_page.WIDE, max(20, width))
+            text = site_page.page(site, date.today(), wide) if site else ""
+            page.query_one(Static).update(styled.plain(text))
+            page.scroll_home(animate=False)
 
     def _row(self, name: str, site: Site | None, open_runs: int) -> Text:
         cost = self.runs.footprint(name)
-        figures = (
-            str(open_runs), words.short_length(site.poll_seconds if open_runs and site else 0.0),
-            str(cost.requests), str(cost.commands), words.size(cost.bytes_up),
-            words.size(cost.bytes_down), str(cost.logins),
-        )  # fmt: skip
+        every = words.short_length(site.poll_seconds) if open_runs and site else ""
+        counts = (open_runs, cost.requests, cost.commands, cost.logins)
+        runs, requests, commands, logins = (str(number or "-") for number in counts)
+        moved = (words.size(size) if size else "-" for size in (cost.bytes_up, cost.bytes_down))
+        figures = (runs, every or "-", requests, commands, *moved, logins)
         line = Text(styled.fit(styled.shorten(name, COLUMNS[0][1]), COLUMNS[0][1]), no_wrap=True)
         for figure, (_, width) in zip(figures, COLUMNS[1:], strict=True):
             line.append(figure.rjust(width))

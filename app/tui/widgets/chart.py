@@ -31,15 +31,22 @@ class Chart(Widget, can_focus=True):
                 tooltip="Move the crosshair to the left and read the values there"),
         Binding("right", "read(1)", "Read next", id="chart.right", group=_CROSSHAIR,
                 tooltip="Move the crosshair to the right and read the values there"),
-        Binding("y", "log", "Log axis", id="chart.log",
+        Binding("Y", "log", "Log axis", id="chart.log",
                 tooltip="Draw the values on a logarithmic axis, or no longer"),
         Binding("s", "smooth", "Smooth", id="chart.smooth",
                 tooltip="Smooth the lines more; after the most, not at all"),
     ]  # fmt: skip
 
-    def __init__(self, title: str = "", *, id: str | None = None, over: str = "step") -> None:  # noqa: A002 - Textual's name
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        over: str = "step",
+        classes: str = "",
+    ) -> None:
         """Show nothing yet; `over` names the x axis."""
-        super().__init__(id=id)
+        super().__init__(id=id, classes=classes)
         self._title, self._over = title, over
         self._plot = Plot((), 0, 0)
         self._smoothing = 0

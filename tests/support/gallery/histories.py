@@ -10,6 +10,13 @@ from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price
+from lumitui.app.launch.send.code import project_files
+from lumitui.remote.scheduler.cluster_overview import (
+    ClusterOverview,
+    Nodes,
+    QueuedJob,
+    Reservation,
+)
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import EXACT, reports
 from tests.support.jobs.made_runs import SPEC, a_run
@@ -76,6 +83,34 @@ def begin(history: History, run: Run, *, steps: int = 0, log: str = LOG) -> None
     history.metrics.add(run.id, lines, (0, size) if size else None)
 
 
+def a_cluster(now: float) -> ClusterOverview:
+    """Return what a large site says of itself at `now`."""
+    return ClusterOverview(
+        partitions=(
+            Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),
+            Nodes("small-g", "up", "3-00:00:00", "1-4", 12, 31, 155, 2, 0),
+            Nodes("dev-g", "up", "03:00:00", "1-32", 2, 5, 24, 1, 8),
+            Nodes("largemem", "drain", "1-00:00:00", "1-infinite", 0, 0, 0, 8, 0),
+        ),
+        queue=(
+            QueuedJob("8123001", "RUNNING", "standard-g", 4, "29:00", "1:00:00", now - 1740,
+                      "None", "vit"),
+            QueuedJob("8123014", "PENDING", "standard-g", 16, "0:00", "12:00:00", now + 5400,
+                      "Priority", "vit-large"),
+            QueuedJob("8123018", "PENDING", "dev-g", 1, "0:00", "30:00", now + 600, "Resources",
+                      "debug"),
+        ),
+        reservations=(
+            Reservation("maintenance", "INACTIVE", now + 3 * 86400, now + 3.5 * 86400, 2978, ""),
+        ),
+        budget=(
+            "Project            |  GPU-hours used / allocated |  TB-hours used / allocated",
+            "-------------------+-----------------------------+---------------------------",
+            "project_462000001  |   12,340 /   20,000 (61.7%) |    8,100 /  60,000 (13.5%)",
+        ),
+    )  # fmt: skip
+
+
 def typical(history: History, folder: Path) -> str:
     """Write what a week leaves; return the run to open."""
     parent = made(9, State.DONE, nodes=1, folder=folder, note="the baseline")
@@ -90,6 +125,33 @@ def typical(history: History, folder: Path) -> str:
         run = made(number, state, nodes=2 ** (number % 4), folder=folder)
         begin(history, replace(run, reason=words.get(state, "")), steps=20)
     return chosen.id
+
+
+CODE = """import torch
+
+
+def forward(model, images):
+    features = model.embed(images)
+    return model.head(features.mean(dim=1))
+"""
+
+
+def a_failure(history: History, folder: Path, project: Path) -> str:
+    """Write a run whose code raised, with the code in `project`; return it."""
+    (project / "train.py").write_text(CODE)
+    spec = SPEC.model_copy(update=LUMI_JOB | {"trainer": None, "script": "train.py", "nodes": 2})
+    sent = project_files.collect(spec, project, folder / "hashes").manifest
+    words = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x768 and 512x10)"
+    log = (
+        f"0: step 41 loss 0.9\n9: Traceback (most recent call last):\n"
+        f'9:   File "/scratch/vit/code/train.py", line 6, in forward\n'
+        f"9:     return model.head(features.mean(dim=1))\n9: {words}\n"
+        "srun: error: nid005001: task 9: Exited with exit code 1\n"
+    )
+    run = made(7, State.FAILED, folder=folder, spec=spec, project=str(project), snapshot=sent.id)
+    history.snapshots.remember(run.site, run.root, sent.text, sent.id)
+    begin(history, run, steps=41, log=log)
+    return run.id
 
 
 def extreme(history: History, folder: Path, runs: int, nodes: int) -> str:
@@ -109,7 +171,7 @@ def extreme(history: History, folder: Path, runs: int, nodes: int) -> str:
 def a_grid(history: History, folder: Path) -> str:
     """Write a grid over learning rates, one of them not sent; return its best run."""
     members = []
-    for number, rate in enumerate((0.1, 0.03, 0.01, 0.003), start=40):
+    for number, rate in enumerate((0.1, 0.03, 0.01, 0.003), start=140):
         state = State.RUNNING if rate == 0.003 else State.DONE
         run = made(number, state, folder=folder)
         begin(history, run)
@@ -122,7 +184,7 @@ def a_grid(history: History, folder: Path) -> str:
         ]  # fmt: skip
         history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
         members.append(SeriesMember(number, f"--lr={rate}", "", run.id))
-    members.append(SeriesMember(50, "--lr=0.001", ""))
+    members.append(SeriesMember(150, "--lr=0.001", ""))
     history.series.begin(RunSeries("grid-1", "grid", "lumi", "", time.time(), tuple(members)))
     for one in members[:-1]:
         history.series.claim("grid-1", one.place, one.run or "")

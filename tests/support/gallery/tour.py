@@ -1,22 +1,24 @@
 """A walk through every screen: each place, each pane of a run, each dialog."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from lumitui.app.follow.sites.cluster_overviews import Answered
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui import app as app_module
 from lumitui.app.tui.app import PLACES, LumiApp
 from lumitui.app.tui.screens.run_screen import PANES, RunScreen
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
-from tests.support.program.driven_tui import app_of, screen_lines, until
+from tests.support.gallery.histories import a_cluster
+from tests.support.program.driven_tui import app_of, screen_lines, sees, until
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 DIALOGS = {
@@ -26,12 +28,24 @@ DIALOGS = {
 
 
 class StillApp(LumiApp):
-    """The app without polls: what is shown stays as it was made."""
+    """The app without polls: what is shown stays as it was made, each site as the gallery's."""
 
     # Textual looks for style sheets beside the module of a class.
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         Path(app_module.__file__).parent / path for path in LumiApp.CSS_PATH
     ]
+
+    def __init__(self, settings: Settings, job: Path | None = None, **given: Any) -> None:
+        """Answer for the sites, unless `runs` is a recording of them."""
+        super().__init__(settings, job, **given)
+        if given:
+            return
+        setattr(self.runs.clusters, "ask", self._answer)  # noqa: B010 - mypy knows it as a method
+
+    def _answer(self, site: str, *, attended: bool = True) -> Answered:
+        now = time.time()
+        self.runs.clusters._last[site] = answered = Answered(a_cluster(now), now - 5)
+        return answered
 
     def tick(self, *, asked: bool = False) -> None:
         """Poll nothing."""
@@ -84,14 +98,22 @@ class Stop:
         return found
 
 
-async def tour(pilot: Pilot[int], *run_ids: str) -> AsyncIterator[Stop]:
-    """Yield every screen, with the panes of each run; without a run, those that need none."""
+async def tour(pilot: Pilot[int], *run_ids: str, grid: str = "") -> AsyncIterator[Stop]:
+    """Yield every screen, with the panes of each run; without a run, those that need none.
+
+    `grid`: a run of one.
+    """
     app = app_of(pilot)
     for place in PLACES:
         app.action_go(place.name)
         await pilot.pause(0.05)
         yield Stop(place.name, pilot)
     app.action_go("runs")
+    if grid:
+        app.open_grid(grid)
+        await sees(pilot, "samples/s")
+        yield Stop("grid", pilot)
+        app.action_go("runs")
     for run_id in run_ids:
         app.push_screen(screen := RunScreen(app.runs, run_id))
         await pilot.pause(0.05)
@@ -113,6 +135,33 @@ async def tour(pilot: Pilot[int], *run_ids: str) -> AsyncIterator[Stop]:
         while len(app.screen_stack) > 1:
             await pilot.press("escape")
             await pilot.pause(0.02)
+
+
+async def details(
+    pilot: Pilot[int], job: Path, failed: str, sizes: Sequence[str]
+) -> AsyncIterator[Stop]:
+    """Yield what a tour passes by: runs compared, how they scale, a draft, why a run failed."""
+    app = app_of(pilot)
+    app.open_compare(tuple(sizes[:2]))
+    await sees(pilot, "code of")
+    yield Stop("compare", pilot)
+    app.action_go("runs")
+    app.open_scaling(sizes[0])
+    await sees(pilot, "Amdahl")
+    yield Stop("scaling", pilot)
+    app.action_go("runs")
+    app.open_job(job)
+    await sees(pilot, "asks for")
+    for key in ("f1", "f2", "f3", "f4"):
+        await pilot.press(key)
+        yield Stop(f"new-{key}", pilot)
+    app.action_go("runs")
+    app.open_run(failed, "why")
+    await sees(pilot, "enter: show it in the log")
+    yield Stop("why", pilot)
+    await pilot.press("enter", "e")
+    await sees(pilot, "first error")
+    yield Stop("log-error", pilot)
 
 
 def still(where: Settings, job: Path | None = None) -> StillApp:

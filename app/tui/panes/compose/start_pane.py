@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -25,6 +26,10 @@ _RUN, _EXAMPLE, _SCRIPT = "run:", "example:", "script:"
 
 class StartList(OptionList):
     """The beginnings, in their groups; letters are not for them, but for the path."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "Begin", id="start.open", tooltip="Begin with this"),
+    ]
 
     def __init__(self, write: Callable[[str], None]) -> None:
         """Offer nothing yet; `write` gets what is typed here, at once and in order."""

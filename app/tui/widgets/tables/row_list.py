@@ -107,8 +107,10 @@ class RowList(AtOnce, ScrollView, can_focus=True):
 
     def _segments(self, at: int) -> list[Segment]:
         if at < len(self._wrapped):
-            parts = self._wrapped[at].render(self.app.console)
-            return [Segment(s.text, self._base + (s.style or Style())) for s in parts if s.text]
+            line, console = self._wrapped[at], self.app.console
+            base = self._base + console.get_style(line.style)  # Rich forgets it without spans
+            return [Segment(s.text, base + (s.style or Style())) for s in line.render(console)
+                    if s.text]  # fmt: skip
         at -= len(self._wrapped) + 1
         table = self._table
         if table is None or at < 0 or at > len(table.rows):

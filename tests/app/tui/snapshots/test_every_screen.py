@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
-from tests.support.gallery.histories import extreme, typical
+from tests.support.gallery.histories import a_grid, extreme, typical
 from tests.support.gallery.tour import SIZES, still, tour
 
 Fill = Callable[[History, Path], tuple[str, ...]]
@@ -37,10 +37,11 @@ async def test_every_screen_is_drawn_whole(
 ) -> None:
     history = History(settings.history)
     run_ids = HISTORIES[name](history, tmp_path / "runs")
+    grid = a_grid(history, tmp_path / "grid") if name == "both" else ""
     history.close()
     app, faults = still(settings), []
     async with app.run_test(size=sizes[0]) as pilot:
-        async for stop in tour(pilot, *run_ids):
+        async for stop in tour(pilot, *run_ids, grid=grid):
             for width, height in sizes:
                 if len(sizes) > 1:
                     await pilot.resize_terminal(width, height)

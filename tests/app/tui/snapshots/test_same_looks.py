@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.screens.run_screen import RunScreen
-from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
 from tests.support.gallery.histories import typical
 from tests.support.gallery.tour import still
 from tests.support.jobs.trained_runs import train
@@ -26,15 +24,6 @@ from tests.support.program.driven_tui import app_of, sees, shown, until
 SCREENS = GOLDEN / "screens"
 NOW = 1_795_000_000.0
 """The only time there is: ages and dates are the same at each test."""
-CLUSTER = ClusterOverview(
-    partitions=(
-        Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),
-        Nodes("dev-g", "up", "03:00:00", "1-32", 2, 5, 24, 1, 8),
-    ),
-    queue=(
-        QueuedJob("8123001", "RUNNING", "standard-g", 4, "29:00", "1:00:00", None, "None", "vit"),
-    ),
-)
 
 
 @pytest.fixture
@@ -48,17 +37,8 @@ def still_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def answer(clusters: Clusters, site_name: str, *, attended: bool = True) -> Answered:
-    """Answer as a site does."""
-    clusters._last[site_name] = answered = Answered(CLUSTER, NOW - 5)
-    return answered
-
-
 @pytest.mark.usefixtures("still_time")
-async def test_screens_look_as_before(
-    settings: Settings, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Clusters, "ask", answer)
+async def test_screens_look_as_before(settings: Settings, project: Path) -> None:
     history = History(settings.history)
     run_id = typical(history, Path("runs"))
     sizes = train(history, {1: 1000.0, 2: 1940.0, 4: 3600.0})
