@@ -114,9 +114,7 @@ def main() -> int:
     wanted = os.environ.get("SIZE")
     sizes = [size for size in SIZES if wanted in (None, f"{size[0]}x{size[1]}")]
     names = [name for name in HISTORIES if os.environ.get("HISTORY") in (None, name)]
-    faults = [
-        fault for name in names for size in sizes for fault in asyncio.run(draw(name, size))
-    ]
+    faults = [fault for name in names for size in sizes for fault in asyncio.run(draw(name, size))]
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{len(list(SCREENS.glob('*.svg')))} pictures are in {SCREENS}")
