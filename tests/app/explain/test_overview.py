@@ -8,7 +8,7 @@ from lumitui.app.cli.views.tables import run_table
 from lumitui.app.explain import run_facts, run_overview, words
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.explain.speedup import Speedup
-from lumitui.app.explain.training_summary import Summary
+from lumitui.app.explain.training_summary import Summary, Throughput
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.follow.notifications.events import event_of
 from lumitui.app.history.attempts import AttemptRecord
@@ -184,3 +184,16 @@ def test_an_attempt_is_not_shown_past_its_limit_unless_the_site_said_so() -> Non
     run = replace(CHAIN, state=State.RUNNING, started=NOW - 150, updated=NOW - 80)
     assert words.elapsed_of_limit(run, NOW) == "2m/2m"
     assert words.elapsed_of_limit(replace(run, updated=NOW - 10), NOW) == "2m20/2m"
+
+
+def test_the_overview_names_what_the_ranks_wait_for() -> None:
+    parts = (("data_s", 0.35), ("forward_backward_s", 0.6), ("exposed_s", 0.25))
+    waits = replace(TOTALS, throughput=Throughput(over_all=36_600.0, parts=parts))
+    assert dict(run_overview.rows(RUN, NOW, None, waits, None))["idle"] == (
+        "the ranks wait 35 % of each step for data: give the trainer more --workers; "
+        "25 % of each step for other ranks: try fewer nodes, or larger batches; "
+        "40 % of the time for tests, saves and starts between steps"
+    )
+    little = (("data_s", 0.05), ("exposed_s", 0.1))
+    busy = replace(TOTALS, throughput=Throughput(over_all=60_000.0, parts=little))
+    assert run_overview.idle(busy) == run_overview.idle(None) == run_overview.idle(TOTALS) == ""
