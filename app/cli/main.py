@@ -13,6 +13,7 @@ VERBS = {
         "fix": "jobs.fix",
         "export": "jobs.submit_verbs",
         "where": "jobs.where_verb",
+        "try": "jobs.try_verb",
         "submit": "jobs.submit_verbs",
     },
     "Runs": {

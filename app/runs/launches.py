@@ -77,6 +77,21 @@ class Launches(RunsCore):
         spec = changed(spec, dict(changes), "the changes") if changes else spec
         return self.drafts.previews(spec, folder or Path.cwd(), job_file)
 
+    def trial(self, job: Path | str) -> Preview:
+        """Return a job as a trial: one node, ten minutes, two steps; nothing is sent.
+
+        It runs in the site's partition for trials, if the profile names one that takes it.
+
+        Raises:
+            InputError: the job file has a mistake, or cannot be composed.
+        """
+        from lumitui.app.job.spec import read_job
+        from lumitui.app.launch.trial import trial_of
+
+        path = Path(job)
+        spec = read_job(path)
+        return self.preview(trial_of(spec, self.sites.load(spec.site)), path.resolve().parent)
+
     def start_places(
         self,
         job: Path | str,

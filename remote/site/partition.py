@@ -83,6 +83,8 @@ class Partition(Facts):
     """The partition to move to when a job outgrows this one."""
     max_jobs: Count | None = None
     """Jobs that one person may have here at a time. For the adviser; nothing reads it yet."""
+    trials: bool = False
+    """Whether it is for short trials: `lumitui try` takes it."""
     purpose: str = ""
     needs: str = ""
     """What a user needs before a job may run here, as a sentence, e.g. a scalability test."""

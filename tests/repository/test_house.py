@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 4860, "app/tui": 13010, "app/runs": 1900, "app/scale": 3180, "app/follow": 4400,
+    "app/cli": 4900, "app/tui": 13010, "app/runs": 1920, "app/scale": 3180, "app/follow": 4400,
     "app/survey": 1740, "app/launch": 8330, "app/explain": 2730, "app/history": 3970,
     "app/job": 2180, "app/knowledge": 17540, "remote/site": 2750, "remote/ssh": 3180,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1650,

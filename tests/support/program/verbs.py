@@ -50,6 +50,7 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     # The job's site has no Slurm: it is refused, and writes nothing.
     "export": (Words("{job} {new}/exported"),),
     "where": (Words("{job}"), Words("{job} --nodes 1,2 --json")),
+    "try": (Words("{job} --yes", writes=True),),
     # A job of this machine waits for nothing: it is refused.
     "submit": (Words("{job}", writes=True), Words("{job} --json --after {run} --when any")),
     "status": (Words("", writes=True), Words("--json")),

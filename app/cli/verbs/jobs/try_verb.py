@@ -1,0 +1,69 @@
+"""The verb that tries a job for minutes before it costs hours."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lumitui.app.cli.confirmation import agree_to_submit, show_findings
+from lumitui.app.cli.inquiry import price_line
+from lumitui.app.cli.output import Reply, run_data, say, warn
+from lumitui.app.cli.send_progress import show_step
+from lumitui.app.cli.session import core, force_option, job_argument, json_option, yes_option
+from lumitui.app.explain import words
+from lumitui.app.runs import LumiError, RunFailed, State
+
+if TYPE_CHECKING:
+    from lumitui.app.runs import Run, Runs
+
+
+@click.command("try")
+@job_argument
+@force_option
+@yes_option
+@json_option
+@click.pass_obj
+def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
+    """Try a job on one node for ten minutes, and wait for the result.
+
+    It has the job's ranks per node, batch, image and data, two steps of a bundled trainer, and the
+    site's partition for trials. Exits with 5 if the trial failed or its binding is wrong.
+    """
+    with core() as runs:
+        preview = runs.trial(job)
+        show_findings(preview)
+        price = price_line(runs, preview)
+        (preview,) = agree_to_submit([preview], yes=yes, force=force, price=price)
+        run = runs.send(preview, report=show_step)
+        say(f"Job {run.job_id} at {run.site}; waiting for its end.")
+        run = runs.wait(run.id, warn=warn)
+        verdict = runs.proof(run)
+        say(f"{run.id}: {run.state} after {words.length(run.ran(run.ended or 0.0))}.")
+        say(f"Binding: {verdict.kind}. {verdict.sentence}")
+        reply.give(run_data(run) | {"binding": verdict.kind}, run.id)
+        _conclude(runs, run, job, wrong=verdict.kind == "differs")
+
+
+def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
+    """Say what the trial means for the job.
+
+    Raises:
+        RunFailed: it would fail, too.
+    """
+    if run.state is State.DONE and not wrong:
+        say(f"The job itself: {price_line(runs, runs.previews(job)[0])}")
+        say(f"Next, run: lumitui submit {job}")
+        return
+    if run.state is State.TIMEOUT and not wrong:
+        say("It ran until its time limit, which tells nothing against the job.")
+        return
+    cause = ""
+    try:
+        cause = next((found.brief for found in runs.why(run.id)), "")
+    except LumiError as error:
+        warn(error.message)
+    raise RunFailed(
+        f"The trial {run.id} {'has another binding than planned' if wrong else f'is {run.state}'}"
+        f"{f': {cause}' if cause else ''}.",
+        f"Run `lumitui why {run.id}`, and correct the job file before you submit it.",
+    )
