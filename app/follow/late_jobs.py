@@ -49,15 +49,15 @@ def recent_runs(history: History, site: str | None) -> list[Run]:
     The laptop's clock may be wrong: then a job waits until it ends at its claim.
     """
     now = time.time()
-    found = [run for run in _given_up(history, site) if abs(now - run.updated) < RECENT_SECONDS]
-    return found[:3]
+    recent = [run for run in _given_up(history, site) if abs(now - run.updated) < RECENT_SECONDS]
+    return recent[:3]
 
 
 def _given_up(history: History, site: str | None) -> list[Run]:
     states = (State.REFUSED, State.NOT_SENT)
-    found = [run for state in states for run in history.page(_MOST, site=site, state=state)]
+    runs = [run for state in states for run in history.page(_MOST, site=site, state=state)]
     # `submitted` is written before the submit step: without it there can be no job.
-    return [run for run in found if run.submitted is not None and run.job_id is None]
+    return [run for run in runs if run.submitted is not None and run.job_id is None]
 
 
 def _cancelled(history: History, site: str) -> list[Run]:

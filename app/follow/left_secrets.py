@@ -72,8 +72,8 @@ class LeftSecrets:
             words = f"The secrets of {ended[0].id} are still at {site}: {error.message}"
             return Swept(1, (words,))
         if result.code or last != "done":
-            said = last_words(result.err, result.out, default=f"exit status {result.code}")
-            words = f"The secrets of {ended[0].id} may still be at {site}; it answers: {said}."
+            answer = last_words(result.err, result.out, default=f"exit status {result.code}")
+            words = f"The secrets of {ended[0].id} may still be at {site}; it answers: {answer}."
             return Swept(1, (words,))
         for run in ended:
             self._forget(run.id)
@@ -85,15 +85,15 @@ class LeftSecrets:
         return Swept(1, tuple(warnings))
 
     def _ended(self, history: History, site: str) -> list[Run]:
-        found = []
+        runs = []
         for path in sorted(self.folder.glob("*")):
             try:
                 run = history.get(path.name)
             except InputError:
                 continue  # it is about to begin, or of a history that was lost
             if run.id == path.name and run.site == site and run.state.is_final:
-                found.append(run)
-        return found
+                runs.append(run)
+        return runs
 
     def _forget(self, run_id: str) -> None:
         with contextlib.suppress(OSError):  # then it is removed once more

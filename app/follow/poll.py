@@ -106,21 +106,21 @@ def _store(
     """Write the metrics that came to history; return what to ask about runs that have more."""
     behind: dict[str, Watch] = {}
     for key, watch in watches.items():
-        found = files.get(key, NewRunFiles())
+        news = files.get(key, NewRunFiles())
         start = 0 if watch.anew else watch.metrics_offset
-        end = start + found.metrics_skipped + len(found.metrics)
-        known = max((item.attempt for item in found.exits), default=watch.exits)
-        later = replace(watch, has_binding=True, exits=known)
-        after = found.metrics_after
-        if found.metrics_anew or (
-            found.metrics and after is not None and not history.metrics.continues(key, start, after)
+        end = start + news.metrics_skipped + len(news.metrics)
+        newest = max((item.attempt for item in news.exits), default=watch.exits)
+        later = replace(watch, has_binding=True, exits=newest)
+        after = news.metrics_after
+        if news.metrics_anew or (
+            news.metrics and after is not None and not history.metrics.continues(key, start, after)
         ):
             behind[key] = replace(later, anew=True)
             continue
         if end > start:
             instead = watch.metrics_offset if watch.anew else None
-            history.metrics.add(key, found.metrics.splitlines(), (start, end), instead=instead)
-        if found.more_metrics:
+            history.metrics.add(key, news.metrics.splitlines(), (start, end), instead=instead)
+        if news.more_metrics:
             behind[key] = replace(later, metrics_offset=end, anew=False)
     return behind
 

@@ -57,17 +57,17 @@ def recover(watcher: Watcher, site_name: str, account: str) -> RecoveredRuns:
         HistoryError: the history cannot be written.
     """
     site = watcher.sites.load(site_name)
-    found = rebuild(watcher.connection(site_name), site, account, watcher.history)
-    warnings = refresh(watcher, site_name).warnings if found.rebuilt else ()
-    rebuilt = tuple(watcher.history.get(run.id) for run in found.rebuilt)
-    return replace(found, rebuilt=rebuilt, warnings=(*found.warnings, *warnings))
+    outcome = rebuild(watcher.connection(site_name), site, account, watcher.history)
+    warnings = refresh(watcher, site_name).warnings if outcome.rebuilt else ()
+    rebuilt = tuple(watcher.history.get(run.id) for run in outcome.rebuilt)
+    return replace(outcome, rebuilt=rebuilt, warnings=(*outcome.warnings, *warnings))
 
 
 def adopt_sent(connection: Connection, site_name: str, folder: str, history: History) -> Run | None:
     """Write the run that another laptop has sent to `history`; None: it may still be on its way."""
-    for found in run_folders.read_folders(connection.transport, [folder]):
+    for entry in run_folders.read_folders(connection.transport, [folder]):
         try:
-            run = _run_of(found, site_name)
+            run = _run_of(entry, site_name)
         except ValueError:
             continue
         history.adopt([run])
@@ -78,7 +78,7 @@ def adopt_sent(connection: Connection, site_name: str, folder: str, history: His
 def rebuild(connection: Connection, site: Site, account: str, history: History) -> RecoveredRuns:
     """Write the unknown runs of a site to `history`; their states are unknown until a refresh."""
     transport = connection.transport
-    roots, known, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
+    roots, present, rebuilt, passed, warnings = [], 0, list[Run](), list[PassedOver](), list[str]()
     for work in _work_roots(connection, site, account, history):
         paths = run_folders.list_folders(transport, work)
         if paths is None:
@@ -87,7 +87,7 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
         roots.append(work)
         have = history.whole_ids()
         new = [path for path in paths if path.rpartition("/")[2] not in have]
-        known += len(paths) - len(new)
+        present += len(paths) - len(new)
         for page in _pages(new, run_folders.PAGE):
             runs = []
             for folder in run_folders.read_folders(transport, page):
@@ -99,20 +99,20 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
             _fetch_metrics(transport, added, history)
             rebuilt += added
     rebuilt.sort(key=lambda run: run.created)
-    return RecoveredRuns(tuple(roots), tuple(rebuilt), known, tuple(passed), tuple(warnings))
+    return RecoveredRuns(tuple(roots), tuple(rebuilt), present, tuple(passed), tuple(warnings))
 
 
 def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
     """Bring all metrics of `runs`: a poll brings a piece, and none after the end."""
-    left = [run for run in runs if run.job_id is not None]
+    rest = [run for run in runs if run.job_id is not None]
     for _ in range(MOST_ROUNDS):
-        if not left:
+        if not rest:
             return
-        watches = [replace(watch_of(run), has_binding=True) for run in left]
-        found = poll_files(transport, watches)
+        watches = [replace(watch_of(run), has_binding=True) for run in rest]
+        by_run = poll_files(transport, watches)
         more = []
-        for run in left:
-            files = found[run.id]
+        for run in rest:
+            files = by_run[run.id]
             end = run.metrics_offset + files.metrics_skipped + len(files.metrics)
             if end > run.metrics_offset:
                 span = (run.metrics_offset, end)
@@ -120,7 +120,7 @@ def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) 
             # Not for every answer with news: a job that trains writes a line while it is asked.
             if files.more_metrics:
                 more.append(replace(run, metrics_offset=end))
-        left = more
+        rest = more
 
 
 def _work_roots(

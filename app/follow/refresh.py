@@ -49,7 +49,7 @@ class Backoff:
 
     def due(self, runs: Sequence[Run], now: float, *, attended: bool) -> list[Run]:
         """Return those of `runs` to ask about at `now` (epoch seconds); all when `attended`."""
-        found = []
+        due_runs = []
         for run in runs:
             if run.state is not State.UNKNOWN:
                 self._asked.pop(run.id, None)
@@ -57,14 +57,14 @@ class Backoff:
                 continue
             else:
                 self._asked[run.id] = now
-            found.append(run)
-        return found
+            due_runs.append(run)
+        return due_runs
 
     def _is_due(self, run: Run, now: float) -> bool:
-        asked = self._asked.get(run.id)
-        if asked is None or asked > now:  # a clock that was set back must not silence it
+        at = self._asked.get(run.id)
+        if at is None or at > now:  # a clock that was set back must not silence it
             return True
-        return now - asked >= min(DAY, (asked - (run.updated or run.created)) / 2)
+        return now - at >= min(DAY, (at - (run.updated or run.created)) / 2)
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ def refresh(watcher: Watcher, site_name: str | None = None, *, attended: bool = 
     more rarely.
     """
     with attendance(attended):
-        found = _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
+        news = _refresh(watcher, watcher.history.unfinished(site_name), attended=attended)
     if not attended:
-        return found
+        return news
     with attendance(False):
-        requests = _cancel_recent(watcher, site_name, found.polled)
-    return replace(found, requests=found.requests + requests)
+        requests = _cancel_recent(watcher, site_name, news.polled)
+    return replace(news, requests=news.requests + requests)
 
 
 def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> Refreshed:

@@ -81,7 +81,7 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     job = poll.jobs.get(run.id)
     exit_file = _exit_file(run, files, attempt, job)
     # The newest one is read again until it has decided how the run ended.
-    known = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
+    last_exit = max((item.attempt for item in files.exits if item != exit_file), default=run.exits)
     if job is not None and (job.state.is_final or run.id not in poll.gone):
         changes |= _from_job(run, job, exit_file)
         if changes["reason"] == _UNBEGUN and (begun := _attempts_begun(run, files)):
@@ -94,18 +94,18 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     if state is not None and state is not State.UNKNOWN:
         changes["updated"] = now
     if state is not None and state.is_final and exit_file is not None:
-        known = exit_file.attempt
-    if known != run.exits:
-        changes["exits"] = known
+        last_exit = exit_file.attempt
+    if last_exit != run.exits:
+        changes["exits"] = last_exit
     return changes
 
 
 def _attempts_begun(run: Run, files: NewRunFiles) -> int:
     """Return how many attempts left a trace of their own; 0: none is known to have begun."""
-    known = merged(run.attempts, files.attempts)
+    records = merged(run.attempts, files.attempts)
     ended = (item.attempt for item in files.exits)
     return max(
-        run.exits, *ended, *(item.number for item in known), *files.log_sizes, *run.log_sizes, 0
+        run.exits, *ended, *(item.number for item in records), *files.log_sizes, *run.log_sizes, 0
     )
 
 
@@ -125,8 +125,8 @@ def _hang(files: NewRunFiles, clock: float | None) -> str:
     """Return the sentence about a rank that does not move; '' where nothing hangs any more."""
     if files.hang is None:
         return ""
-    said = files.hang.said
-    old = clock is not None and said is not None and clock - said > HANG_SECONDS
+    at = files.hang.said
+    old = clock is not None and at is not None and clock - at > HANG_SECONDS
     return "" if old else files.hang.sentence
 
 
@@ -191,11 +191,11 @@ def _vanished(
     Accounting does not have it either, or is late (`job`), or cannot be asked.
     """
     if poll.silent:
-        said = f"accounting cannot be queried ({poll.silent.splitlines()[0]})"
+        why = f"accounting cannot be queried ({poll.silent.splitlines()[0]})"
     elif job is not None:
-        said = f"accounting still says {job.word}"
+        why = f"accounting still says {job.word}"
     else:
-        said = _NOBODY
+        why = _NOBODY
     changes: Changes = {}
     if job is not None and job.word == "REQUEUED" and is_over(job.ended, poll.clock):
         # Cancelled before its last attempt had quite ended: no other row follows (22.05).
@@ -212,12 +212,12 @@ def _vanished(
                 "state": state,
                 "word": "",
                 "started": changes.get("started") or run.started or exit_file.started,
-                "reason": f"from the exit file: {said}",
+                "reason": f"from the exit file: {why}",
                 **_end(state, exit_file),
             }
-        said += f"; a signal ended the program (exit code {exit_file.rc})"
+        why += f"; a signal ended the program (exit code {exit_file.rc})"
     if files.missing:
-        said += "; its folder no longer exists"
+        why += "; its folder no longer exists"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.updated or run.created))
-    reason = f"unknown since {since}: the job left the queue; {said}"
+    reason = f"unknown since {since}: the job left the queue; {why}"
     return changes | {"state": State.UNKNOWN, "reason": reason}

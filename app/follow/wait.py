@@ -38,18 +38,18 @@ def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn:
         now = time.monotonic()
         lost = (lost or now) if transitions.nobody_knows(run) else None
         given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
-        left = None if deadline is None else deadline - now
-        if run.state.is_final or stop() or (left is not None and left <= 0):
+        rest = None if deadline is None else deadline - now
+        if run.state.is_final or stop() or (rest is not None and rest <= 0):
             return run
         if given_up and attended:
             return run
         # Before it is given up, accounting is asked once more, as a user would.
         attended = given_up
-        sleep_unless(pause if left is None else min(pause, left), stop)
+        sleep_unless(pause if rest is None else min(pause, rest), stop)
 
 
 def sleep_unless(seconds: float, stop: Stop) -> None:
     """Sleep, but wake when `stop()` is true."""
     deadline = time.monotonic() + seconds
-    while not stop() and (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(left, 0.2))
+    while not stop() and (rest := deadline - time.monotonic()) > 0:
+        time.sleep(min(rest, 0.2))

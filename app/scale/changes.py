@@ -49,11 +49,11 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
     seldom = (row("stop signal", _signal), row("memory of a rank", _memory))
     rows += [change for change in seldom if change.differs]
     rows += _config_changes(before, after)
-    shown = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
+    keys = {"signal", "nodes", "partition", "time", "chain", "args", "name"}
     rows += [
         PlanChange(key, old, new)
         for key, (old, new) in differing_rows([before.spec, after.spec])
-        if key not in shown and not key.startswith("-")  # the row `arguments` has those
+        if key not in keys and not key.startswith("-")  # the row `arguments` has those
     ]
     return tuple(rows)
 
@@ -62,15 +62,15 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     """Return in words what happens to the batch of a step and to the learning rate."""
     rows = {change.what: change for change in changes}
     batch, rate = rows["global batch"], rows["learning rate"]
-    known = "unknown" not in (batch.before, batch.after)
-    if not known:
+    is_known = "unknown" not in (batch.before, batch.after)
+    if not is_known:
         sentence = "How many samples a step trains is not known"
     elif batch.differs:
         sentence = f"A step trains {batch.after} samples, before {batch.before}"
     else:
         sentence = f"A step still trains {batch.after} samples"
     if rate.after == "unknown":
-        return f"{sentence}." if known else f"{sentence}; nor is the learning rate."
+        return f"{sentence}." if is_known else f"{sentence}; nor is the learning rate."
     if rate.differs:
         return f"{sentence}; the learning rate becomes {rate.after}, before {rate.before}."
     return f"{sentence}; the learning rate stays {rate.after}."
@@ -112,13 +112,13 @@ def _rate_change(before: Launch, after: Launch) -> PlanChange:
     return short if short.differs == exact.differs else exact
 
 
-def _rates(launch: Launch, shown: Callable[[object], str]) -> str:
+def _rates(launch: Launch, text_of: Callable[[object], str]) -> str:
     """Return the learning rates in the launch's arguments and in its DeepSpeed configuration."""
     name = rate_argument(launch.spec)
     value = argument_value(launch.spec.args, name) if name else None
-    rates = [shown(value)] if value else []
+    rates = [text_of(value)] if value else []
     rates += [
-        shown(rate) if key == "lr" else f"{key} {shown(rate)}"
+        text_of(rate) if key == "lr" else f"{key} {text_of(rate)}"
         for key, rate in learning_rate.rates(sent_config(launch)).items()
     ]
     return ", ".join(rates) or "unknown"
@@ -132,12 +132,12 @@ def _config_changes(before: Launch, after: Launch) -> list[PlanChange]:
     old, new = sent_config(before), sent_config(after)
     if not old or not new:
         return []
-    shown = {TRAIN} | learning_rate.rates(old).keys() | learning_rate.rates(new).keys()
+    names = {TRAIN} | learning_rate.rates(old).keys() | learning_rate.rates(new).keys()
     one, other = dict(_fields(old)), dict(_fields(new))
     return [
         PlanChange(".".join(path), one.get(path, "none"), other.get(path, "none"))
         for path in dict.fromkeys([*one, *other])
-        if path[-1] not in shown and one.get(path) != other.get(path)
+        if path[-1] not in names and one.get(path) != other.get(path)
     ]
 
 

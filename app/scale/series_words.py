@@ -49,16 +49,16 @@ class Standing:
 
 def standing(series: RunSeries, runs: Mapping[str, Run]) -> Standing:
     """Return how the members of `series` stand; `runs` has those in history, by id."""
-    sent, unsettled, left = [], [], []
+    sent, unsettled, rest = [], [], []
     for member in series.members:
         run = runs.get(member.run or "")
         if run is None or run.state in NEVER_A_JOB:
-            left.append(member)
+            rest.append(member)
         elif run.job_id is None and run.state in (State.SENDING, State.UNKNOWN):
             unsettled.append((member, run))
         else:
             sent.append((member, run))
-    return Standing(series, tuple(sent), tuple(unsettled), tuple(left))
+    return Standing(series, tuple(sent), tuple(unsettled), tuple(rest))
 
 
 class LadderUnfinished(InputError):
@@ -129,8 +129,8 @@ def _names(ids: Iterable[str]) -> str:
 
 def _named(texts: Sequence[str]) -> str:
     more = len(texts) - _MOST_NAMED
-    shown = ", ".join(texts[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown or "none"
+    names = ", ".join(texts[:_MOST_NAMED])
+    return f"{names} and {more} more" if more > 0 else names or "none"
 
 
 def ladder_terms(plans: Sequence[Resubmission]) -> list[tuple[str, str]]:

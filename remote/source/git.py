@@ -53,9 +53,9 @@ class Git:
     _command: tuple[str, ...]
     _environ: dict[str, str]
 
-    def out(self, *words: str, given: bytes = b"") -> bytes | None:
-        """Return what git prints, with `given` as its input; None: it fails or takes too long."""
-        return _out([*self._command, *words], self._environ, self.root, given)
+    def out(self, *words: str, data: bytes = b"") -> bytes | None:
+        """Return what git prints, with `data` as its input; None: it fails or takes too long."""
+        return _out([*self._command, *words], self._environ, self.root, data)
 
 
 @contextmanager
@@ -143,14 +143,14 @@ def _program(root: Path) -> str | None:
 
 
 def _out(
-    command: Sequence[str], environ: dict[str, str], cwd: Path, given: bytes = b""
+    command: Sequence[str], environ: dict[str, str], cwd: Path, data: bytes = b""
 ) -> bytes | None:
     try:
         done = subprocess.run(
             command,
             cwd=cwd,
             env=environ,
-            input=given,
+            input=data,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_SECONDS,
@@ -176,9 +176,9 @@ def _make(made: Path, own: Path, common: Path, rows: Sequence[str]) -> bool:
         for shared in own.glob("sharedindex.*"):
             (made / shared.name).symlink_to(shared)
         lines = ["[core]\nbare = false\n"]
-        for found in filter(None, map(_HARMLESS.fullmatch, rows)):
-            part, _, key = found[1].partition(".")
-            lines.append(f"[{part}]\n{key} = {found[2]}\n")
+        for match in filter(None, map(_HARMLESS.fullmatch, rows)):
+            part, _, key = match[1].partition(".")
+            lines.append(f"[{part}]\n{key} = {match[2]}\n")
         (made / "config").write_text("".join(lines))
     except OSError:
         return False
@@ -187,8 +187,8 @@ def _make(made: Path, own: Path, common: Path, rows: Sequence[str]) -> bool:
 
 def _path(rows: Sequence[str], key: str) -> str:
     """Return the path that the last row with `key` has, or ""."""
-    found = [row.partition("\n")[2] for row in rows if row.partition("\n")[0] == key]
-    return os.path.expanduser(found[-1]) if found else ""
+    values = [row.partition("\n")[2] for row in rows if row.partition("\n")[0] == key]
+    return os.path.expanduser(values[-1]) if values else ""
 
 
 def _default(name: str) -> Path:

@@ -96,10 +96,10 @@ def _translated(pattern: bytes) -> bytes | None:
                 out += b".*" if whole else b"[^/]*"
             continue
         if char == b"[":
-            found = _bracket(pattern, at)
-            if found is None:
+            bracket = _bracket(pattern, at)
+            if bracket is None:
                 return None
-            text, at = found
+            text, at = bracket
             out += text
             continue
         if char == b"\\":

@@ -47,11 +47,11 @@ class Hashes:
 
     def known(self, path: str, info: os.stat_result) -> FileContent | None:
         """Return what the file at `path` has in it; None: it changed, or is not known."""
-        found = self._known.get(path)
-        if found is None or found[0] != _state(info):
+        entry = self._known.get(path)
+        if entry is None or entry[0] != _state(info):
             return None
-        self._kept[path] = found
-        return found[1]
+        self._kept[path] = entry
+        return entry[1]
 
     def keep(self, path: str, info: os.stat_result, contents: FileContent) -> None:
         """Remember the contents of a file whose stat was `info` before and after the reading."""
@@ -62,7 +62,7 @@ class Hashes:
         """Write what the scan met, unless the list already says so."""
         if self._kept == self._known:
             return
-        files = {path: _row(state, found) for path, (state, found) in self._kept.items()}
+        files = {path: _row(state, kept) for path, (state, kept) in self._kept.items()}
         content = {"version": _VERSION, "shapes": RULES_ID, "root": self._root, "files": files}
         aside = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
         # A list that cannot be written costs only time.
@@ -81,8 +81,8 @@ def _state(info: os.stat_result) -> _State:
     return [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns]
 
 
-def _row(state: _State, found: FileContent) -> list[object]:
-    return [*state, found.sha256, *([mark.shape, mark.line] for mark in found.marks)]
+def _row(state: _State, content: FileContent) -> list[object]:
+    return [*state, content.sha256, *([mark.shape, mark.line] for mark in content.marks)]
 
 
 def _read(path: Path, root: str) -> dict[str, tuple[_State, FileContent]]:

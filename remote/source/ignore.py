@@ -67,13 +67,13 @@ class Ignoring:
 
         Where they leave out the project itself they do not count: the user named it.
         """
-        found = repository(root)
-        if found is None:
+        repo = repository(root)
+        if repo is None:
             return Ignoring(elsewhere=elsewhere)
-        git = tuple(_outer(found, root))
-        if found.below and _decided(git, ""):
+        git = tuple(_outer(repo, root))
+        if repo.below and _decided(git, ""):
             return Ignoring(elsewhere=elsewhere)
-        return Ignoring(git=git, tracked=found.tracked, elsewhere=elsewhere)
+        return Ignoring(git=git, tracked=repo.tracked, elsewhere=elsewhere)
 
     def within(self, folder: Path, below: str, names: Collection[str]) -> "Ignoring":
         """Return these rules and those of the ignore files among `names` in `folder`."""
@@ -109,14 +109,14 @@ class Ignoring:
         return self.tracked[at] if at < len(self.tracked) else ""
 
 
-def _outer(found: Repository, root: Path) -> Iterator[_Rules]:
+def _outer(repo: Repository, root: Path) -> Iterator[_Rules]:
     """Yield what git reads above the project, the weakest first (gitignore(5))."""
-    for path in found.excludes:
+    for path in repo.excludes:
         if path.is_file():
-            yield replace(_read(path, ""), above=found.below)
-    parts = found.below.split("/")[:-1]
+            yield replace(_read(path, ""), above=repo.below)
+    parts = repo.below.split("/")[:-1]
     for depth in range(len(parts)):
-        path = found.top.joinpath(*parts[:depth]) / ".gitignore"
+        path = repo.top.joinpath(*parts[:depth]) / ".gitignore"
         if _is_plain(path):
             yield replace(_read(path, ""), above="/".join(parts[depth:]) + "/")
 

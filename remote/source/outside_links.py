@@ -35,10 +35,10 @@ def hops(place: Path) -> list[Path]:
     Raises:
         OSError: it cannot be read, or leads round in a circle.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
     at = place
     while os.path.islink(at):
-        if len(found) == _MOST_HOPS:
+        if len(paths) == _MOST_HOPS:
             raise OSError(errno.ELOOP, "it leads round in a circle")
         target = os.path.join(os.path.realpath(at.parent), os.readlink(at))
         above, name = os.path.split(target)
@@ -46,8 +46,8 @@ def hops(place: Path) -> list[Path]:
         at = Path(
             os.path.realpath(target) if plain else os.path.join(os.path.realpath(above), name)
         )
-        found.append(at)
-    return found
+        paths.append(at)
+    return paths
 
 
 def names_of(place: Path) -> list[str]:

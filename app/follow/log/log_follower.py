@@ -95,10 +95,10 @@ def read_end(transport: Transport, run: Run, attempt: int | None, last: int) -> 
     """
     if _never_logged(run):
         raise RefusedError(f"{run.id} has no log: it is {run.state}.", "No job could write one.")
-    found = run_log.read_end(transport, log_path(run, attempt), last)
-    if found is None:
+    end = run_log.read_end(transport, log_path(run, attempt), last)
+    if end is None:
         raise RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")
-    return found
+    return end
 
 
 def follow(watcher: Watcher, run: Run, *, last: int, stop: Stop) -> Iterator[LogEvent]:
@@ -224,8 +224,8 @@ class LogFollower:
         start, data = 0, b""
         if last is not None:
             with attendance(self._attended and is_attended()):
-                found = run_log.read_end(self.transport, log_path(run), last)
-            start, data = found or (0, b"")  # no log yet: the stream waits for it
+                end = run_log.read_end(self.transport, log_path(run), last)
+            start, data = end or (0, b"")  # no log yet: the stream waits for it
         self.attempt, self.offset = run.attempt, start + len(data)
         self._quiet_since, self._waits_for, self._answered = None, "", True
         yield LogBegan(run.attempt, start)

@@ -75,16 +75,16 @@ class LogPages:
             return LogPage(start, kept, start + length)
         transport = self._watcher.connection(run.site).transport
         try:
-            found = run_log.read_page(transport, log_path(run, attempt), start, length)
+            piece = run_log.read_page(transport, log_path(run, attempt), start, length)
         except LinkError:
             if kept:
                 return LogPage(start, kept, start + len(kept))
             raise
-        if found is None:
+        if piece is None:
             raise _no_log(run)
-        self.kept.keep(run.id, number, found.start, found.data)
-        data = found.data[start - found.start :][:length]
-        return LogPage(start, data, found.size)
+        self.kept.keep(run.id, number, piece.start, piece.data)
+        data = piece.data[start - piece.start :][:length]
+        return LogPage(start, data, piece.size)
 
     def end(self, run_id: str, attempt: int | None, last: int = LAST_BYTES) -> LogPage:
         """Return the last bytes of an attempt's log, at most `last`; None is the newest attempt.
@@ -99,23 +99,23 @@ class LogPages:
         run = self._watcher.history.get(run_id)
         transport = self._watcher.connection(run.site).transport
         try:
-            found = run_log.read_end(transport, log_path(run, attempt), last)
+            piece = run_log.read_end(transport, log_path(run, attempt), last)
         except LinkError:
             if (page := self.kept_end(run, attempt, last)) is not None:
                 return page
             raise
-        if found is None:
+        if piece is None:
             raise _no_log(run)
-        start, data = found
+        start, data = piece
         self.kept.keep(run.id, attempt or run.attempt, start, data)
         return LogPage(start, data, start + len(data))
 
     def kept_end(self, run: Run, attempt: int | None, last: int = LAST_BYTES) -> KeptPage | None:
         """Return the last bytes that are kept of a log, at most `last`; None: none are kept."""
-        found = self.kept.last(run.id, attempt or run.attempt, last)
-        if found is None:
+        piece = self.kept.last(run.id, attempt or run.attempt, last)
+        if piece is None:
             return None
-        start, data, read = found
+        start, data, read = piece
         return KeptPage(start, data, start + len(data), read)
 
     def find(

@@ -78,16 +78,16 @@ class KeptLogs:
 
     def read(self, run_id: str, attempt: int, start: int, length: int) -> bytes:
         """Return what is kept from byte `start` on, at most `length` bytes without a gap."""
-        found = b""
+        data = b""
         with contextlib.suppress(OSError):
             parts = sorted(self.parts(run_id, attempt), key=lambda part: part.start)
             for part in parts:
-                at = start + len(found)
-                if part.start <= at < part.start + part.size and len(found) < length:
+                at = start + len(data)
+                if part.start <= at < part.start + part.size and len(data) < length:
                     with part.path.open("rb") as file:
                         file.seek(at - part.start)
-                        found += file.read(length - len(found))
-        return found
+                        data += file.read(length - len(data))
+        return data
 
     def parts(self, run_id: str, attempt: int | None = None) -> list[LogPart]:
         """Return the parts that are kept of a run's logs; None: of all attempts."""
@@ -121,10 +121,10 @@ class KeptLogs:
 
     def _sweep(self) -> None:
         """Remove the oldest parts beyond the limits."""
-        left: list[LogPart] = []
+        rest: list[LogPart] = []
         for folder in self._folder.iterdir():
-            left += _within(list(self._parts(folder)), self._run_bytes)
-        _within(left, self._all_bytes)
+            rest += _within(list(self._parts(folder)), self._run_bytes)
+        _within(rest, self._all_bytes)
         for folder in self._folder.iterdir():
             with contextlib.suppress(OSError):  # it has parts
                 folder.rmdir()

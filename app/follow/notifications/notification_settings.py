@@ -68,9 +68,9 @@ def read_notify(file: Path) -> Notify:
         first = error.errors(include_url=False)[0]
         place = ("notify", *first["loc"])
         key = ".".join(str(part) for part in place)
-        said = first["msg"].removeprefix("Value error, ")
+        fault = first["msg"].removeprefix("Value error, ")
         raise InputError(
-            f"{document.where(place)}: {key}: {said}.", "Correct it and start again."
+            f"{document.where(place)}: {key}: {fault}.", "Correct it and start again."
         ) from error
 
 

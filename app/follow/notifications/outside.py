@@ -27,24 +27,24 @@ def sequence(words: str, how: Terminal, environ: Mapping[str, str]) -> str:
         case "off":
             return ""
         case "osc777":
-            found = f"\x1b]777;notify;lumitui;{text}\x1b\\"
+            code = f"\x1b]777;notify;lumitui;{text}\x1b\\"
         case _:
-            found = f"\x1b]9;lumitui: {text}\x1b\\"
+            code = f"\x1b]9;lumitui: {text}\x1b\\"
     if "TMUX" in environ:  # tmux(1), allow-passthrough
-        return "\x1bPtmux;" + found.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-    return found
+        return "\x1bPtmux;" + code.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    return code
 
 
 def body(event: Event) -> bytes:
     """Return what a webhook is sent: one small JSON object, `text` as chat programs want it."""
-    said = {
+    fields = {
         "text": event.sentence,
         "run": event.run_id,
         "site": event.site,
         "state": str(event.state),
         "event": str(event.happened),
     }
-    return json.dumps(said).encode()
+    return json.dumps(fields).encode()
 
 
 def post(event: Event, notify: Notify) -> str:
@@ -70,5 +70,5 @@ def post(event: Event, notify: Notify) -> str:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Another address than the one that the user wrote gets nothing."""
 
-    def redirect_request(self, *given: object, **named: object) -> None:
+    def redirect_request(self, *values: object, **named: object) -> None:
         """Follow no redirect; the answer is an error then."""

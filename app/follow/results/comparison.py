@@ -103,47 +103,47 @@ class Comparisons:
             InputError: no such run.
         """
         runs = [self._history.get(run_id) for run_id in run_ids]
-        known: dict[tuple[str, str, str | None], dict[str, str]] = {}
+        by_snapshot: dict[tuple[str, str, str | None], dict[str, str]] = {}
         troubles: dict[tuple[str, str], str] = {}
         for run in runs:
             place = (run.site, run.root)
-            if run.snapshot and (*place, run.snapshot) not in known:
-                wanted = {one.snapshot for one in runs if (one.site, one.root) == place}
+            if run.snapshot and (*place, run.snapshot) not in by_snapshot:
+                snapshots = {one.snapshot for one in runs if (one.site, one.root) == place}
                 try:
-                    for snapshot, files in self._files(run, wanted).items():
-                        known[*place, snapshot] = files
+                    for snapshot, files in self._files(run, snapshots).items():
+                        by_snapshot[*place, snapshot] = files
                 except LumiError as error:
                     troubles[place] = str(error)
-        return tuple(_changed(runs[0], run, known, troubles) for run in runs[1:])
+        return tuple(_changed(runs[0], run, by_snapshot, troubles) for run in runs[1:])
 
-    def _files(self, run: Run, wanted: set[str | None]) -> dict[str, dict[str, str]]:
-        """Return the files of the `wanted` snapshots of the folder that `run` is in."""
-        found: dict[str, dict[str, str]] = {}
+    def _files(self, run: Run, snapshots: set[str | None]) -> dict[str, dict[str, str]]:
+        """Return the files of the `snapshots` snapshots of the folder that `run` is in."""
+        by_snapshot: dict[str, dict[str, str]] = {}
         text = self._history.snapshots.manifest(run.site, run.root)
         if text is not None:
             manifest = Manifest.parse(text)
-            found[manifest.id] = {one.path: one.sha256 for one in manifest.files}
-        missing = sorted(one for one in wanted if one and one not in found)
+            by_snapshot[manifest.id] = {one.path: one.sha256 for one in manifest.files}
+        missing = sorted(one for one in snapshots if one and one not in by_snapshot)
         if missing:
-            found |= read_sums(self._transport(run), f"{run.root}/{CODE}", missing)
-        return found
+            by_snapshot |= read_sums(self._transport(run), f"{run.root}/{CODE}", missing)
+        return by_snapshot
 
 
 def _changed(
     first: Run,
     run: Run,
-    known: dict[tuple[str, str, str | None], dict[str, str]],
+    by_snapshot: dict[tuple[str, str, str | None], dict[str, str]],
     troubles: dict[tuple[str, str], str],
 ) -> CodeChange:
     if run.snapshot and run.snapshot == first.snapshot:
         return CodeChange(run.id)  # a snapshot's id names exactly its files
     for one in (first, run):
-        if (one.site, one.root, one.snapshot) not in known:
+        if (one.site, one.root, one.snapshot) not in by_snapshot:
             why = troubles.get((one.site, one.root)) or "its list of files is not on the site"
             why = why if one.snapshot else "none was sent"
             return CodeChange(run.id, unknown=f"The code of {one.id} is not known: {why}.")
-    old = known[first.site, first.root, first.snapshot]
-    return CodeChange(run.id, tuple(changes(old, known[run.site, run.root, run.snapshot])))
+    old = by_snapshot[first.site, first.root, first.snapshot]
+    return CodeChange(run.id, tuple(changes(old, by_snapshot[run.site, run.root, run.snapshot])))
 
 
 def changes(old: dict[str, str], new: dict[str, str]) -> list[FileChange]:

@@ -61,12 +61,12 @@ def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
 
     `named`: the user typed the patterns.
     """
-    found = []
+    sentences = []
     if brought.links:
-        found.append(f"links that were not followed: {_some(brought.links)}.")
+        sentences.append(f"links that were not followed: {_some(brought.links)}.")
     if brought.unmatched and not named:
-        found.append(f"no file matches {_some(brought.unmatched)}, which `fetch:` names.")
-    return found
+        sentences.append(f"no file matches {_some(brought.unmatched)}, which `fetch:` names.")
+    return sentences
 
 
 def check_fetch(brought: FetchOutcome, *, named: bool) -> None:

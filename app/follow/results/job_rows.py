@@ -67,16 +67,16 @@ def _arguments(specs: Sequence[JobSpec]) -> list[tuple[str, tuple[str, ...]]]:
 
 def _options(args: Sequence[str]) -> dict[str, str]:
     """Return the values of each option by its name; what is before all options is `args`."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     name = ARGUMENTS
     for word in args:
         if word.startswith("-") and not _is_number(word):
-            name, given, value = word.partition("=")
-            found.setdefault(name, []).extend([value] if given else [])
+            name, equals, value = word.partition("=")
+            by_name.setdefault(name, []).extend([value] if equals else [])
         else:
-            found.setdefault(name, []).append(word)
+            by_name.setdefault(name, []).append(word)
     # An option without a value is given, and that is all there is to say.
-    return {name: value_words(values) if values else "given" for name, values in found.items()}
+    return {name: value_words(values) if values else "given" for name, values in by_name.items()}
 
 
 def _is_number(word: str) -> bool:

@@ -97,10 +97,10 @@ class RunFileLists:
             LinkError: the site cannot be reached.
         """
         run = self._history.get(run_id)
-        found = list_files(self._transport(run), run.folder, ("*",), lambda: False)
-        files = tuple(RemoteFile(name, size) for name, size in sorted(found.files.items()))
-        left = [f"{item.name}: {item.why}" for item in found.left.values()]
-        return FileList(files, (*left, *found.troubles))
+        listing = list_files(self._transport(run), run.folder, ("*",), lambda: False)
+        files = tuple(RemoteFile(name, size) for name, size in sorted(listing.files.items()))
+        faults = [f"{item.name}: {item.why}" for item in listing.left.values()]
+        return FileList(files, (*faults, *listing.troubles))
 
     def preview(self, run_id: str, name: str) -> FilePreview:
         """Return the beginning of the file `name`, which `list` gave.

@@ -45,16 +45,16 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
     if not run.spec.metrics or not run.log_sizes:
         return LogFigures()
     try:
-        found = read(LOG_BYTES)
-        log = found[1].decode("utf-8", "replace") if found else ""
+        end = read(LOG_BYTES)
+        log = end[1].decode("utf-8", "replace") if end else ""
         return LogFigures(series_of(log, run.spec.metrics))
     except LumiError as error:
         return LogFigures(warning=f"`metrics:` cannot be read from the log: {error}")
 
 
-def keep_log_figures(history: History, run: Run, found: LogFigures) -> None:
+def keep_log_figures(history: History, run: Run, figures: LogFigures) -> None:
     """Keep what was found in the log of a run that has ended, unless it wrote metrics.jsonl."""
-    lines = lines_of(found.series)
+    lines = lines_of(figures.series)
     if lines and run.state.is_final:
         # The offset makes sure that of two processes one adds them.
         history.metrics.add(run.id, lines, (0, sum(map(len, lines))))
@@ -72,16 +72,16 @@ def series_of(
         InputError: a pattern takes too long; the message names it.
     """
     deadline = time.monotonic() + seconds
-    found: dict[str, list[float]] = {}
+    series: dict[str, list[float]] = {}
     for name, pattern in patterns.items():
         try:
-            found[name] = list(_numbers(text, pattern, deadline))
+            series[name] = list(_numbers(text, pattern, deadline))
         except TimeoutError as error:
             raise InputError(
                 f"The pattern {name} under `metrics:` takes more than {seconds:g} s on the log.",
                 "Write it without choices inside repeats, such as (a|aa)+.",
             ) from error
-    return found
+    return series
 
 
 def lines_of(series: Mapping[str, Sequence[float]]) -> list[bytes]:
@@ -107,10 +107,10 @@ def _numbers(text: str, pattern: str, deadline: float) -> Iterator[float]:
     if not compiled.groups:
         return
     for line in text.splitlines():
-        left = deadline - time.monotonic()
-        if left <= 0:
+        rest = deadline - time.monotonic()
+        if rest <= 0:
             raise TimeoutError
-        match = compiled.search(line[:_LOG_LINE], timeout=left, concurrent=True)
+        match = compiled.search(line[:_LOG_LINE], timeout=rest, concurrent=True)
         if match and (number := _parsed(match[1])) is not None:
             yield number
 

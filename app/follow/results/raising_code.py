@@ -43,15 +43,15 @@ def code_around(run: Run, place: str, sent: str | None) -> RaisingCode | None:
     `sent` is the list of the files that were sent last. None where it is not certain what ran: the
     list is another run's, two files have that name, or the project's file has changed since.
     """
-    found = _PLACE.match(place)
-    if found is None or sent is None or (manifest := Manifest.parse(sent)).id != run.snapshot:
+    match = _PLACE.match(place)
+    if match is None or sent is None or (manifest := Manifest.parse(sent)).id != run.snapshot:
         return None
-    named = [one for one in manifest.files if one.path.rpartition("/")[2] == found["name"]]
+    named = [one for one in manifest.files if one.path.rpartition("/")[2] == match["name"]]
     if len(named) != 1 or named[0].size > _LARGEST:
         return None
     with suppress(OSError, UnicodeDecodeError):
         data = (Path(run.project) / named[0].path).read_bytes()
-        lines, line = data.decode().splitlines(), int(found["line"])
+        lines, line = data.decode().splitlines(), int(match["line"])
         if hashlib.sha256(data).hexdigest() == named[0].sha256 and 1 <= line <= len(lines):
             first = max(1, line - AROUND)
             return RaisingCode(named[0].path, line, first, tuple(lines[first - 1 : line + AROUND]))

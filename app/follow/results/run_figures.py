@@ -57,16 +57,16 @@ def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[F
     The later line of a step counts. A line of an evaluation without a step belongs to the step
     before it.
     """
-    found: dict[str, dict[int, float]] = {}
+    by_name: dict[str, dict[int, float]] = {}
     step: int | None = None
     for point in points:
         step = point.step if point.step is not None else step
         if point.event in _EVENTS and step is not None:
             for name, value in _numbers(point):
-                found.setdefault(name, {})[step] = value
-    names = [name for name in _FIRST + _THEN if name in found]
-    names += sorted(name for name in found if name not in names)
-    return tuple(_series(name, found[name]) for name in names[:most])
+                by_name.setdefault(name, {})[step] = value
+    names = [name for name in _FIRST + _THEN if name in by_name]
+    names += sorted(name for name in by_name if name not in names)
+    return tuple(_series(name, by_name[name]) for name in names[:most])
 
 
 def _numbers(point: MetricPoint) -> Iterator[tuple[str, float]]:

@@ -107,9 +107,9 @@ class Sweeps:
                 "A job file with `grid:` becomes a run for each of its values: `lumitui new "
                 "--example loader-workers` writes one.",
             )
-        found = self._history.finder.with_ids([one.run for one in series.members if one.run])
-        states = {name: run.state.value for name, run in found.items()}
-        names = dict.fromkeys(name for run in found.values() for name in run.spec.metrics)
+        entries = self._history.finder.with_ids([one.run for one in series.members if one.run])
+        states = {name: run.state.value for name, run in entries.items()}
+        names = dict.fromkeys(name for run in entries.values() for name in run.spec.metrics)
         return sweep(
             series, states, lambda name: pace_of(self._history.metrics.of(name)), tuple(names)
         )
@@ -117,8 +117,8 @@ class Sweeps:
 
 def workers_in(setting: str) -> int | None:
     """Return the number of workers of a grid's setting; None: it is about something else."""
-    found = _WORKERS.match(setting)
-    return int(found[1] or found[2]) if found else None
+    match = _WORKERS.match(setting)
+    return int(match[1] or match[2]) if match else None
 
 
 def sweep(
@@ -186,29 +186,29 @@ def pace_of(points: Sequence[MetricPoint]) -> StepPace:
 
 def _advice(rows: Sequence[SweepRow]) -> list[str]:
     """Return which number of workers to take, where the grid is about that."""
-    known = [row for row in rows if row.pace.samples_per_s is not None]
-    said = []
+    paced = [row for row in rows if row.pace.samples_per_s is not None]
+    sentences = []
     silent = [row for row in rows if row.pace == StepPace()]
     if ended := sum(row.run is not None and row.state in _OVER for row in silent):
-        said.append(
+        sentences.append(
             f"{ended} of {len(rows)} runs ended without figures. If the program prints them, "
             "`metrics:` in the job file can find them."
         )
     if len(silent) > ended:
-        said.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
-    if len(known) < 2 or any(row.workers is None for row in rows):
-        return said
-    ordered = sorted(known, key=lambda row: row.workers or 0)
+        sentences.append(f"{len(silent) - ended} of {len(rows)} runs have no figures yet.")
+    if len(paced) < 2 or any(row.workers is None for row in rows):
+        return sentences
+    ordered = sorted(paced, key=lambda row: row.workers or 0)
     fastest = max(ordered, key=_speed)
     best = next(row for row in ordered if _speed(row) >= (1 - ENOUGH) * _speed(fastest))
-    said.append(_choice(best, ordered))
+    sentences.append(_choice(best, ordered))
     waiting = best.pace.waiting
     if waiting is not None and waiting >= STARVED:
-        said.append(
+        sentences.append(
             f"With it a step still waits for data in {100 * waiting:.0f} % of its time: pack "
             "the samples into shards (`python trainers/pack.py`), or put them on the node's disk."
         )
-    return said
+    return sentences
 
 
 def _choice(best: SweepRow, ordered: Sequence[SweepRow]) -> str:

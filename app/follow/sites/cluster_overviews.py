@@ -116,12 +116,12 @@ class Clusters:
         A profile that only came with the program may be of a site where the user is nobody.
         """
         used = dict.fromkeys(run.site for run in self._history.page(limit=200))
-        known = self._sites.names()
-        return [name for name in used if name in known] or self._sites.own() or self._here(known)
+        names = self._sites.names()
+        return [name for name in used if name in names] or self._sites.own() or self._here(names)
 
-    def _here(self, known: list[str]) -> list[str]:
-        """Return the sites that need no login; all that are `known` if there are none."""
-        return [name for name in known if self._needs_none(name)] or known
+    def _here(self, names: list[str]) -> list[str]:
+        """Return the sites that need no login; all that are `names` if there are none."""
+        return [name for name in names if self._needs_none(name)] or names
 
     def _needs_none(self, name: str) -> bool:
         try:

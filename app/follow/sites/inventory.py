@@ -62,7 +62,7 @@ class Stocks:
         )
 
     def remove(
-        self, site_name: str, wanted: Sequence[str] | None, account: str = "", *, dry: bool = False
+        self, site_name: str, keys: Sequence[str] | None, account: str = "", *, dry: bool = False
     ) -> tuple[RemovedItems, ...]:
         """Remove items by name or id; None: all that no unfinished run needs. `dry` only counts.
 
@@ -73,9 +73,9 @@ class Stocks:
         """
         transport = self._connection(site_name).transport
         stocks = self.list(site_name, account)
-        known = {key for each in stocks for item in each.items for key in (item.id, item.name)}
-        for word in wanted or ():
-            if word not in known:
+        present = {key for each in stocks for item in each.items for key in (item.id, item.name)}
+        for word in keys or ():
+            if word not in present:
                 raise InputError(
                     f"Nothing on {site_name} is staged as {word}.",
                     f"`lumitui site data {site_name}` lists names and ids.",
@@ -83,10 +83,10 @@ class Stocks:
         done = []
         for each in stocks:
             chosen = [
-                item for item in each.items if wanted is None or {item.id, item.name} & set(wanted)
+                item for item in each.items if keys is None or {item.id, item.name} & set(keys)
             ]
             used = [item for item in chosen if item.in_use]
-            if used and wanted is not None:
+            if used and keys is not None:
                 raise InputError(
                     f"{used[0].name} ({used[0].id}) is needed by an unfinished run: "
                     f"{', '.join(used[0].used_by)}.",
@@ -94,7 +94,7 @@ class Stocks:
                 )
             free = [item for item in chosen if not item.in_use]
             ids = tuple(item.id for item in free)
-            ids, loose = remove(transport, each.folder, ids, sweep=wanted is None, dry=dry)
+            ids, loose = remove(transport, each.folder, ids, sweep=keys is None, dry=dry)
             gone = tuple(item for item in free if item.id in ids)
             total = sum(item.bytes for item in gone)
             done.append(RemovedItems(each.folder, ids, total, gone, tuple(used), loose))

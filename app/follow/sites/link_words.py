@@ -92,17 +92,17 @@ def _of_day(moment: float) -> str:
     return time.strftime("%H:%M", time.localtime(moment))
 
 
-def link_titles(found: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
+def link_titles(links: Sequence[SiteLink], width: int) -> list[tuple[LinkState, str]]:
     """Return what a title bar says of the links, each with its state, in at most `width` cells.
 
     With less room first the times go, then the names, and of the last ones only their number is
     left: the first is one that is not live, if there is any.
     """
-    ranked = sorted(found, key=lambda link: link.state is LinkState.LIVE)
+    ranked = sorted(links, key=lambda link: link.state is LinkState.LIVE)
     steps = (
-        [(link.state, f"{GLYPHS[link.state]} {link.site} {link.words}") for link in found],
-        [(link.state, f"{GLYPHS[link.state]} {link.site} {link.state}") for link in found],
-        [(link.state, f"{GLYPHS[link.state]} {link.site[:6]} {link.state}") for link in found],
+        [(link.state, f"{GLYPHS[link.state]} {link.site} {link.words}") for link in links],
+        [(link.state, f"{GLYPHS[link.state]} {link.site} {link.state}") for link in links],
+        [(link.state, f"{GLYPHS[link.state]} {link.site[:6]} {link.state}") for link in links],
     )
     for step in steps:
         if sum(len(text) + 2 for _, text in step) - 2 <= width:
@@ -111,6 +111,6 @@ def link_titles(found: Sequence[SiteLink], width: int) -> list[tuple[LinkState, 
         return []
     first = ranked[0]
     more = f" +{len(ranked) - 1}" if len(ranked) > 1 else ""
-    said = f"{first.state}{more}"
-    named = f"{first.site} {said}"
-    return [(first.state, f"{GLYPHS[first.state]} {named if len(named) + 2 <= width else said}")]
+    words = f"{first.state}{more}"
+    named = f"{first.site} {words}"
+    return [(first.state, f"{GLYPHS[first.state]} {named if len(named) + 2 <= width else words}")]

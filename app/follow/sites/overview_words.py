@@ -66,16 +66,16 @@ def _nodes(overview: ClusterOverview) -> OverviewPart:
     titles = ("Partition", "Idle", "Mixed", "Alloc", "Other", "Down", "All", "Limit", "Nodes/job")
     rows = [
         (
-            found.partition + ("" if found.available == "up" else f" ({found.available})"),
+            row.partition + ("" if row.available == "up" else f" ({row.available})"),
             *(
                 f"{number:,}" if number else "-"
-                for number in (found.idle, found.mixed, found.allocated, found.other, found.down)
+                for number in (row.idle, row.mixed, row.allocated, row.other, row.down)
             ),
-            f"{found.total:,}",
-            found.max_time,
-            found.job_nodes.replace("infinite", "any"),
+            f"{row.total:,}",
+            row.max_time,
+            row.job_nodes.replace("infinite", "any"),
         )
-        for found in overview.partitions
+        for row in overview.partitions
     ]
     right = frozenset(range(1, 7))
     none = "The site lists no partition."
@@ -124,14 +124,14 @@ def _reservations(overview: ClusterOverview) -> OverviewPart:
     titles = ("Reservation", "State", "Start", "End", "Nodes", "Partition")
     rows = [
         (
-            found.name,
-            found.state.lower(),
-            clock(found.start)[:16] or "-",
-            clock(found.end)[:16] or "-",
-            f"{found.nodes:,}",
-            found.partition,
+            row.name,
+            row.state.lower(),
+            clock(row.start)[:16] or "-",
+            clock(row.end)[:16] or "-",
+            f"{row.nodes:,}",
+            row.partition,
         )
-        for found in overview.reservations
+        for row in overview.reservations
     ]
     none = "There are none."
     return OverviewPart("Reservations", titles, rows, frozenset({4}), narrow=(0, 2), sentence=none)

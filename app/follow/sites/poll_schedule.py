@@ -102,8 +102,8 @@ class Schedule:
     def began(self, name: str, now: float = 0.0) -> bool:
         """Note that a refresh of a site is under way; return whether the user asked for it."""
         site = self.site(name)
-        wanted, site.wanted, site.busy_since = site.wanted, False, now
-        return wanted
+        by_user, site.wanted, site.busy_since = site.wanted, False, now
+        return by_user
 
     def ended(self, name: str, now: float, ending: RefreshEnding, *, pause: float) -> None:
         """Note that a refresh is over; the next is due after `pause`, doubled by each failure.
@@ -128,8 +128,8 @@ class Schedule:
             site.failed_at = now
             pause = min(pause, RETRY_SECONDS) if not ending.needs_person else pause
             if site.failing_since is None:
-                found = silent if silent is not None else began
-                site.failing_since = now if found is None else found
+                since = silent if silent is not None else began
+                site.failing_since = now if since is None else since
         wait = min(pause * 2.0 ** min(site.failures, _MOST_DOUBLINGS), longest)
         soon = (site.moved_at + after for after in SOON if site.moved_at is not None)
         if not site.warning:

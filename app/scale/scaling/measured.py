@@ -140,15 +140,15 @@ def measured_sizes(
     The second list has the runs that are left out; one that reported no step is in neither.
     """
     sizes: dict[tuple[int, int], list[MeasuredRun]] = {}
-    left = []
+    omissions = []
     for item in family:
         if why := _incomparable(item, of):
-            left.append(LeftOut(item.run.id, why))
+            omissions.append(LeftOut(item.run.id, why))
         elif item.training.speed is not None:
             sizes.setdefault((item.gpus, item.run.layout.nodes), []).append(item)
         elif key := item.training.missing:
-            left.append(LeftOut(item.run.id, f"its lines in metrics.jsonl have no `{key}`"))
-    return [_size(gpus, nodes, runs) for (gpus, nodes), runs in sorted(sizes.items())], left
+            omissions.append(LeftOut(item.run.id, f"its lines in metrics.jsonl have no `{key}`"))
+    return [_size(gpus, nodes, runs) for (gpus, nodes), runs in sorted(sizes.items())], omissions
 
 
 def _size(gpus: int, nodes: int, runs: list[MeasuredRun]) -> MeasuredSize:

@@ -158,7 +158,7 @@ def scaling_of(
     `samples` is the work; None: what `run` has trained, or was to train. With the `links` of its
     site other sizes are predicted from one, where only one was measured.
     """
-    measured, left = measured_sizes(family, run)
+    measured, omissions = measured_sizes(family, run)
     model = Model([point for size in measured for point in size.points]) if measured else None
     steps = _step_model(measured[0], links) if links and len(measured) == 1 else None
     overhead = _overhead(measured)
@@ -177,7 +177,7 @@ def scaling_of(
         run.site,
         run.price.unit,
         tuple(sorted(priced, key=lambda size: (size.gpus, size.nodes))),
-        tuple(left),
+        tuple(omissions),
         tuple(doubts(measured, run)),
         part,
         whole,

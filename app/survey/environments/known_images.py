@@ -66,7 +66,7 @@ def with_known(images: Iterable[Image], earlier: SiteImages | None) -> tuple[Ima
     Links to one file have the same contents.
     """
     answers = {one.key: one.contents for one in earlier.images} if earlier else {}
-    answers = {key: said for key, said in answers.items() if said and not said.why_not}
+    answers = {key: held for key, held in answers.items() if held and not held.why_not}
     listed = tuple(images)
     answers |= {one.key: one.contents for one in listed if one.contents}
     return tuple(replace(one, contents=answers.get(one.key)) for one in listed)
@@ -82,7 +82,7 @@ def _listing(data: object) -> SiteImages:
     if not isinstance(data, dict) or data["form"] != _FORM:
         raise ValueError("another form")
     images = [
-        Image(**{**one, "contents": ImageContents(**said) if (said := one["contents"]) else None})
+        Image(**{**one, "contents": ImageContents(**kept) if (kept := one["contents"]) else None})
         for one in data["images"]
     ]
     return SiteImages(float(data["at"]), tuple(images))

@@ -182,9 +182,9 @@ def _own(needs: InquiryNeeds, replies: Answers) -> list[Association]:
 def _of_account(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
     if not needs.account or needs.account == "none" or not replies.associations:
         return
-    known = list(dict.fromkeys(one.account for one in replies.associations))
-    if needs.account.lower() not in {name.lower() for name in known}:
-        some = f"{', '.join(known[:5])}{' …' if known[5:] else ''}"
+    accounts = list(dict.fromkeys(one.account for one in replies.associations))
+    if needs.account.lower() not in {name.lower() for name in accounts}:
+        some = f"{', '.join(accounts[:5])}{' …' if accounts[5:] else ''}"
         yield finding(
             "cluster-account",
             f"You have no account {needs.account} there; Slurm knows {some}.",

@@ -46,39 +46,39 @@ class InquiryNeeds:
 
 def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
     """Return the paths that a script names, as far as their values are known."""
-    found: list[JobPath] = []
+    paths: list[JobPath] = []
     for step in job.steps:
         call = step.container
         if call is not None:
-            found += _known(call.image, "image")
+            paths += _known(call.image, "image")
             for bind in call.binds:
-                found += _bind(bind.value or "", bind.at)
+                paths += _bind(bind.value or "", bind.at)
         for option in ("deepspeed_config", "deepspeed-config"):
-            found += _option(step.arguments, f"--{option}", "config")
-        found += [place for word in step.arguments for place in _data(word.known, word.at)]
+            paths += _option(step.arguments, f"--{option}", "config")
+        paths += [place for word in step.arguments for place in _data(word.known, word.at)]
     for name in ("output", "error"):
         option_found = job.options.get(name)
         if option_found is not None and "/" in (option_found.value or ""):
             folder = (option_found.value or "").rpartition("/")[0]
-            found += _whole(folder, "output", option_found.at)
-    return _kept(found, site)
+            paths += _whole(folder, "output", option_found.at)
+    return _kept(paths, site)
 
 
 def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[JobPath, ...]:
     """Return the paths on the site that a job file names, and where its runs are kept."""
     placed = placement_of(spec, site)
-    found = [*_whole(placed.image, "image", Position(field="container.image"))]
+    paths = [*_whole(placed.image, "image", Position(field="container.image"))]
     if placed.container:
         for bind in spec.container.binds:
-            found += _bind(bind, Position(field="container.binds"))
+            paths += _bind(bind, Position(field="container.binds"))
         if spec.container.venv:
-            found += _whole(spec.container.venv, "bind", Position(field="container.venv"))
+            paths += _whole(spec.container.venv, "bind", Position(field="container.venv"))
     for name, target in spec.links.items():
-        found += _whole(target, "data", Position(field=f"links.{name}"))
+        paths += _whole(target, "data", Position(field=f"links.{name}"))
     for word in spec.args:
-        found += _data(word, Position(field="args"))
-    found += _whole(work_root, "work", Position(field="account"))
-    return _kept(found, site)
+        paths += _data(word, Position(field="args"))
+    paths += _whole(work_root, "work", Position(field="account"))
+    return _kept(paths, site)
 
 
 def _known(word: CommandWord | None, role: Role) -> list[JobPath]:
@@ -101,23 +101,23 @@ def _data(text: str, at: Position) -> list[JobPath]:
 
 
 def _option(words: tuple[CommandWord, ...], name: str, role: Role) -> list[JobPath]:
-    found: list[JobPath] = []
+    paths: list[JobPath] = []
     for word, following in zip(words, (*words[1:], None), strict=True):
         if word.known == name and following is not None:
-            found += _known(following, role)
-    return found
+            paths += _known(following, role)
+    return paths
 
 
 _OF_NODES = ("/tmp", "/dev", "/proc", "/sys", "/run", "/var/tmp", "/usr", "/opt", "/etc", "/lib")
 """Folders that each node, or an image, has its own of: the login node's say nothing of them."""
 
 
-def _kept(found: list[JobPath], site: Site) -> tuple[JobPath, ...]:
+def _kept(paths: list[JobPath], site: Site) -> tuple[JobPath, ...]:
     """Return each path once, with its first role, and those alone that all nodes share."""
     own = tuple(folder for folder in (*_OF_NODES, site.node_folder) if folder.startswith("/"))
     inside = {c.venv_mount for c in site.containers.values()}
     kept: dict[str, JobPath] = {}
-    for place in found:
+    for place in paths:
         beneath = any(f"{place.path}/".startswith(f"{folder}/") for folder in (*own, *inside))
         if place.role == "image" or not beneath:
             kept.setdefault(place.path, place)

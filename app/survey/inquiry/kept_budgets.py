@@ -34,20 +34,20 @@ class KeptBudgets:
 
     def of(self, site: str, account: str) -> KeptBudget | None:
         """Return what an account had left, where that is known and not too long ago."""
-        found = _budget(self._read().get(_key(site, account)))
-        fresh = found and 0 <= time.time() - found.at < OLDEST_SECONDS
-        return found if fresh else None
+        budget = _budget(self._read().get(_key(site, account)))
+        fresh = budget and 0 <= time.time() - budget.at < OLDEST_SECONDS
+        return budget if fresh else None
 
     def keep(self, site: str, rows: tuple[BudgetRow, ...], at: float) -> None:
         """Keep what the accounts of `site` had left at `at`; a full disk loses it."""
         if not rows:
             return
-        known = self._read()
+        budgets = self._read()
         for row in rows:
-            known[_key(site, row.account)] = [row.account, row.left, row.limit, at]
+            budgets[_key(site, row.account)] = [row.account, row.left, row.limit, at]
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._file, json.dumps(known))
+            write_whole(self._file, json.dumps(budgets))
 
     def _read(self) -> dict[str, object]:
         try:

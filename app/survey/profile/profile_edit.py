@@ -52,14 +52,14 @@ def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
         before = ""
     text = before or f"extends: {site.name}\n"
     verified = {".".join(place) for place in measured.confirmed}
-    left = tuple(key for key in site.unverified if key not in verified)
-    if not measured.changes and left == site.unverified:
+    doubtful = tuple(key for key in site.unverified if key not in verified)
+    if not measured.changes and doubtful == site.unverified:
         return Edited(path, before, before)
     for change in measured.changes:
         text = edit.set_key(text, change.place, change.value)
-    if left != site.unverified:
+    if doubtful != site.unverified:
         # An empty list counts: nothing that was inherited stays.
-        text = edit.set_key(text, ("unverified",), left)
+        text = edit.set_key(text, ("unverified",), doubtful)
     text = marked(_with_sources(text, measured, site.unverified))
     _check(text, path, folders)
     return Edited(path, before, text)

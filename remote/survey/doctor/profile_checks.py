@@ -49,9 +49,9 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
         return tuple(sorted((*misnamed, *mistakes), key=lambda one: one.at.line))
     except NotYaml as error:
         return (_finding(error.line, "error", error.message),)
-    found = [one for rule in RULES for one in rule(site, document)]
+    pairs = [one for rule in RULES for one in rule(site, document)]
     remarks = [
-        _finding(document.line(place), "warning", _said(place, words)) for place, words in found
+        _finding(document.line(place), "warning", _said(place, words)) for place, words in pairs
     ]
     return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.at.line, one.message)))
 
@@ -116,9 +116,9 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
             ("cores_per_gpu",),
             (f"{site.cores_per_gpu}, but the cores near to each GPU are {sizes[0]}"),
         )
-    left = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
-    if left and sizes[0] * node.gpus + node.gpus <= usable:
-        yield ("node", "gpu_cores"), f"cores {format_cores(left)} belong to no GPU"
+    rest = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
+    if rest and sizes[0] * node.gpus + node.gpus <= usable:
+        yield ("node", "gpu_cores"), f"cores {format_cores(rest)} belong to no GPU"
     for key in ("gpu_bus", "gpu_numa"):
         if not getattr(node, key):
             yield ("node", key), "missing, so that the order of the GPUs is not proved"

@@ -30,18 +30,18 @@ def version(text: str, site: Site) -> Iterator[Finding]:
 
 def partitions(text: str, site: Site) -> Iterator[Finding]:
     """Check every partition of the profile against `scontrol show partition -o`."""
-    known = {record.get("PartitionName"): record for record in records(text)}
-    if not known:
+    by_name = {record.get("PartitionName"): record for record in records(text)}
+    if not by_name:
         words = text.strip()[-200:] or "no answer"
         yield Finding("partitions", "error", words, "Try `scontrol show partition` there.")
         return
     for name, partition in site.partitions.items():
         qos = partition.slurm_partition  # of a QOS, Slurm's partition has only the outer limits
-        record = known.get(qos or name)
+        record = by_name.get(qos or name)
         title = f"partition {name}"
         if record is None:
             words = f"{qos} was not found" if qos else "not found"
-            words += f"; the site has {', '.join(sorted(filter(None, known)))}"
+            words += f"; the site has {', '.join(sorted(filter(None, by_name)))}"
             yield Finding(title, "error", words, f"Remove {name}.")
             continue
         allocation = "node" if gives_whole_nodes(record) else "shared"

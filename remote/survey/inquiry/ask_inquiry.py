@@ -143,6 +143,6 @@ def _of_site(query: InquiryRequest, site: Site) -> Iterator[Question[Any]]:
         sh = f"sh -c {quote(query.quota)}"
         yield Question("quotas", sh, rows, query.quota, "quota: command:")
     if query.balance and site.budget:
-        left = partial(budget_rows, budget=site.budget)
+        amounts = partial(budget_rows, budget=site.budget)
         sh = f"sh -c {quote(query.balance)}"
-        yield Question("budgets", sh, left, query.balance, "commands: balance:")
+        yield Question("budgets", sh, amounts, query.balance, "commands: balance:")

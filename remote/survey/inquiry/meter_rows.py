@@ -82,8 +82,8 @@ def _quota_row(groups: dict[str, str | None]) -> QuotaRow | None:
 
 def _budget_row(groups: dict[str, str | None]) -> BudgetRow | None:
     used, limit = amount(groups.get("used"), 1000), amount(groups.get("limit"), 1000)
-    left = amount(groups.get("left"), 1000)
-    if left is None and used is not None and limit is not None:
-        left = limit - used
+    rest = amount(groups.get("left"), 1000)
+    if rest is None and used is not None and limit is not None:
+        rest = limit - used
     account = groups.get("account")
-    return BudgetRow(account, left, limit) if account and left is not None else None
+    return BudgetRow(account, rest, limit) if account and rest is not None else None

@@ -91,15 +91,15 @@ def ask(transport: Transport) -> Cluster:
         LumiError: there is no Slurm, or the host answers nothing that was asked.
     """
     head = "LC_ALL=C; export LC_ALL; unset SLURM_CLUSTERS"
-    said = questions.ask(transport, head, QUESTIONS, timeout=300.0, each=20)
-    if "login" not in said.texts:
+    answers = questions.ask(transport, head, QUESTIONS, timeout=300.0, each=20)
+    if "login" not in answers.texts:
         raise LumiError(
-            f"The host did not answer the survey: {said.words}.", "Log in manually and check."
+            f"The host did not answer the survey: {answers.words}.", "Log in manually and check."
         )
-    fields = {one.name: said.of(one) for one in QUESTIONS}
+    fields = {one.name: answers.of(one) for one in QUESTIONS}
     found = Cluster(*fields.pop("login"), **fields)
     if not found.version and not found.partitions:
-        words = last_words(said.texts.get("version", ""), default="no answer")
+        words = last_words(answers.texts.get("version", ""), default="no answer")
         raise LumiError(
             f"There is no Slurm on {found.host or 'the host'}: sbatch says {words!r}.",
             "Name a login node of the cluster, where sbatch works without `module load`.",

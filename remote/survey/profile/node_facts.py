@@ -131,9 +131,9 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
         return
     lists = tuple(format_cores(part) for part in parts)
     yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
-    left = shape.usable - frozenset[int]().union(*parts)
-    if left:
-        notes.append(f"Cores {format_cores(left)} are near to no GPU, or stay over.")
+    rest = shape.usable - frozenset[int]().union(*parts)
+    if rest:
+        notes.append(f"Cores {format_cores(rest)} are near to no GPU, or stay over.")
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
 

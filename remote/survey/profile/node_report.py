@@ -92,8 +92,8 @@ def read(text: str) -> NodeReport:
     names = [part[3].strip() for part in (row.split(",") for row in nvidia) if len(part) > 3]
     sizes = [count(part[1].strip()) for part in (row.split(",") for row in nvidia) if len(part) > 3]
     amd = [" ".join(row) for row in rows.get("amd", [])]
-    known = [size for size in sizes if size]
-    gib = round(min(known) / 1024) if known else _amd_gib(amd)
+    memories = [size for size in sizes if size]
+    gib = round(min(memories) / 1024) if memories else _amd_gib(amd)
     records = slurm.records(" ".join(rows.get("slurm", [[]])[0]))
     return NodeReport(
         host=_word(rows, "host"),
@@ -159,7 +159,7 @@ def _amd_gib(rows: list[str]) -> int | None:
         titles = row.split(",")
         places = [at for at, title in enumerate(titles) if "VRAM Total Memory" in title]
         if places:
-            found = [row.split(",")[places[0]] for row in rows[number + 1 :] if "," in row]
-            sizes = [size for size in (count(one.strip()) for one in found) if size]
+            cells = [row.split(",")[places[0]] for row in rows[number + 1 :] if "," in row]
+            sizes = [size for size in (count(one.strip()) for one in cells) if size]
             return min(sizes) >> 30 if sizes else None
     return None

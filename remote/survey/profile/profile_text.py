@@ -98,7 +98,7 @@ def scalar(text: str) -> str:
         except InputError:
             pass
     quoted = json.dumps(text, ensure_ascii=False)
-    return _UNSEEN.sub(lambda found: f"\\U{ord(found[0]):08x}", quoted)
+    return _UNSEEN.sub(lambda match: f"\\U{ord(match[0]):08x}", quoted)
 
 
 def _same(read: Mapping[str, object], text: str) -> bool:

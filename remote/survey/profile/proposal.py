@@ -180,15 +180,15 @@ def _partition(
     queue: ProfilePartition, cluster: Cluster, choice: ShapeChoice
 ) -> Iterator[ProfileLine | MissingFact]:
     at, record = ("partitions", queue.name), queue.record
-    shown = f"scontrol show partition {record.name}"
+    command = f"scontrol show partition {record.name}"
     qos = _qos(queue, cluster)
     if queue.name != record.name:
         yield ProfileLine((*at, "slurm_partition"), record.name, "sacctmgr: your QOS")
     if seconds := _least(record.seconds, *(one.seconds for one in qos)):
-        yield ProfileLine((*at, "max_time"), walltime.text_of(seconds), shown)
+        yield ProfileLine((*at, "max_time"), walltime.text_of(seconds), command)
     else:
-        yield ProfileLine((*at, "max_time"), walltime.text_of(_ENDLESS), f"{shown}: no limit")
-    yield ProfileLine((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), shown)
+        yield ProfileLine((*at, "max_time"), walltime.text_of(_ENDLESS), f"{command}: no limit")
+    yield ProfileLine((*at, "max_nodes"), min(_most_nodes(queue, cluster), 100_000), command)
     yield ProfileLine((*at, "max_gpus_per_node"), choice.gpus.number)
     source = "sacctmgr show qos"
     if least := max((one.least_gpus or 0 for one in qos), default=0):
@@ -198,7 +198,7 @@ def _partition(
     if jobs := _least(*(one.max_jobs for one in qos)):
         yield ProfileLine((*at, "max_jobs"), jobs, f"{source}: MaxJobsPU")
     allocation = "node" if record.exclusive else "shared"
-    yield ProfileLine((*at, "allocation"), allocation, f"{shown}: OverSubscribe, Exclusive")
+    yield ProfileLine((*at, "allocation"), allocation, f"{command}: OverSubscribe, Exclusive")
     usable = choice.cores - len(_reserved(cluster, choice))
     yield from billing_of(at, queue, cluster, choice, (usable, _memory_gib(cluster, choice)))
     if (larger := _larger(queue, cluster, choice)) is not None:

@@ -70,13 +70,13 @@ def choose(cluster: Cluster, partition: str = "", gpus: int = 0) -> ShapeChoice:
         if here := tuple(group for group in groups if group in kept):
             queues += _queues(record, here, cluster)
             mixed = mixed or any(set(_of(group, gpus)) - {best} for group in groups)
-    left = [*refused, *_left(shapes, best)]
-    left += [f"nodes with {number} cores and the same GPUs" for number in others]
+    without = [*refused, *_left(shapes, best)]
+    without += [f"nodes with {number} cores and the same GPUs" for number in others]
     if gpus not in (0, best.number) and all(group.gpus for group in kept):
-        left.append(f"--gpus {gpus}, as Slurm itself shows {best.number} GPUs in each node")
+        without.append(f"--gpus {gpus}, as Slurm itself shows {best.number} GPUs in each node")
     memory = min(group.memory_mib for group in kept)
     typed = mixed and bool(best.kind)
-    return ShapeChoice(best, cores, threads, memory, _distinct(queues), typed, tuple(left))
+    return ShapeChoice(best, cores, threads, memory, _distinct(queues), typed, tuple(without))
 
 
 def _most_common(groups: list[Group]) -> tuple[int, int]:

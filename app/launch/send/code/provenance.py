@@ -63,7 +63,7 @@ def _filtered(git: Git) -> Iterator[tuple[str, str]]:
     """
     raw = ["diff-index", "--name-only", "-z", "--relative", "--no-renames", *_SUBMODULES]
     changed = git.out(*raw, "HEAD", "--", ".") or b""
-    answer = git.out("check-attr", "-z", "--stdin", "filter", given=changed) if changed else b""
+    answer = git.out("check-attr", "-z", "--stdin", "filter", data=changed) if changed else b""
     fields = os.fsdecode(answer or b"").split("\0")
     for path, _, name in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         if name not in ("unspecified", "unset") and os.path.lexists(git.root / path):
