@@ -93,11 +93,9 @@ def test_the_containers_are_those_of_the_guide(lumi: Site, script: guide_scripts
     # The guide's pull request 115 loads Local-LAIF, which takes the place of `module use`.
     newer = ("module purge", "module load Local-LAIF lumi-aif-singularity-bindings")
     assert container.modules == (newer if script.era == "current" else script.modules)
-    assert container.call == script.container_call[:2]
+    assert container.call == script.container_call
     assert Path(container.image).name == Path(script.image).name
-    has_numa = "--numa-binding" in script.launcher_options
-    if script.launcher == "torchrun":
-        assert (container.torchrun_binding == "numa") is has_numa
+    assert (container.torchrun_binding == "numa") is (script.era == "current")
     for name in ("NCCL_SOCKET_IFNAME", "NCCL_NET_GDR_LEVEL"):
         if name in script.exports:
             assert (lumi.environment | container.environment)[name] == script.exports[name]

@@ -3,7 +3,8 @@
 Source: Lumi-supercomputer/LUMI-AI-Guide (text CC-BY-4.0, code MIT), `multi-gpu-and-node/` at
 ea60bc1 (17 February 2025, the seed era) and `05-multi-gpu-and-node/` at a7e3387 (19 May 2026, the
 current era). Values are the scripts' own text: nothing is expanded or corrected here. What our
-scripts do otherwise on purpose is in `batch_differences.py` and `task_differences.py`.
+scripts set otherwise on purpose is in `batch_differences.py`; what they ask sbatch for and start is
+in `tests/golden/seeds.yaml`.
 """
 
 from dataclasses import dataclass, field
@@ -48,38 +49,16 @@ class Script:
     """Variables of the batch script, as written: `$NAME` stands for itself."""
     setup: tuple[str, ...]
     """Further lines of the batch script that are neither."""
-    srun_options: tuple[str, ...]
     container_call: tuple[str, ...]
-    """The words before the image."""
-    quotes: Literal["'", '"']
-    """Around the command of `bash -c`: in double quotes `$` is escaped."""
-    inner_exports: dict[str, str]
-    """Exported inside the container, in each task."""
-    launcher_options: dict[str, str]
-    """Options of torchrun; a switch has the value ''."""
-    program: str
-    deepspeed_options: dict[str, str]
-    command: str
-    """The launch line as it stands there."""
+    """The words that start it."""
     masks: tuple[str, ...] = field(default=())
 
     @property
-    def ranks_per_node(self) -> int:
-        """Ranks on a node: eight, one a GCD."""
-        return 8
-
-    @property
     def world_size(self) -> int:
-        """Ranks in all."""
-        return self.nodes * self.ranks_per_node
+        """Ranks in all: eight on a node, one a GCD."""
+        return self.nodes * 8
 
 
-_ENVIRONMENT = ("-B", "../resources/visualtransformer-env.sqsh:/user-software:image-src=/")
-_IN_PACKAGES = "/user-software/lib/python3.12/site-packages/deepspeed/ops/csrc"
-_DEEPSPEED = (
-    *("-B", f"../resources/deepspeed_adam:{_IN_PACKAGES}/adam"),
-    *("-B", f"../resources/deepspeed_includes:{_IN_PACKAGES}/includes"),
-)
 _MODULES: dict[Era, tuple[str, ...]] = {
     "seed": (
         "module use /appl/local/containers/ai-modules",
@@ -99,11 +78,6 @@ _IMAGES: dict[Era, str] = {
 }
 _MASTER_ADDR = "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
 _MASTER_PORTS: dict[Era, str] = {"seed": "29500", "current": "1${SLURM_JOB_ID:0-4}"}
-_RDZV = {
-    "--rdzv_id": r"\$SLURM_JOB_ID",
-    "--rdzv_backend": "c10d",
-    "--rdzv_endpoint": '"$MASTER_ADDR:$MASTER_PORT"',
-}
 
 
 def _directives(era: Era, launcher: str, nodes: int) -> dict[str, str]:
@@ -146,89 +120,9 @@ def _exports(era: Era, strategy: str, launcher: str, nodes: int) -> dict[str, st
     return variables
 
 
-def _launcher_options(era: Era, strategy: str, launcher: str, nodes: int) -> dict[str, str]:
-    if launcher == "srun":
-        return {}
-    options = {"--numa-binding": "exclusive"} if era == "current" else {}
-    if strategy == "ddp" and nodes == 1:
-        return options | {"--standalone": "", "--nnodes": "1", "--nproc_per_node": "8"}
-    if strategy == "ds" and nodes == 1:
-        return options | {
-            "--nproc_per_node": "8",
-            "--nnodes": "$SLURM_NNODES",
-            "--node_rank": "$SLURM_PROCID",
-            "--master_addr": "$MASTER_ADDR",
-            "--master_port": "$MASTER_PORT",
-        }
-    options |= {"--nnodes": "$SLURM_JOB_NUM_NODES", "--nproc_per_node": "8"}
-    if strategy == "ds":
-        options |= {"--node_rank": "$SLURM_PROCID"}
-    return options | _RDZV
-
-
-_BINDS = {"ddp": "B1", "ds": "B1 B2 B3"}
-_SHORT = {
-    "B1": " ".join(_ENVIRONMENT),
-    "B2": " ".join(_DEEPSPEED[:2]),
-    "B3": " ".join(_DEEPSPEED[2:]),
-}
-# Column: the quotes, the words after `bash -c` up to the program; NUMA is the current era's option.
-_INNER: dict[tuple[str, str, int], tuple[Literal["'", '"'], str]] = {
-    ("ddp", "torchrun", 1): (
-        "'",
-        "python -m torch.distributed.run NUMA --standalone --nnodes=1 --nproc_per_node=8",
-    ),
-    ("ddp", "torchrun", 4): (
-        "'",
-        "python -m torch.distributed.run NUMA --nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node=8 "
-        r"--rdzv_id=\$SLURM_JOB_ID --rdzv_backend=c10d "
-        '--rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT"',
-    ),
-    ("ds", "torchrun", 1): (
-        "'",
-        "CXX python -m torch.distributed.run NUMA --nproc_per_node 8 --nnodes $SLURM_NNODES "
-        "--node_rank $SLURM_PROCID --master_addr $MASTER_ADDR --master_port $MASTER_PORT",
-    ),
-    ("ds", "torchrun", 4): (
-        "'",
-        "CXX python -m torch.distributed.run NUMA --nnodes=$SLURM_JOB_NUM_NODES "
-        r"--nproc_per_node=8 --node_rank $SLURM_PROCID --rdzv_id=\$SLURM_JOB_ID "
-        '--rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT"',
-    ),
-}
-for _nodes in (1, 4):
-    _INNER["ddp", "srun", _nodes] = (
-        '"',
-        r"export RANK=\$SLURM_PROCID && export LOCAL_RANK=\$SLURM_LOCALID && python",
-    )
-    _INNER["ds", "srun", _nodes] = (
-        "'",
-        "CXX export RANK=$SLURM_PROCID; export LOCAL_RANK=$SLURM_LOCALID; python",
-    )
-
-
-def _command(era: Era, strategy: str, launcher: str, nodes: int, program: str) -> str:
-    quotes, inner = _INNER[strategy, launcher, nodes]
-    inner = inner.replace("CXX ", "export CXX=g++-12; " if era == "seed" else "")
-    inner = inner.replace("NUMA ", "" if era == "seed" else "--numa-binding=exclusive ")
-    options = " --deepspeed --deepspeed_config ds_config.json" if strategy == "ds" else ""
-    binding = "--cpu-bind=v,mask_cpu=$CPU_BIND_MASKS " if launcher == "srun" else ""
-    call = "singularity run $SIF"
-    if era == "seed":
-        binds = " ".join(_SHORT[name] for name in _BINDS[strategy].split())
-        call = f"singularity exec {binds} $CONTAINER"
-    return f"srun {binding}{call} bash -c {quotes}{inner} {program}{options}{quotes}"
-
-
 def _script(
     era: Era, strategy: Literal["ddp", "ds"], launcher: Literal["torchrun", "srun"], nodes: int
 ) -> Script:
-    program = f"{strategy}_{'visual' if era == 'seed' else 'vision'}transformer.py"
-    inner = {"CXX": "g++-12"} if (era, strategy) == ("seed", "ds") else {}
-    if launcher == "srun":
-        inner |= {"RANK": "$SLURM_PROCID", "LOCAL_RANK": "$SLURM_LOCALID"}
-    binds = (*_ENVIRONMENT, *(_DEEPSPEED if strategy == "ds" else ()))
-    bound = launcher == "srun"
     return Script(
         name=f"run_{strategy}_{launcher}{'_4' if nodes == 4 else ''}.sh",
         era=era,
@@ -240,19 +134,8 @@ def _script(
         image=_IMAGES[era],
         exports=_exports(era, strategy, launcher, nodes),
         setup=("MIOPEN_DIR=$(mktemp -d)", 'mkdir -p "$TORCH_HOME"') if era == "current" else (),
-        srun_options=("--cpu-bind=v,mask_cpu=$CPU_BIND_MASKS",) if bound else (),
-        container_call=("singularity", "run")
-        if era == "current"
-        else ("singularity", "exec", *binds),
-        quotes=_INNER[strategy, launcher, nodes][0],
-        inner_exports=inner,
-        launcher_options=_launcher_options(era, strategy, launcher, nodes),
-        program=program,
-        deepspeed_options={"--deepspeed": "", "--deepspeed_config": "ds_config.json"}
-        if strategy == "ds"
-        else {},
-        command=_command(era, strategy, launcher, nodes, program),
-        masks=MASKS if bound else (),
+        container_call=("singularity", "run" if era == "current" else "exec"),
+        masks=MASKS if launcher == "srun" else (),
     )
 
 
