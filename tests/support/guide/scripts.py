@@ -53,11 +53,6 @@ class Script:
     """The words that start it."""
     masks: tuple[str, ...] = field(default=())
 
-    @property
-    def world_size(self) -> int:
-        """Ranks in all: eight on a node, one a GCD."""
-        return self.nodes * 8
-
 
 _MODULES: dict[Era, tuple[str, ...]] = {
     "seed": (
