@@ -1,9 +1,11 @@
 """What a list of runs reads: one walk along one index, and of the table what is shown."""
 
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -27,14 +29,25 @@ FILTERS = {
 }
 
 
-@pytest.fixture
-def many(history: History) -> History:
-    """A history of 600 runs, with one of another site and state."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a history of 600 runs, with one of another site and state."""
     runs = [a_run(f"r-{number:06d}", created=float(number), state=State.DONE)
             for number in range(RUNS)]  # fmt: skip
     runs[7] = replace(runs[7], site="rare", state=State.FAILED)
-    history.adopt(runs)
-    return history
+    path = tmp_path_factory.mktemp("many") / "history.db"
+    with contextlib.closing(History(path)) as history:
+        history.adopt(runs)
+    return path
+
+
+@pytest.fixture
+def many(written: Path, path: Path) -> Iterator[History]:
+    """A copy of that history."""
+    path.parent.mkdir()
+    shutil.copy(written, path)
+    with contextlib.closing(History(path)) as history:
+        yield history
 
 
 @contextlib.contextmanager

@@ -102,7 +102,7 @@ ALL = (*FREE, *PATTERNED, *OTHERS, "batch", "site", "launcher", "project")
 
 
 @pytest.mark.parametrize("field", ALL)
-@fuzzed(15)
+@fuzzed(8)
 @given(text=refused)
 def test_text_unfit_for_a_command_is_refused_with_its_line(field: str, text: str) -> None:
     data = with_field(field, text)
@@ -148,7 +148,7 @@ def test_the_variables_of_the_script_are_those_that_are_refused() -> None:
 
 
 @pytest.mark.parametrize("field", ["args", "env", "binds", "links", "name", "image", "venv"])
-@fuzzed(30)
+@fuzzed(20)
 @given(text=st.one_of(one_line, st.just("\\")))
 def test_what_is_carried_is_read_back_as_it_was(field: str, text: str) -> None:
     if field == "name" and not 0 < len(text) <= 100:
@@ -188,7 +188,7 @@ def test_every_key_of_a_job_file_that_takes_text_is_tried() -> None:
 
 
 @pytest.mark.parametrize("field", (*ALL, *MORE))
-@fuzzed(12)
+@fuzzed(6)
 @given(
     left=st.one_of(st.just(""), passable),
     end=st.sampled_from(["\n", "\n \t", "\n\n", "\u2028", "\u2029"]),
