@@ -159,20 +159,6 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
     return [*lines, f"{words.count(len(previews), 'run')}; {whole}"]
 
 
-def without_first(previews: Sequence["Preview"], skip: int) -> Sequence["Preview"]:
-    """Return the runs of a grid without the first `skip`.
-
-    Raises:
-        InputError: there are no others.
-    """
-    if skip >= len(previews):
-        raise InputError(
-            f"--skip {skip} leaves no run: the job file has {words.count(len(previews), 'run')}.",
-            "Give a smaller number.",
-        )
-    return previews[skip:]
-
-
 def refuse_wait(wait: bool) -> None:
     """Raise where a user wants to wait for the runs of a series.
 

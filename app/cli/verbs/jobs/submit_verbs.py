@@ -11,7 +11,6 @@ from lumitui.app.cli.confirmation import (
     refuse_wait,
     show_findings,
     show_unseen,
-    without_first,
     without_secrets,
 )
 from lumitui.app.cli.inquiry import cluster_option, price_line, with_cluster
@@ -94,13 +93,6 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
 @job_argument
 @wait_options
 @click.option(
-    "--skip",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Skip the first N runs of a grid.",
-)
-@click.option(
     "--rest/--no-rest",
     default=None,
     help="Send what is left of the job file's last grid, or send the whole grid again.",
@@ -127,7 +119,6 @@ def submit(
     job: Path,
     wait: bool,
     timeout: float | None,
-    skip: int,
     rest: bool | None,
     after: tuple[str, ...],
     when: str | None,
@@ -150,9 +141,9 @@ def submit(
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
-        previews = without_first(runs.previews(job, changes=changes), skip)
+        previews = runs.previews(job, changes=changes)
         refuse_wait((wait or timeout is not None) and bool(previews[0].cell))
-        if previews[0].cell and not skip and rest is None:
+        if previews[0].cell and rest is None:
             series_verbs.note_rest(runs, job)
         previews = with_cluster(runs, previews) if cluster else previews
         price = price_line(runs, previews[0])
