@@ -7,7 +7,7 @@ import click
 
 from lumitui.app.cli.confirmation import confirm
 from lumitui.app.cli.output import Reply, say, show
-from lumitui.app.cli.session import core, job_argument, json_option
+from lumitui.app.cli.session import core, job_argument, json_option, yes_option
 from lumitui.app.explain import words
 from lumitui.app.runs import comment
 
@@ -15,9 +15,7 @@ from lumitui.app.runs import comment
 @click.command()
 @job_argument
 @click.option("--diff", "only_diff", is_flag=True, help="Show the changes without writing them.")
-@click.option(
-    "--write", "--yes", "-y", "yes", is_flag=True, help="Write the changes without asking."
-)
+@yes_option
 @json_option
 @click.pass_obj
 def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:

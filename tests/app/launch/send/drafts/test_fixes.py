@@ -77,7 +77,7 @@ def test_the_verb_shows_the_changes_and_writes_what_was_agreed(here: Here, path:
     told(here("fix", str(path)), 2, "Write ")
     assert path.read_text() == BAD
     assert envelope(here("fix", str(path), "--diff", "--json"))["data"]["written"] is False
-    assert here("fix", str(path), "--write").returncode == 0
+    assert here("fix", str(path), "--yes").returncode == 0
     assert spaces_apart(path.read_text()) == spaces_apart(GOOD)
     done = here("fix", str(path), "--yes")
     assert done.returncode == 0 and "nothing to change mechanically" in done.stderr
