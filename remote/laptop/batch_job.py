@@ -111,7 +111,7 @@ class BatchJob:
         own.setdefault("LUMITUI_PYTHON", sys.executable)
         sizes = [request.tasks // request.nodes] * request.nodes
         sizes[: request.tasks % request.nodes] = [sizes[0] + 1] * (request.tasks % request.nodes)
-        given = {
+        derived = {
             "SLURM_CPUS_PER_TASK": request.cpus_per_task,
             "SLURM_NTASKS_PER_NODE": request.tasks_per_node,
             "SLURM_GPUS_PER_NODE": request.gpus_per_node or None,
@@ -121,7 +121,7 @@ class BatchJob:
         }
         return (
             own
-            | {name: str(value) for name, value in given.items() if value is not None}
+            | {name: str(value) for name, value in derived.items() if value is not None}
             | {
                 "PATH": f"{self.folder / COMMANDS}:{own.get('PATH', os.defpath)}",
                 STEPS_VARIABLE: str(self.folder / STEPS),
@@ -165,12 +165,12 @@ class BatchJob:
             if self.wake in ready:
                 os.read(self.wake, 512)
             self.reap()
-            asked = _said_at(door)
-            if REQUEUE in asked and CANCEL not in asked:
+            requests = _said_at(door)
+            if REQUEUE in requests and CANCEL not in requests:
                 return REQUEUED, ""
             if self.code is not None:
                 return ("FAILED", "NonZeroExitCode") if self.code else ("COMPLETED", "")
-            if CANCEL in asked:
+            if CANCEL in requests:
                 return "CANCELLED", ""
             if self.stopped:
                 return "NODE_FAIL", "its supervisor was ended: the machine is shutting down"
@@ -209,27 +209,27 @@ class BatchJob:
             return set()
         parents = processes()
         self.sessions.add(self.script)
-        found = below({os.getpid(), self.script} if self.code is None else {os.getpid()}, parents)
-        found |= {pid for pid in parents if session_of(pid) in self.sessions}
-        found -= {os.getpid()}
-        self.sessions |= {session_of(pid) for pid in found} - {session_of(0), 0}
-        return found
+        pids = below({os.getpid(), self.script} if self.code is None else {os.getpid()}, parents)
+        pids |= {pid for pid in parents if session_of(pid) in self.sessions}
+        pids -= {os.getpid()}
+        self.sessions |= {session_of(pid) for pid in pids} - {session_of(0), 0}
+        return pids
 
     def kill(self) -> None:
         """End every process of the job: SIGTERM, and after KILL_WAIT SIGKILL until none is left."""
         deadline = time.monotonic() + KILL_WAIT
-        found = self.members()
+        pids = self.members()
         # srun stays: it passes on what its tasks print at the end, and ends with them.
         for number in (signal.SIGCONT, signal.SIGTERM):
-            send(found - self.steps(), number)
+            send(pids - self.steps(), number)
         pause = 0.02
-        while found and time.monotonic() < deadline + _UNKILLABLE:
+        while pids and time.monotonic() < deadline + _UNKILLABLE:
             time.sleep(pause)
             pause = min(0.5, pause * 1.5)
             self.reap()
-            found = self.members()
+            pids = self.members()
             if time.monotonic() > deadline:
-                send(found, signal.SIGKILL)
+                send(pids, signal.SIGKILL)
 
     def finish(self, word: str, reason: str) -> None:
         """End what is left of the job and record how it ended."""

@@ -81,7 +81,7 @@ def options_of(script: str) -> dict[str, str]:
                 words += shlex.split(line.removeprefix("#SBATCH"), comments=True)
             except ValueError as error:
                 raise Refused(f"{line}: {error}") from error
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     while words:
         word = words.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
@@ -96,8 +96,8 @@ def options_of(script: str) -> dict[str, str]:
             if not words:
                 raise Refused(f"option '{word}' requires an argument")
             value = words.pop(0)
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def read_request(script: str) -> BatchRequest:

@@ -34,23 +34,23 @@ def processes() -> dict[int, int]:
             }
     except FileNotFoundError:
         pass  # small Linux images have no ps
-    found = {}
+    parents = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it ended meanwhile
             state, parent = entry.read_text(errors="replace").rpartition(")")[2].split()[:2]
             if state != "Z":
-                found[int(entry.parent.name)] = int(parent)
-    return found
+                parents[int(entry.parent.name)] = int(parent)
+    return parents
 
 
 def below(roots: set[int], parents: dict[int, int]) -> set[int]:
     """Return the descendants of `roots`."""
-    found: set[int] = set()
+    descendants: set[int] = set()
     new = set(roots)
     while new:
-        new = {pid for pid, parent in parents.items() if parent in new} - found
-        found |= new
-    return found
+        new = {pid for pid, parent in parents.items() if parent in new} - descendants
+        descendants |= new
+    return descendants
 
 
 def session_of(pid: int) -> int:

@@ -91,22 +91,22 @@ class Process:
     @purpose("cancel")
     def cancel(self, watches: Sequence[Watch]) -> Mapping[str, str]:
         """See Scheduler.cancel; the supervisor of a job checks whose it is."""
-        asked = " ".join(
+        arguments = " ".join(
             quote(word) for watch in watches for word in (watch.job_id, watch.folder, watch.run)
         )
-        result = self._transport.run(f"{_CALL} cancel {asked} 2>&1")
+        result = self._transport.run(f"{_CALL} cancel {arguments} 2>&1")
         if result.code:
             ids = " ".join(watch.job_id for watch in watches)
             raise RefusedError(
                 f"The jobs {ids} could not be cancelled: {last_words(result.out)}.",
                 "Run `lumitui status` to see their state.",
             )
-        said = set(lines(result.out))
-        if any(f"open {watch.run}" in said for watch in watches):
+        answers = set(lines(result.out))
+        if any(f"open {watch.run}" in answers for watch in watches):
             words = "It has no known job, or no mark could be made in its folder."
             raise OutcomeUnknown(words, NEXT)
         words = "This machine does not have its job any more, so nothing was cancelled."
-        return {watch.run: words for watch in watches if f"gone {watch.run}" in said}
+        return {watch.run: words for watch in watches if f"gone {watch.run}" in answers}
 
     def gpus(self, job_id: str, nodes: int, readings: "GpuReadings") -> tuple[GpuReading, ...]:
         """See Scheduler.gpus."""
@@ -154,9 +154,9 @@ def parse_poll(output: bytes, marker: str, watches: Sequence[Watch]) -> Poll:
                 clock = moment(text.strip())
             case ["queue", "0"]:
                 records = [job for job in map(parse_record, lines(text)) if job]
-                found = {(job.job_id, job.signs): job for job in records}
+                by_key = {(job.job_id, job.signs): job for job in records}
                 keys = {watch.run: (watch.job_id, watch.run) for watch in watches}
-                jobs = {run: found[key] for run, key in keys.items() if key in found}
+                jobs = {run: by_key[key] for run, key in keys.items() if key in by_key}
                 gone = frozenset(set(keys) - set(jobs))
             case ["queue", _]:
                 warning = text.strip()[-300:] or "the supervisor's script failed"
@@ -170,17 +170,17 @@ def parse_record(line: str) -> JobStatus | None:
     data = json_of(line)
     if not isinstance(data, dict) or not data.keys() >= _KEYS:
         return None
-    said = {key: short(data[key], MOST_WORDS) for key in _KEYS}
+    fields = {key: short(data[key], MOST_WORDS) for key in _KEYS}
     return JobStatus(
-        job_id=said["job"],
-        state=STATES.get(said["word"], State.UNKNOWN),
-        word=said["word"][:40],
-        reason=said["reason"],
+        job_id=fields["job"],
+        state=STATES.get(fields["word"], State.UNKNOWN),
+        word=fields["word"][:40],
+        reason=fields["reason"],
         submitted=moment(data["submitted"]),
         started=moment(data["started"]),
         ended=moment(data["ended"]),
-        nodes=said["nodes"],
-        exit_code=said["exit_code"][:40],
-        partition=said["partition"],
-        signs=said["name"],
+        nodes=fields["nodes"],
+        exit_code=fields["exit_code"][:40],
+        partition=fields["partition"],
+        signs=fields["name"],
     )

@@ -82,11 +82,11 @@ def bound_cores(option: str) -> tuple[frozenset[int], ...]:
 
     Another kind binds nothing, and neither does a system on which no process chooses its cores.
     """
-    found = re.fullmatch(r"(?:(?:v|verbose|q|quiet),)?mask_cpu[:=](.+)", option)
-    if not found or not hasattr(os, "sched_setaffinity"):
+    match = re.fullmatch(r"(?:(?:v|verbose|q|quiet),)?mask_cpu[:=](.+)", option)
+    if not match or not hasattr(os, "sched_setaffinity"):
         return ()
     try:
-        masks = [int(mask, 16) for mask in found[1].split(",")]
+        masks = [int(mask, 16) for mask in match[1].split(",")]
     except ValueError:
         return ()
     bits = (range(mask.bit_length()) for mask in masks)

@@ -110,11 +110,11 @@ def limited(chunks: Iterator[bytes], *, most: int, seconds: float) -> Iterator[b
     Raises:
         AnswerUnusable: more came, or it took longer; what came until then was yielded.
     """
-    left, deadline = most, time.monotonic() + seconds
+    rest, deadline = most, time.monotonic() + seconds
     try:
         for chunk in chunks:
-            left -= len(chunk)
-            if left < 0:
+            rest -= len(chunk)
+            if rest < 0:
                 raise AnswerUnusable(
                     f"The site sends more than the {most} bytes that were requested.",
                     "Log in and see whether other programs change files there.",

@@ -113,8 +113,8 @@ class FrameReader:
             return b""
         self._held += data
         if not self.opened:
-            _, found, after = self._held.partition(self._open)
-            if not found:
+            _, opening, after = self._held.partition(self._open)
+            if not opening:
                 self._held = self._held[-_NOISE:]
                 return b""
             self.skipped -= len(after)

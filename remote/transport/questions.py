@@ -93,9 +93,9 @@ def ask(
     """
     marker = new_marker()
     result = transport.run(request(marker, head, questions, each), timeout=timeout)
-    found = read_answers(result.out, marker, questions)
+    answers = read_answers(result.out, marker, questions)
     words = last_words(result.err, result.out, default=f"exit status {result.code}")
-    return SiteAnswers(found.texts, found.faults, words)
+    return SiteAnswers(answers.texts, answers.faults, words)
 
 
 def request(
@@ -118,39 +118,39 @@ def read_answers(output: bytes, marker: str, questions: Sequence[Question[object
     Raises:
         AnswerUnusable: there are too many records.
     """
-    known = {one.name: one for one in questions}
+    by_name = {one.name: one for one in questions}
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}
     end = re.compile(rf"{re.escape(marker)}-status=(\d+)\n*\Z")
     for words, content in parse_records(output, marker):
         name = " ".join(words)
-        if (asked := known.get(name)) is None:
+        if (question := by_name.get(name)) is None:
             continue
-        most = MOST_PART + 200 if asked.command else MOST_RECORD
+        most = MOST_PART + 200 if question.command else MOST_RECORD
         text = content[:most].decode("utf-8", "replace")
-        found = end.search(text) if asked.command else None
-        said = text[: found.start()] if found else text
-        if not asked.command or (found and found[1] == "0"):
-            texts[name] = said
+        closing = end.search(text) if question.command else None
+        body = text[: closing.start()] if closing else text
+        if not question.command or (closing and closing[1] == "0"):
+            texts[name] = body
         else:
-            faults[name] = _fault(asked, found[1] if found else "", said)
-    for name in known:
+            faults[name] = _fault(question, closing[1] if closing else "", body)
+    for name in by_name:
         if name not in texts:
             faults.setdefault(name, "The site's answer ends before it.")
     return SiteAnswers(texts, faults)
 
 
-def _fault(asked: Question[object], status: str, said: str) -> str:
+def _fault(question: Question[object], status: str, body: str) -> str:
     """Return why a part has no answer."""
     if not status:
-        return f"`{asked.command}` prints more than is read here."
+        return f"`{question.command}` prints more than is read here."
     if status == "124":
-        return f"`{asked.command}` did not answer within {PART_SECONDS} s."
+        return f"`{question.command}` did not answer within {PART_SECONDS} s."
     if status != "127":
-        why = last_words(said, default=f"status {status}").rstrip(".")
-        return f"`{asked.command}` failed: {why}."
-    found = _NOT_FOUND.search(said)  # the shell's own line
-    missing = f"The site has no command `{found[1] if found else asked.command.split()[0]}`."
-    if asked.key:
-        return f"{missing} Name the right one in its profile (`{asked.key}`)."
+        why = last_words(body, default=f"status {status}").rstrip(".")
+        return f"`{question.command}` failed: {why}."
+    match = _NOT_FOUND.search(body)  # the shell's own line
+    missing = f"The site has no command `{match[1] if match else question.command.split()[0]}`."
+    if question.key:
+        return f"{missing} Name the right one in its profile (`{question.key}`)."
     return f"{missing} Ask `lumitui site check` whether Slurm can be used there."

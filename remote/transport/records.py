@@ -49,7 +49,7 @@ def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
     Raises:
         AnswerUnusable: there are more than MOST_RECORDS.
     """
-    found: list[AnswerRecord] = []
+    entries: list[AnswerRecord] = []
     begin = f"{marker} ".encode()
     position = 0
     while (start := output.find(begin, position)) >= 0:
@@ -61,10 +61,10 @@ def parse_records(output: bytes, marker: str) -> list[AnswerRecord]:
         if line_end - start > MOST_OPENING:
             continue
         words = output[start + len(begin) : line_end].decode("utf-8", "replace").split()
-        found.append(AnswerRecord(words, output[line_end + 1 : close]))
-        if len(found) > MOST_RECORDS:
+        entries.append(AnswerRecord(words, output[line_end + 1 : close]))
+        if len(entries) > MOST_RECORDS:
             raise AnswerUnusable(
                 f"The site's answer has more than {MOST_RECORDS} records.",
                 "A command there prints without end; log in and see what it prints.",
             )
-    return found
+    return entries

@@ -80,10 +80,10 @@ class RequestLog:
     def note(self, number: int, seconds: float, moved: tuple[int, int], result: str) -> None:
         """Note how far a request is, or how it ended; `moved` are the bytes up and down."""
         with self._lock:
-            if (found := self._requests.get(number)) is not None:
+            if (entry := self._requests.get(number)) is not None:
                 up, down = moved
                 self._requests[number] = replace(
-                    found, seconds=seconds, up=up, down=down, result=result
+                    entry, seconds=seconds, up=up, down=down, result=result
                 )
 
 
@@ -99,7 +99,7 @@ class Logged:
     ) -> Result:
         """Run `script`; see `Transport.run`."""
         number, began = self._log.begin(current_purpose()), time.monotonic()
-        sent, down, said = [len(script.encode("utf-8", "replace"))], 0, "failed"
+        sent, down, outcome = [len(script.encode("utf-8", "replace"))], 0, "failed"
 
         def counted() -> Iterator[bytes]:
             for piece in pieces(stdin):
@@ -109,13 +109,13 @@ class Logged:
         try:
             result = self._transport.run(script, stdin=counted(), timeout=timeout)
             down = len(result.out) + len(result.err)
-            said = f"exit {result.code}" if result.code else "ok"
+            outcome = f"exit {result.code}" if result.code else "ok"
             return result
         except LumiError as error:
-            said = _word(error)
+            outcome = _word(error)
             raise
         finally:
-            self._log.note(number, time.monotonic() - began, (sent[0], down), said)
+            self._log.note(number, time.monotonic() - began, (sent[0], down), outcome)
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the output of `script`; see `Transport.stream`."""
@@ -124,7 +124,7 @@ class Logged:
 
     def _stream(self, script: str, stop: Callable[[], bool], kind: str) -> Iterator[bytes]:
         number, began = self._log.begin(kind), time.monotonic()
-        up, down, said = len(script.encode("utf-8", "replace")), 0, "stopped"
+        up, down, outcome = len(script.encode("utf-8", "replace")), 0, "stopped"
         chunks = self._transport.stream(script, stop=stop)
         try:
             for chunk in chunks:
@@ -132,14 +132,14 @@ class Logged:
                     down += len(chunk)
                     self._log.note(number, time.monotonic() - began, (up, down), "under way")
                 yield chunk
-            said = "stopped" if stop() else "ok"
+            outcome = "stopped" if stop() else "ok"
         except LumiError as error:
-            said = _word(error)
+            outcome = _word(error)
             raise
         finally:
             if close := getattr(chunks, "close", None):
                 close()
-            self._log.note(number, time.monotonic() - began, (up, down), said)
+            self._log.note(number, time.monotonic() - began, (up, down), outcome)
 
     def close(self) -> None:
         """End the connection."""
