@@ -15,7 +15,7 @@ from lumitui.app.cli.session import GivenPath, core, open_tui, refuse_without_te
 def tour() -> int:
     """Look around in a recording: no cluster, no PyTorch.
 
-    It opens the TUI on ten recorded runs of a training on LUMI. Nothing in it connects or sends,
+    It opens the TUI on recorded runs of trainings on LUMI. Nothing in it connects or sends,
     and it leaves your own history and settings alone.
     """
     refuse_without_terminal()

@@ -48,8 +48,8 @@ class RecordedRuns(Runs):
             self.own, connect=lambda site, ask: connection(site, ask, files, slurm, user)
         )
         self.project.mkdir()
-        for name, text in self._recording.jobs.items():
-            (self.project / f"{name}.yaml").write_text(text, encoding="utf-8")
+        for name, file in self._recording.jobs.items():
+            (self.project / f"{name}.yaml").write_text(file.text, encoding="utf-8")
         opened = time.time()
         for number, facts in enumerate(self._recording.runs):
             self._begin(facts, opened, str(_FIRST_JOB + number))
@@ -99,7 +99,9 @@ class RecordedRuns(Runs):
             note=facts.note,
         )
         self.history.begin(run)
-        self._jobs[run.id] = RecordedJob(facts, run, opened)
+        first = self._jobs[facts.parent].file if facts.parent else None
+        file = first or self._recording.jobs[facts.job]
+        self._jobs[run.id] = RecordedJob(facts, file, run, opened)
 
     def _prepared(self, facts: RecordedRun) -> tuple[Preview, Inheritance | None]:
         if not facts.parent:

@@ -25,9 +25,6 @@ _IMPORTS = 21.0
 _WARM_UP = 5
 """Steps that are slower: kernels are compiled."""
 _LOG_EVERY = 2
-_EPOCH = 1_281_167
-"""Images of ImageNet."""
-_PARAMETERS = {"vit-l16": 304_326_632, "resnet50": 25_557_032, "llama-7b": 6_738_415_616}
 _FIRST_NODE = 5210
 _SAID = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
 """What a training prints of its beginning."""
@@ -58,7 +55,7 @@ class RecordedRun(BaseModel):
     rank: int | None = None
     """The first rank that failed."""
     tail: str = ""
-    """What its log ends with; empty: as a training that ended well."""
+    """What its log ends with, before the last line of a training that ended well."""
     speed: float
     """Samples a second."""
     loss: tuple[float, float]
@@ -66,6 +63,17 @@ class RecordedRun(BaseModel):
     steps: int
     waits_for_data: float = 0.02
     """The share of a step."""
+
+
+class RecordedJobFile(BaseModel):
+    """A job file of the recording, and what its training reports of itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    parameters: int
+    samples: int
+    """Of an epoch."""
 
 
 class Recording(BaseModel):
@@ -76,8 +84,7 @@ class Recording(BaseModel):
     user: str
     project: str
     """Its folder below the site's scratch folder."""
-    jobs: dict[str, str]
-    """The text of each job file."""
+    jobs: dict[str, RecordedJobFile]
     runs: tuple[RecordedRun, ...]
     partitions: tuple[tuple[str, str, str, str, int, int, int, int, int], ...]
 
@@ -106,6 +113,8 @@ class RecordedJob:
     """The job of a recorded run, from what lumitui would have sent."""
 
     facts: RecordedRun
+    file: RecordedJobFile
+    """The one that the first run of its lineage was made from."""
     run: Run
     opened: float
     """When the recording was opened, in epoch seconds."""
@@ -174,8 +183,8 @@ class RecordedJob:
         told = {
             "event": "start", "device": "cuda", "device_name": "AMD Instinct MI250X",
             "strategy": self.run.spec.strategy, "model": model,
-            "parameters": _PARAMETERS[model], "world_size": self._layout.world_size,
-            "global_batch": batch, "epochs": 1, "train_samples": _EPOCH,
+            "parameters": self.file.parameters, "world_size": self._layout.world_size,
+            "global_batch": batch, "epochs": 1, "train_samples": self.file.samples,
         }  # fmt: skip
         said = ", ".join(f"{name} {told[name]}" for name in _SAID) + f", on {told['device_name']}"
         return RecordedLine(_IMPORTS, json.dumps(told), self._label + said)
@@ -193,8 +202,9 @@ class RecordedJob:
             loss = last + (first - last) * math.exp(-3.2 * step / facts.steps)
             loss *= chance.gauss(1, 0.006)
             told = {
-                "step": step, "epoch": 1 + step * batch // _EPOCH, "loss": round(loss, 4),
-                "samples_per_s": round(speed, 1), "seconds": round(at - _IMPORTS, 3),
+                "step": step, "epoch": 1 + step * batch // self.file.samples,
+                "loss": round(loss, 4), "samples_per_s": round(speed, 1),
+                "seconds": round(at - _IMPORTS, 3),
                 "data_s": round(facts.waits_for_data * batch / speed, 4),
             }  # fmt: skip
             said = f"step {step} | epoch {told['epoch']} | loss {loss:.4f} | {speed:.0f} samples/s"
@@ -203,9 +213,8 @@ class RecordedJob:
 
     def _end(self) -> Iterator[RecordedLine]:
         at = 60 * self.facts.ran - 1
-        if self.facts.tail:
-            yield from (RecordedLine(at, log=line) for line in self.facts.tail.splitlines())
-        else:
+        yield from (RecordedLine(at, log=line) for line in self.facts.tail.splitlines())
+        if self.facts.state is State.DONE:
             yield RecordedLine(at, log=f"{self._label}not tested")
 
 

@@ -12,7 +12,7 @@ from tests.support.program.toured import stops
 
 PICTURE = ROOT / "docs" / "pictures" / "tour.svg"
 SIZE = (100, 28)
-DRAWN = 2.5
+DRAWN = 5.0
 """Seconds in which a screen is whole, with what its workers bring."""
 
 
