@@ -8,11 +8,12 @@ from lumitui.app.runs.tour.recorded_runs import recorded_runs
 from lumitui.app.tui.tour.tour_app import TourApp
 from tests.measure.pictures.film import Film
 from tests.support.places import ROOT
+from tests.support.program.driven_tui import shown, until
 from tests.support.program.toured import stops
 
 PICTURE = ROOT / "docs" / "pictures" / "tour.svg"
 SIZE = (100, 28)
-DRAWN = 5.0
+DRAWN = 2.5
 """Seconds in which a screen is whole, with what its workers bring."""
 
 
@@ -22,6 +23,7 @@ async def record() -> str:
         app = TourApp(runs)
         async with app.run_test(size=SIZE) as pilot:
             film = Film(app)
+            await until(pilot, lambda: shown(pilot).count("▁") > 8, "the losses of all runs")
             async for _ in stops(app, pilot, DRAWN):
                 film.shoot()
         return film.svg()
