@@ -33,7 +33,7 @@ from lumitui.app.tui.flows.sends import Sends
 from lumitui.app.tui.loop.key_order import OrderedKeysApp
 from lumitui.app.tui.messages import HistoryChanged
 from lumitui.app.tui.notices import Notices
-from lumitui.app.tui.preferences.contrast import ReadableText, WithoutColour
+from lumitui.app.tui.preferences.contrast import ReadableText, SixteenColours, WithoutColour
 from lumitui.app.tui.preferences.themes import (
     calm,
     keep_theme,
@@ -166,6 +166,7 @@ class LumiApp(OrderedKeysApp):
         self._place: Screen[None] | None = None
         """The place opened last."""
         self._own_filters = (ControlFilter(), ReadableText())
+        self._sixteen = (SixteenColours(),) if self.console.color_system == "standard" else ()
         if self.no_color:
             self._filters.insert(1, WithoutColour())  # before the colours become greys
         self.settings = settings
@@ -357,7 +358,8 @@ class LumiApp(OrderedKeysApp):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's own filters; then no control characters, and readable text."""
-        return [*super().get_line_filters(), *self._own_filters]
+        sixteen = () if self.is_headless else self._sixteen  # what is drawn there has all colours
+        return [*super().get_line_filters(), *self._own_filters, *sixteen]
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the colours of the theme, calm ones where Textual's shine."""

@@ -4,9 +4,11 @@ import re
 from functools import lru_cache
 
 from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.segment import Segment
 from rich.style import Style
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 from textual.color import Color
 from textual.filter import LineFilter
 
@@ -68,6 +70,29 @@ class WithoutColour(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return `segments` without the colours of their words."""
         return [Segment(text, style and _strong(style), more) for text, style, more in segments]
+
+
+class SixteenColours(LineFilter):
+    """For a terminal of 16 colours: black or white, where the nearest two cannot be told apart.
+
+    A panel and the words on it may both become a grey.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return `segments` with other text colours where they must be."""
+        return [Segment(text, style and _of_sixteen(style), more) for text, style, more in segments]
+
+
+@lru_cache(4096)
+def _of_sixteen(style: Style) -> Style:
+    if style.color is None or style.bgcolor is None:
+        return style
+    nearest = [colour.downgrade(ColorSystem.STANDARD) for colour in (style.color, style.bgcolor)]
+    front, ground = (colour.get_truecolor(DEFAULT_TERMINAL_THEME) for colour in nearest)
+    if contrast(front, ground) < LEAST_CONTRAST:
+        light = contrast(ColorTriplet(255, 255, 255), ground) >= LEAST_CONTRAST
+        return style + Style(color=RichColor.from_triplet(ColorTriplet(*(255 * light,) * 3)))
+    return style
 
 
 _COLOURED = 60

@@ -3,12 +3,17 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
+from rich.segment import Segment
+from rich.style import Style
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+from textual.color import Color as TextualColor
 from textual.pilot import Pilot
 
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
-from lumitui.app.tui.preferences.contrast import LEAST_CONTRAST, contrast, readable
+from lumitui.app.tui.preferences.contrast import LEAST_CONTRAST, SixteenColours, contrast, readable
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
@@ -30,6 +35,20 @@ def test_contrast_is_that_of_the_standard() -> None:
     assert contrast(black, white) == pytest.approx(21)
     # WCAG's own example of a grey that just passes on white, #767676.
     assert contrast(ColorTriplet(118, 118, 118), white) == pytest.approx(4.54, abs=0.01)
+
+
+@given(COLOUR, COLOUR)
+def test_in_sixteen_colours_words_can_still_be_told_from_their_ground(
+    colour: ColorTriplet, ground: ColorTriplet
+) -> None:
+    style = Style(color=Color.from_triplet(colour), bgcolor=Color.from_triplet(ground))
+    (shown,) = SixteenColours().apply([Segment("word", style)], TextualColor(0, 0, 0))
+    assert shown.style and shown.style.color and shown.style.bgcolor
+    front, behind = (
+        one.downgrade(ColorSystem.STANDARD).get_truecolor(DEFAULT_TERMINAL_THEME)
+        for one in (shown.style.color, shown.style.bgcolor)
+    )
+    assert contrast(front, behind) >= LEAST_CONTRAST
 
 
 def faint(pilot: Pilot[int]) -> set[tuple[str, float]]:
