@@ -14,7 +14,6 @@ from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
 from lumitui.app.history.run import Run
-from lumitui.app.job.stop_lead import short_lead
 from lumitui.remote.site import walltime
 from lumitui.remote.site.states import State
 
@@ -171,6 +170,9 @@ def _saves(run: Run, totals: Summary | None) -> str:
     slowest = totals.slowest_save if totals else None
     if run.state is not State.RUNNING or not slowest or slowest < 1:
         return ""
+    # Late: with pydantic it takes as long as all else that is shown of a run.
+    from lumitui.app.job.stop_lead import short_lead
+
     return short_lead(run.spec, slowest)
 
 

@@ -204,7 +204,8 @@ class History:
 
         Raises:
             InputError: there is none, or there are several; the message names them.
-            HistoryError: it cannot be read; a warning says why.
+            HistoryError: it cannot be read; a warning says why. The job file is read when the run is
+                asked for its `spec`, and may raise it then.
         """
         if key == "last":
             newest = self._file.rows("SELECT id FROM runs ORDER BY created DESC, id DESC LIMIT 1")
@@ -270,6 +271,7 @@ class History:
             " SELECT id FROM up UNION SELECT id FROM down) ORDER BY r.created, r.id",
             (run_id,),
             ("deepspeed_config",),
+            late=True,
         )
 
     def facts(self, *, check: bool = False) -> FileFacts:
@@ -321,7 +323,7 @@ class History:
             drop_unused(db, "binding", earlier[0])
 
     def _whole(self, run_id: str) -> Run:
-        for run in self.finder.runs("WHERE r.id = ?", (run_id,), texts=_TEXTS):
+        for run in self.finder.runs("WHERE r.id = ?", (run_id,), texts=_TEXTS, late=True):
             return run
         raise HistoryError(f"The run {run_id} cannot be read.", "The warning says why.")
 

@@ -49,6 +49,10 @@ class KeptSpec:
         self.writer = str(data.pop("lumitui", ""))
         self._data = data
 
+    def has(self, key: str) -> bool:
+        """Return whether it has a key with a value, without reading the rest of it."""
+        return bool(self._data.get(key))
+
     @cached_property
     def spec(self) -> "JobSpec":
         """All of it.

@@ -42,7 +42,7 @@ def log_figures_of(run: Run, read: Callable[[int], tuple[int, bytes] | None]) ->
     `read` returns the offset of the log's last bytes, as many as it is requested, and the bytes;
     it is called at most once.
     """
-    if not run.spec.metrics or not run.log_sizes:
+    if not run.log_sizes or not run.has_metrics:
         return LogFigures()
     try:
         end = read(LOG_BYTES)

@@ -41,7 +41,9 @@ def show(reply: Reply, run_id: str, gpus: bool) -> None:
         page = showing.gather(runs, run_id)
         for warning in page.warnings:
             warn(warning)
-        reply.give(showing.page_data(page), showing.page_text(page, time.time(), columns()))
+        # The whole job file is for --json alone: to read it takes as long as all else here.
+        data = showing.page_data(page) if reply.json else {}
+        reply.give(data, showing.page_text(page, time.time(), columns()))
 
 
 @click.command()
