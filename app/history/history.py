@@ -204,8 +204,8 @@ class History:
 
         Raises:
             InputError: there is none, or there are several; the message names them.
-            HistoryError: it cannot be read; a warning says why. The job file is read when the run is
-                asked for its `spec`, and may raise it then.
+            HistoryError: it cannot be read; a warning says why. Its job file is read with `spec`,
+                which may raise it then.
         """
         if key == "last":
             newest = self._file.rows("SELECT id FROM runs ORDER BY created DESC, id DESC LIMIT 1")

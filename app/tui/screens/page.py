@@ -1,5 +1,8 @@
 """What full screens have in common: a title bar, a footer, a way back, and the keys of a run."""
 
+import signal
+import sys
+import termios
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -258,6 +261,7 @@ class RunScreenBase(FullScreen):
                     shell()
                 except LumiError as error:  # raised here, it would leave the terminal suspended
                     failure = error
+                _end_without_terminal()
         except SuspendNotSupported:
             failure = InputError(
                 "This terminal cannot be lent to a shell.",
@@ -276,3 +280,15 @@ class RunScreenBase(FullScreen):
     def action_refresh_sites(self) -> None:
         """Poll the sites now."""
         tui(self).tick(asked=True)
+
+
+def _end_without_terminal() -> None:
+    """End this process as a hang-up does, if its terminal is gone.
+
+    A shell with job control gets the signal in its place; Textual would then read the end of the
+    input for ever.
+    """
+    try:
+        termios.tcgetattr(sys.__stdin__ or 0)
+    except termios.error:
+        signal.raise_signal(signal.SIGHUP)
