@@ -19,6 +19,7 @@ def tour() -> int:
     and it leaves your own history and settings alone.
     """
     refuse_without_terminal()
+    output.say("Opening the recording …")
     from lumitui.app.tui.tour.tour_app import run_tour
 
     code = run_tour()
