@@ -11,7 +11,7 @@
 # make release-check  build wheel and sdist twice with equal bytes, install the wheel, start the tour, print the hashes
 # make sbom     write build/lumitui.cdx.json, a CycloneDX list of what requirements.txt installs
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
-# make frozen   renew the hashes of what users see and print what changed; KINDS="lint why" renews those
+# make frozen   renew the hashes of what users see and print what changed; KINDS="scripts why" renews those
 # make systems  run each job script of the documents on a mini cluster of its site's shape; docs/systems.md
 # make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the picture of docs/first_job.md

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -76,23 +75,23 @@ def previews(folder: Path, every: int) -> Iterator[Entry]:
             yield entry(place.name, text, f"{len(text)} characters")
 
 
-def lints(folder: Path, every: int) -> Iterator[Entry]:
-    """Yield the findings of `lint --json` in each public script of the tests."""
+def scripts(folder: Path, every: int) -> Iterator[Entry]:
+    """Yield what `lint --json` finds in each public script of the tests, and what `import` makes.
+
+    Its digest has two halves: of the findings, and of the job file with the report.
+    """
     names = _written(folder, every)
-    for one in json.loads(_printed("lint", "--json", *names))["data"]:
-        found = one["findings"]
-        words = " ".join(f"{item['rule']}:{item.get('line', '')}" for item in found)
-        text = _without(json.dumps(found, sort_keys=True), folder)
-        yield entry(names[one["script"]], text, words)
-
-
-def imports(folder: Path, every: int) -> Iterator[Entry]:
-    """Yield the job file and the report of `import` for each public script of the tests."""
-    for path, name in _written(folder, every).items():
+    linted = json.loads(_printed("lint", "--json", *names))["data"]
+    found = {one["script"]: one["findings"] for one in linted}
+    for path, name in names.items():
         job = Path(path).with_suffix(".yaml")
         said = _printed("import", path, "--site", "lumi", "--json", "-o", str(job))
         text = job.read_text("utf-8") if job.exists() else ""
-        yield entry(name, _without(said + text, folder), " ".join(re.findall(r"(?m)^\w+:", text)))
+        halves = (json.dumps(found[path], sort_keys=True), said + text)
+        rules = [f"{item['rule']}:{item.get('line', '')}" for item in found[path]]
+        words = _one_line(" ".join([*rules, *re.findall(r"(?m)^\w+:", text)]))
+        digest = "".join(_digest(_without(half, folder)) for half in halves)
+        yield Entry(_one_line(name), digest, words)
 
 
 def causes(folder: Path, every: int) -> Iterator[Entry]:
@@ -155,8 +154,7 @@ def golden(folder: Path, every: int) -> Iterator[Entry]:
 
 KINDS: Mapping[str, Callable[[Path, int], Iterator[Entry]]] = {
     "preview": previews,
-    "lint": lints,
-    "import": imports,
+    "scripts": scripts,
     "why": causes,
     "help": helps,
     "schema": schemas,
@@ -182,22 +180,16 @@ def collect(kind: str, folder: Path, every: int = 1) -> dict[str, Entry]:
 
 def _written(folder: Path, every: int) -> dict[str, str]:
     """Write each script of the corpus; return its name by its path."""
-    names = {}
-    for text, name in list(_scripts().items())[::every]:
-        path = folder / f"{_digest(text)}.sh"  # a job's name comes from it: it must stay
-        path.write_text(text, encoding="utf-8", errors="surrogateescape")
-        names[str(path)] = name
-    return names
-
-
-@cache
-def _scripts() -> dict[str, str]:
-    """Return the name of each script of the corpus by its text."""
     found, times = dict[str, str](), Counter[str]()
     for name, text, _ in texts():
         times[name] += 1
         found.setdefault(text, f"{name} {times[name]}" if times[name] > 1 else name)
-    return found
+    names = {}
+    for text, name in list(found.items())[::every]:
+        path = folder / f"{_digest(text)}.sh"  # a job's name comes from it: it must stay
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        names[str(path)] = name
+    return names
 
 
 def _verbs(

@@ -10,7 +10,7 @@ import pytest
 from tests.frozen.collected import KINDS, collect
 from tests.frozen.kept import differences, read
 
-EVERY = {"preview": 25, "lint": 25, "import": 25, "why": 10, "json": 4}
+EVERY = {"preview": 25, "scripts": 25, "why": 10, "json": 4}
 """Which of a kind are compared in each run of the tests; all of the others."""
 
 
