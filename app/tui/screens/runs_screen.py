@@ -256,7 +256,7 @@ class RunsScreen(MarkedPage):
         self.query_one("#selected").display = not room
         if room:
             # What it needs takes a while to import, and the list is shown without it.
-            self.call_after_refresh(self._show_detail)
+            self.set_timer(REST, self._show_detail)
 
     def _show_detail(self) -> None:
         """Show the facts of the run under the cursor in the place that is kept for them."""

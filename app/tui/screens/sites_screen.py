@@ -20,11 +20,6 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import FilterInput
 from lumitui.app.tui.widgets.scroll import Scroll
 
-POLLING = (
-    "One connection to each site is kept open. A poll of all its watched runs is one request with "
-    "one squeue; sacct runs only for jobs that left the queue. A site without unfinished runs is "
-    "not polled, and none is after 10 minutes without a key or focus."
-)
 ROOMY = 36
 """Lines of a terminal in which there is room for a profile below the list."""
 COLUMNS = (("Site", 13), ("Runs", 5), ("Every", 6), ("Requests", 9), ("Slurm", 6), ("Sent", 8),
@@ -59,7 +54,7 @@ class SitesScreen(FullScreen):
         """The site whose profile is below the list."""
 
     def body(self) -> ComposeResult:
-        """Yield the filter, the list, a line on the site under the cursor, and how it is polled."""
+        """Yield the filter, the list, and a line on the site under the cursor."""
         yield FilterInput(placeholder="type to filter", id="site-filter", compact=True)
         heads = (styled.fit(name, width, right=at > 0) for at, (name, width) in enumerate(COLUMNS))
         with Vertical(id="site-list", classes="frame") as frame:
@@ -69,7 +64,6 @@ class SitesScreen(FullScreen):
         with Scroll(id="site-page", classes="frame"):
             yield Static(markup=False)
         yield Static(id="site-line", markup=False)
-        yield Static(POLLING, id="polling", markup=False)
 
     def begin(self) -> None:
         """Read the profiles once; draw the counts again every second."""
