@@ -47,11 +47,8 @@ class KeptSpec:
             raise ValueError(f"spec: Invalid JSON: {error}") from error
         self.brief: Brief = _BRIEF(data, "spec")
         self.writer = str(data.pop("lumitui", ""))
+        self.metrics = bool(data.get("metrics"))
         self._data = data
-
-    def has(self, key: str) -> bool:
-        """Return whether it has a key with a value, without reading the rest of it."""
-        return bool(self._data.get(key))
 
     @cached_property
     def spec(self) -> "JobSpec":

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 from lumitui.app.history.attempts import AttemptRecord, seconds_ended
-from lumitui.app.history.kept_spec import Brief, KeptSpec, LateSpec, brief_of
+from lumitui.app.history.kept_spec import Brief, LateSpec, brief_of
 from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import HistoryError, InputError
@@ -134,8 +134,7 @@ class Run:
     @property
     def has_metrics(self) -> bool:
         """Whether the job file has `metrics:`; a kept one is not read for that."""
-        spec = self.__dict__["spec"]
-        return spec.has("metrics") if isinstance(spec, KeptSpec) else bool(spec.metrics)
+        return bool(vars(self)["spec"].metrics)
 
     @property
     def files(self) -> dict[str, str]:

@@ -97,13 +97,7 @@ class Results(Watching):
         return found
 
     def raising_code(self, run_id: str, place: str) -> RaisingCode | None:
-        """Return the code around a cause's `place`, where the project still has what ran.
-
-        No site is asked.
-
-        Raises:
-            InputError: no such run.
-        """
+        """Return the code around a cause's `place`, if the project still has it; asks no site."""
         from lumitui.app.follow.results.raising_code import code_around
 
         run = self.history.get(run_id)

@@ -89,12 +89,7 @@ class MarkedPage(RunScreenBase):
 
         text = "Words such as best; -best removes one. / #best finds them."
         asked = (f"Tag {self._named(runs)}", text)
-        self._ask(
-            asked,
-            "",
-            lambda line: with_tags("", line),
-            lambda line: self._tag(runs, line),
-        )
+        self._ask(asked, "", lambda line: with_tags("", line), lambda line: self._tag(runs, line))
 
     def action_note(self) -> None:
         """Ask for the note of the run under the cursor."""

@@ -58,14 +58,7 @@ class RequestsScreen(FullScreen):
 
 def _row(site: str, request: SiteRequest) -> ListRow:
     at = time.strftime("%H:%M:%S", time.localtime(request.began))
-    cells = (
-        at,
-        log_line(site),
-        request.kind,
-        f"{request.seconds:.2f}",
-        words.size(request.up),
-        words.size(request.down),
-        request.result,
-    )
+    moved = (words.size(request.up), words.size(request.down))
+    cells = (at, log_line(site), request.kind, f"{request.seconds:.2f}", *moved, request.result)
     bad = request.result not in WELL
     return ListRow(cells, ((len(cells) - 1, "yellow"),) if bad else ())

@@ -138,10 +138,8 @@ class ScalingScreen(RunScreenBase):
             self._show_study(self._found)
 
     def _show_study(self, found: Scaling) -> None:
-        heading, rest = (
-            scaling_words.heading(found),
-            [scaling_words.basis(found), *scaling_words.notes(found)],
-        )
+        heading = scaling_words.heading(found)
+        rest = [scaling_words.basis(found), *scaling_words.notes(found)]
         # In a low terminal every line above the table counts.
         above, below = ([], [heading, *rest]) if self.size.height < TALL else ([heading], rest)
         self.query_one("#sizes", RowList).show(
