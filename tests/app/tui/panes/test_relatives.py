@@ -42,7 +42,7 @@ async def test_a_run_is_shown_with_its_relatives_and_read_once(
         return of(self, run_id)
 
     monkeypatch.setattr(Overviews, "of", counted)
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 35)) as pilot:
         screen = RunScreen(app.runs, "vit-4n")
         app.push_screen(screen)
         await sees(pilot, "efficiency +94 % of vit-1n: 3.76 x its throughput, 1 to 4 nodes")

@@ -59,8 +59,8 @@ async def test_sites_are_asked_when_they_are_shown(
             await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run of the job")
             assert getattr(app.screen, "chosen", "") == "mine-000001"
             await pilot.press("escape")
-            await sees(pilot, r"Reservations\s+It did not answer within 12 s\.")
-            await sees(pilot, r"Budget\s+The profile names no command")
+            await sees(pilot, r"Reservations[\s│]+It did not answer within 12 s\.")
+            await sees(pilot, r"Budget[\s│]+The profile names no command")
             assert asked == ["lumi"]
             await pilot.press("r")
             await until(pilot, lambda: asked == ["lumi", "lumi"], "asked again")
@@ -71,7 +71,7 @@ async def test_sites_are_asked_when_they_are_shown(
             assert asked == ["lumi", "lumi"], "nobody is there"
             await pilot.press("right_square_bracket")
             await sees(pilot, r"laptop +asked \d+s ago, no answer")
-            await sees(pilot, r"No route to it\. Check the network\.\n +It has told nothing yet")
+            await sees(pilot, r"No route to it\. Check the network\.[\s│]+It has told nothing yet")
             assert asked == ["lumi", "lumi", "laptop"]
             await pilot.resize_terminal(170, 30)
             await sees(pilot, r"laptop .* lumi ")
