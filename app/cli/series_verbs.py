@@ -51,7 +51,7 @@ class Sizes(_Numbers):
         if not all(text.isdecimal() and 0 < len(text) < 6 and int(text) for text in texts):
             self.fail(f"{value} is not a list of numbers of nodes like 1,2,4.", param, ctx)
         if len(texts) > _MOST_SIZES:
-            self.fail(f"at most {_MOST_SIZES} sizes are sent at once.", param, ctx)
+            self.fail(f"give at most {_MOST_SIZES} sizes.", param, ctx)
         return tuple(sorted({int(text) for text in texts}))
 
 

@@ -51,7 +51,13 @@ def dependency_of(spec: JobSpec, site: Site, run_of: Callable[[str], Run]) -> De
             ids.append(run.id)
             jobs.append(str(run.job_id))
     findings = tuple(
-        Finding("after", "note", f"The job does not wait for {words}.", at=at_key("after"))
+        Finding(
+            "after",
+            "note",
+            f"The job does not wait for {words}.",
+            source="sbatch(1)",
+            at=at_key("after"),
+        )
         for words in ended
     )
     after = spec.after.model_copy(update={"run": tuple(dict.fromkeys(ids))}) if ids else None
@@ -83,7 +89,8 @@ def _check(run: Run, site: Site, when: str) -> None:
     fits = {"done": run.state is State.DONE, "failed": run.state is not State.DONE, "any": True}
     if run.state.is_final and not fits[when]:
         raise _error(
-            f"{run.id} is {run.state}, so a job that waits until it is {when} would never start.",
+            f"{run.id} has ended as {run.state}, so a job that waits for it to "
+            f"{'fail' if when == 'failed' else 'be done'} would never start.",
             "Name another run, or change `when`.",
         )
 

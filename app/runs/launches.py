@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lumitui.app.runs.core import RunsCore
+from lumitui.app.runs.watching import Watching
+from lumitui.remote.site.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
     from lumitui.app.survey.inquiry.start_places import StartPlace
 
 
-class Launches(RunsCore):
+_FRESH = 60.0
+"""Seconds for which the state of an awaited run counts; Slurm remembers jobs for 300 by default."""
+
+
+class Launches(Watching):
     """Compose, export, send, resubmit, scale."""
 
     def preview(
@@ -115,6 +121,8 @@ class Launches(RunsCore):
 
         path = Path(job)
         spec = read_job(path)
+        if spec.grid:
+            raise InputError("The job file has a grid, and this is about one run.", "Remove it.")
         recent: list[Preview] = []
 
         def preview(changed: JobSpec) -> Preview:
@@ -124,10 +132,12 @@ class Launches(RunsCore):
             return made
 
         places: list[StartPlace] = []
-        for name, account in (sites or {spec.site: ""}).items():
+        for name, paying in (sites or {spec.site: ""}).items():
+            account = paying
             site = self.sites.load(name)
-            last = next((run.brief.account for run in self.history.page(1, name)), "none")
-            account = account or last.replace("none", "")
+            if name != spec.site and not account:
+                last = next((run.brief.account for run in self.history.page(1, name)), "none")
+                account = "" if last == "none" else last
             connect = self._connections.get
             places += start_places(spec, site, account, nodes, preview, connect)
         return tuple(places)
@@ -199,6 +209,7 @@ class Launches(RunsCore):
         from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 
         preview.check()
+        self._check_awaited(preview)
         connection = self._connections.get(preview.site)
         inheritance = resubmission.inheritance if resubmission else None
         shipment = shipment_of(preview, connection, self._hashes, inheritance)
@@ -217,6 +228,24 @@ class Launches(RunsCore):
                 for words in self._left_secrets.sweep(self.history, site, transport).warnings:
                     report("record", words)
                 raise
+
+    def _check_awaited(self, preview: Preview) -> None:
+        """Ask how the runs that a job waits for are now: Slurm forgets ended jobs after minutes.
+
+        Raises:
+            InputError: one of them has ended.
+        """
+        after = preview.launch.spec.after
+        awaited = [self.history.get(run_id) for run_id in after.run] if after else []
+        if any(time.time() - run.updated > _FRESH for run in awaited):
+            self.refresh(preview.site.name)
+            awaited = [self.history.get(run.id) for run in awaited]
+        for run in awaited:
+            if run.state.is_final:
+                raise InputError(
+                    f"{run.id} has ended meanwhile: {run.state}.",
+                    "Preview the job again: it is judged by how that run ended.",
+                )
 
     def plan_resubmission(
         self,

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.core import RunsCore
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +166,7 @@ class Watching(RunsCore):
         """
         from lumitui.app.follow.inside import prepare
 
-        run = self.history.get(run_id)
+        run = self._started(run_id)
         site = self.sites.load(run.site)
         return prepare(self._watcher, site, run, command, node=node, rank=rank, terminal=terminal)
 
@@ -178,7 +179,11 @@ class Watching(RunsCore):
         rank: int | None = None,
         terminal: bool = True,
     ) -> int:
-        """Run `command` inside a running job and return its exit status; see `prepare_shell`."""
+        """Run `command` inside a running job in this terminal, and return its exit status.
+
+        Raises:
+            LumiError: as `prepare_shell`, or the link was lost; the job continues.
+        """
         return self.prepare_shell(run_id, command, node=node, rank=rank, terminal=terminal)()
 
     def forward(
@@ -201,10 +206,18 @@ class Watching(RunsCore):
         from lumitui.app.follow.inside import reach_port
         from lumitui.remote.transport.sessions import ForwardedPort
 
-        run = self.history.get(run_id)
+        run = self._started(run_id)
         site = self.sites.load(run.site)
         connect = reach_port(self._watcher, site, run, port, node=node, rank=rank)
         return ForwardedPort(port if here is None else here, connect)
+
+    def _started(self, run_id: str) -> Run:
+        """Return a run; its site is asked if the run was waiting when it was last heard of."""
+        run = self.history.get(run_id)
+        if run.state is not State.RUNNING and not run.state.is_final:
+            self.refresh(run.site)
+            run = self.history.get(run.id)
+        return run
 
     @cached_property
     def clusters(self) -> Clusters:

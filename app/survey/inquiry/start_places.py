@@ -32,6 +32,8 @@ class StartPlace:
     """Keys of the job file that have other values there; None: left out."""
     refusal: str = ""
     """Why the job would not run there, in a sentence; "": it would."""
+    unreachable: bool = False
+    """Whether the site could not be asked."""
     start: float | None = None
     """When it would start by Slurm's estimate, in epoch seconds."""
     waiting: int | None = None
@@ -86,10 +88,11 @@ def _variants(
     spec: JobSpec, site: "Site", account: str, nodes: Sequence[int]
 ) -> Iterator[StartPlace]:
     """Yield what would be tried: each partition with each number of nodes."""
-    changes: dict[str, object] = {}
+    changes: dict[str, object] = {} if account in ("", spec.account) else {"account": account}
     sizes: Sequence[int] = nodes or (spec.nodes,)
     if site.name != spec.site:
         changes = {"site": site.name, "account": account or "none"}
+        changes = {key: value for key, value in changes.items() if getattr(spec, key) != value}
         changes |= {key: None for key in _OF_A_SITE if getattr(spec, key) != _default(key)}
         if spec.container.none:
             del changes["container"]
@@ -99,7 +102,7 @@ def _variants(
             sizes = nodes or (math.ceil(ranks / site.node.gpus),)
     for name in site.partitions:
         for size in sizes:
-            own = {"partition": name} if name != spec.partition or changes else {}
+            own = {"partition": name} if name != spec.partition else {}
             more: dict[str, object] = {"nodes": size} if size != spec.nodes else {}
             yield StartPlace(site.name, name, size, changes | own | more)
 
@@ -134,7 +137,7 @@ def _asked(
     except LumiError as error:
         for each in tried:
             words = f"{site.name} could not be asked: {error.message}"
-            yield replace(each, place=replace(each.place, refusal=words))
+            yield replace(each, place=replace(each.place, refusal=words, unreachable=True))
         return
     for number, each in enumerate(tried):
         name = site.partitions[each.place.partition].slurm_partition or each.place.partition

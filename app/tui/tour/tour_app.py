@@ -1,7 +1,8 @@
 """The TUI on the recording: every key works as usual, and nothing reaches a cluster."""
 
+import os
+import shutil
 import signal
-import sys
 from collections.abc import Iterable
 from contextlib import chdir
 from pathlib import Path, PurePath
@@ -76,8 +77,15 @@ class TourApp(LumiApp):
 
 def run_tour() -> int:
     """Run the tour until the user quits; return the exit code."""
-    for number in (signal.SIGHUP, signal.SIGTERM):  # the recording's folder goes then, too
-        signal.signal(number, lambda *given: sys.exit(128 + given[0]))
     # What is saved on the screen New lies in the current folder.
     with recorded_runs() as runs, chdir(runs.project):
-        return run_app(TourApp(runs))
+        app, folder = TourApp(runs), runs.project.parent
+
+        def hang_up(*_: object) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(128 + signal.SIGHUP)  # the terminal is gone: nothing can be written to it
+
+        # The recording's folder goes then, too.
+        signal.signal(signal.SIGHUP, hang_up)
+        signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
+        return run_app(app)

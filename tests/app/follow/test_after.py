@@ -18,7 +18,8 @@ from tests.support.jobs.chained_runs import chained, hurry
 from tests.support.jobs.endings import opened
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
-from tests.support.program.command_line import CLUSTER, Here, told, write
+from tests.support.program.command_line import CLUSTER, Here, history, lt, told, write
+from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
 LUMI = Sites([BUILT_IN]).load("lumi")
@@ -80,6 +81,21 @@ def test_a_job_starts_once_the_last_attempt_of_a_chain_is_done(
             cluster.login("scancel " + " ".join(run.job_id or "" for run in sent))
 
 
+@pytest.mark.cluster
+def test_a_run_that_failed_while_nobody_looked_is_judged_before_the_send(
+    cluster: Cluster, home: Home, tmp_path: Path
+) -> None:
+    home.add_cluster(cluster)
+    path = write(tmp_path / "job.yaml", CLUSTER | {"env": {"FAIL_RANK": "0"}})
+    assert lt(home, "submit", str(path), "--yes").returncode == 0
+    (run,) = history(home)
+    wait_until(lambda: not cluster.login(f"squeue -h -j {run['job_id']} -t PD,R,CG").stdout)
+    assert not history(home)[0]["ended"], "somebody polled: the test shows nothing"
+    refused = lt(home, "submit", str(path), "--after", run["id"], "--yes")
+    told(refused, 2, "has ended as failed", "would never start")
+    assert len(history(home)) == 1
+
+
 def waiting_for(run: Run, when: str = "done") -> JobSpec:
     job = CLUSTER | {"site": "lumi", "after": {"run": [run.id], "when": when}}
     return JobSpec.model_validate(job)
@@ -89,8 +105,8 @@ def waiting_for(run: Run, when: str = "done") -> JobSpec:
     ("state", "when", "words"),
     [
         (State.DONE, "done", ""),
-        (State.DONE, "failed", "is done"),
-        (State.FAILED, "done", "is failed"),
+        (State.DONE, "failed", "as done, so a job that waits for it to fail"),
+        (State.FAILED, "done", "as failed, so a job that waits for it to be done"),
         (State.TIMEOUT, "failed", ""),
         (State.CANCELLED, "any", ""),
         (State.REFUSED, "any", "never became a job"),

@@ -142,6 +142,9 @@ def submit(
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
         previews = runs.previews(job, changes=changes)
+        if previews[0].launch.spec.after:  # of a run that ended unseen, the job would not wait
+            runs.refresh(previews[0].site.name)
+            previews = runs.previews(job, changes=changes)
         refuse_wait((wait or timeout is not None) and bool(previews[0].cell))
         if previews[0].cell and rest is None:
             series_verbs.note_rest(runs, job)

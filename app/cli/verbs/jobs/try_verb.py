@@ -36,7 +36,11 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
         (preview,) = agree_to_submit([preview], yes=yes, force=force, price=price)
         run = runs.send(preview, report=show_step)
         say(f"Job {run.job_id} at {run.site}; waiting for its end.")
-        run = runs.wait(run.id, warn=warn)
+        try:
+            run = runs.wait(run.id, warn=warn)
+        except KeyboardInterrupt:
+            say(f"{run.id} runs for ten minutes at most; `lumitui cancel {run.id}` ends it now.")
+            raise
         verdict = runs.proof(run)
         say(f"{run.id}: {run.state} after {words.length(run.ran(run.ended or 0.0))}.")
         say(f"Binding: {verdict.kind}. {verdict.sentence}")
@@ -51,7 +55,11 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         RunFailed: it would fail, too.
     """
     if run.state is State.DONE and not wrong:
-        say(f"The job itself: {price_line(runs, runs.previews(job)[0])}")
+        every = runs.previews(job)
+        if len(every) > 1:
+            say(f"This was the first of {len(every)} runs. `lumitui preview {job}` lists them.")
+        else:
+            say(f"The job itself: {price_line(runs, every[0])}")
         say(f"Next, run: lumitui submit {job}")
         return
     if run.state is State.TIMEOUT and not wrong:

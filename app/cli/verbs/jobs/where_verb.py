@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lumitui.app.cli.output import Reply, say, say_rows
+from lumitui.app.cli.output import Reply, say_rows
 from lumitui.app.cli.series_verbs import Sizes
 from lumitui.app.cli.session import columns, core, job_argument, json_option
 from lumitui.app.cli.views.tables import table
 from lumitui.app.explain import words
+from lumitui.app.runs import InputError, LinkError
 
 if TYPE_CHECKING:
     from lumitui.app.runs import StartPlace
@@ -51,10 +52,15 @@ def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) ->
     for line in _refusals(places):
         say_rows(line)
     rows = [_row(place, now) for place in open_places]
+    if not rows and all(place.unreachable for place in places):
+        raise LinkError("No site could be asked.", "Check the connection, as `lumitui site check`.")
     if not rows:
-        say("None of these partitions takes the job.")
+        raise InputError(
+            "The job would not run in any of these partitions.",
+            "Each reason is above; change the job file, or name other sites with --sites.",
+        )
     titles = ("SITE", "PARTITION", "NODES", "STARTS", "WAITING", "LATEST END", "PRICE", "CHANGES")
-    reply.give(places, table(titles, rows, columns(), shrink=(7, 1)) if rows else "")
+    reply.give(places, table(titles, rows, columns(), shrink=(7, 1)))
 
 
 def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:

@@ -17,8 +17,14 @@ from lumitui.app.runs import InputError, LumiError
 if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
+_PATIENCE = 20.0
+"""Seconds after which a port that nobody answers on is told."""
 _SLOWEST = 15.0
 """Seconds between two tries whether a program listens on a forwarded port."""
+_DEAF = (
+    "Nothing answers there yet. The program must listen on all addresses of its node, not on "
+    "127.0.0.1 alone: tensorboard --bind_all, jupyter --ip=0.0.0.0."
+)
 node_option = click.option("--node", metavar="NAME", default="", help="On this node of the job.")
 rank_option = click.option(
     "--rank",
@@ -113,7 +119,11 @@ def _keep(runs: "Runs", run_id: str, address: str, is_up: Callable[[], bool], op
     def announce() -> None:
         pause = 1.0
         with suppress(LumiError):  # the wait for the end reports a lost link
+            began, told = time.monotonic(), False
             while not ended.is_set() and not is_up():
+                if not told and time.monotonic() - began > _PATIENCE:
+                    told = True
+                    say(_DEAF)
                 ended.wait(pause)
                 pause = min(2 * pause, _SLOWEST)
             if not ended.is_set():

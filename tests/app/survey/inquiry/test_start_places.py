@@ -10,6 +10,7 @@ from lumitui.app.runs import Preview, Runs, Site
 from lumitui.app.survey.inquiry.start_places import start_places
 from lumitui.remote.connect import Connection
 from lumitui.remote.site.errors import LinkLost
+from tests.support.jobs.sites.lumi_job import LUMI
 from tests.support.program.command_line import CLUSTER, LAPTOP, Here, envelope, lt, told, write
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
@@ -71,6 +72,9 @@ def test_at_another_site_it_says_what_must_change(runs: Runs, tmp_path: Path) ->
     assert all(spec.memory is None and not spec.modules for spec in made)
     refusals = {place.refusal for place in places}
     assert any("The host is down" in refusal for refusal in refusals), refusals
+    assert any(place.unreachable for place in places)
+    own = start_places(spec, LUMI, "project_462000009", (), preview, unreachable)
+    assert {place.changes["account"] for place in own} == {"project_462000009"}
 
 
 def test_on_this_machine_it_starts_now_and_a_grid_is_refused(here: Here, tmp_path: Path) -> None:
@@ -79,4 +83,6 @@ def test_on_this_machine_it_starts_now_and_a_grid_is_refused(here: Here, tmp_pat
     (place,) = json.loads(done.stdout)["data"]
     assert (place["partition"], place["refusal"]) == ("local", "") and place["start"]
     grid = write(tmp_path / "grid.yaml", LAPTOP | {"grid": {"--lr": ["1", "2"]}})
-    assert "grid" in here("where", str(grid)).stderr
+    told(here("where", str(grid)), 2, "has a grid")
+    wrong = write(tmp_path / "wrong.yaml", LAPTOP | {"gpus_per_node": 64})
+    told(here("where", str(wrong)), 2, "would not run in any")

@@ -145,8 +145,8 @@ def test_a_shell_in_the_job_has_the_terminal_and_its_end_leads_back(
         tmux.press("C-c")  # the program's, not lumitui's
         tmux.press("exit 3", "Enter")
         tmux.sees("laptop live")
-        # Whoever closes the window while the shell is open leaves nothing behind: the shell, which
-        # has job control, gets the signal in lumitui's place.
+        # A user who closes the window while the shell is open leaves nothing behind: the shell has
+        # job control, and gets the signal in lumitui's place.
         tmux.press("!")
         tmux.sees("leads back to lumitui")
         tmux.press("echo pid-$PPID-", "Enter")
