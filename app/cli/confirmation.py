@@ -123,7 +123,7 @@ def agreed(
     if errors and not force and (yes or not has_person()):
         raise InputError(
             f"{named}, shown above with what to do.",
-            f"{NOTHING_SENT} {cure}, or add --force to send it all the same.",
+            f"{NOTHING_SENT} {cure}, or add --force to send it anyway.",
         )
     for text in terms:
         say(text)
@@ -167,7 +167,7 @@ def refuse_wait(wait: bool) -> None:
     """
     if wait:
         raise InputError(
-            "--wait and --timeout are about one run, and several are sent.",
+            "--wait and --timeout work only for one run, but this sends several.",
             "Leave them out, and follow the runs with `lumitui status`.",
         )
 

@@ -40,7 +40,7 @@ def dependency_of(spec: JobSpec, site: Site, run_of: Callable[[str], Run]) -> De
     if spec.after is None:
         return Dependency(spec)
     if site.scheduler != "slurm":
-        raise _error(f"{site.name} has no queue in which a job could wait.", "Remove `after:`.")
+        raise _error(f"{site.name} has no queue, so a job cannot wait there.", "Remove `after:`.")
     ids, jobs, ended = list[str](), list[str](), list[str]()
     for word in spec.after.run:
         run = run_of(word)
@@ -81,9 +81,11 @@ def _check(run: Run, site: Site, when: str) -> None:
         )
     if run.state in _NEVER or (run.job_id is None and run.state.is_final):
         raise _error(f"{run.id} never became a job ({run.state}).", "Name another run.")
-    if run.job_id is None:
+    if run.job_id is None or run.state is State.UNKNOWN:
         raise _error(
-            f"{run.id} has no job number yet ({run.state}).",
+            f"It is not known yet whether {run.id} is a job ({run.state})."
+            if run.job_id is None
+            else f"It is not known how {run.id} is now.",
             "Run `lumitui status`, then try again.",
         )
     fits = {"done": run.state is State.DONE, "failed": run.state is not State.DONE, "any": True}

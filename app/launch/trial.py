@@ -5,6 +5,7 @@ from typing import Any
 from lumitui.app.job import grid
 from lumitui.app.job.script_args import with_argument
 from lumitui.app.job.spec import JobSpec, changed
+from lumitui.app.job.stop_lead import lead_of
 from lumitui.app.launch.placement import partition_of, placement_of
 from lumitui.remote.site import walltime
 from lumitui.remote.site.partition import Partition
@@ -39,6 +40,8 @@ def trial_of(spec: JobSpec, site: Site) -> JobSpec:
         "exclusive": cell.exclusive
         or (placement_of(cell, site).whole_nodes and partition.allocation == "shared"),
     }
+    if (lead_of(cell) or 0) >= walltime.seconds_of(changes["time"]) / 2:
+        changes["signal"] = None  # it would come as the trial starts
     if cell.trainer:
         changes["args"] = list(with_argument(cell.args, "--steps", STEPS))
     return changed(cell, changes, "the trial")
@@ -49,7 +52,11 @@ def _partition(spec: JobSpec, site: Site) -> tuple[str, Partition]:
     gpus = spec.gpus_per_node or site.node.gpus
     for name, partition in site.partitions.items():
         most = partition.max_gpus_per_node or gpus
-        if partition.trials and gpus <= most and not partition.too_small(1, gpus):
+        if (
+            partition.trials
+            and (partition.min_gpus or 0) <= gpus <= most
+            and not partition.too_small(1, gpus)
+        ):
             return name, partition
     return spec.partition, partition_of(spec, site)
 

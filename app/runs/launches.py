@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumitui.app.runs.watching import Watching
 from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -131,6 +132,7 @@ class Launches(Watching):
             recent.append(made)
             return made
 
+        home = self.sites.load(spec.site)
         places: list[StartPlace] = []
         for name, paying in (sites or {spec.site: ""}).items():
             account = paying
@@ -139,7 +141,7 @@ class Launches(Watching):
                 last = next((run.brief.account for run in self.history.page(1, name)), "none")
                 account = "" if last == "none" else last
             connect = self._connections.get
-            places += start_places(spec, site, account, nodes, preview, connect)
+            places += start_places(spec, site, home, account, nodes, preview, connect)
         return tuple(places)
 
     @cached_property
@@ -219,7 +221,8 @@ class Launches(Watching):
             begun(shipment.run)
             self._left_secrets.expect(shipment.run)
             try:
-                return send(shipment, connection, self.history, report)
+                check = partial(self._check_awaited, preview)
+                return send(shipment, connection, self.history, report, check)
             except RefusedError as error:
                 if isinstance(error, AlreadySent):
                     folder = shipment.run.folder.removesuffix(shipment.run.id) + error.run
@@ -233,18 +236,26 @@ class Launches(Watching):
         """Ask how the runs that a job waits for are now: Slurm forgets ended jobs after minutes.
 
         Raises:
-            InputError: one of them has ended.
+            InputError: one of them has ended, or nobody knows how it is.
+            LinkError: the site cannot be reached.
         """
-        after = preview.launch.spec.after
+        after, site = preview.launch.spec.after, preview.site.name
         awaited = [self.history.get(run_id) for run_id in after.run] if after else []
         if any(time.time() - run.updated > _FRESH for run in awaited):
-            self.refresh(preview.site.name)
+            failed = self.refresh(site).failed
+            if site in failed:
+                raise failed[site]
             awaited = [self.history.get(run.id) for run in awaited]
         for run in awaited:
-            if run.state.is_final:
+            if run.state.is_final or run.state is State.UNKNOWN:
+                ended = run.state.is_final
                 raise InputError(
-                    f"{run.id} has ended meanwhile: {run.state}.",
-                    "Preview the job again: it is judged by how that run ended.",
+                    f"{run.id} has ended meanwhile: {run.state}."
+                    if ended
+                    else f"It is not known how {run.id} is now.",
+                    "Preview the job again: it is judged by how that run ended."
+                    if ended
+                    else "Run `lumitui status`, then send the job again.",
                 )
 
     def plan_resubmission(

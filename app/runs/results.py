@@ -97,7 +97,11 @@ class Results(Watching):
         return found
 
     def raising_code(self, run_id: str, place: str) -> RaisingCode | None:
-        """Return the code around a cause's `place`, if the project still has it; asks no site."""
+        """Return the code around a cause's `place`, if the project still has it; asks no site.
+
+        Raises:
+            InputError: no such run.
+        """
         from lumitui.app.follow.results.raising_code import code_around
 
         run = self.history.get(run_id)

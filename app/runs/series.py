@@ -165,7 +165,8 @@ class SeriesRuns:
         return tuple(replace(one.preview, cell=own) for one, own in ready)
 
     def _made_ready(self, series: RunSeries, member: SeriesMember) -> _Ready:
-        if known := self._ready.get((series.id, member.place)):
+        known = self._ready.get((series.id, member.place))
+        if known and not known.preview.launch.spec.after:  # a run in `after:` may have ended since
             return known
         plan = json.loads(member.plan)
         if series.kind == "ladder":

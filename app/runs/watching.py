@@ -215,7 +215,9 @@ class Watching(RunsCore):
         """Return a run; its site is asked if the run was waiting when it was last heard of."""
         run = self.history.get(run_id)
         if run.state is not State.RUNNING and not run.state.is_final:
-            self.refresh(run.site)
+            failed = self.refresh(run.site).failed
+            if run.site in failed:
+                raise failed[run.site]
             run = self.history.get(run.id)
         return run
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from lumitui.remote.site.answer_fields import count, last_words
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 MOST_MATCHES = 500
@@ -46,6 +47,7 @@ class Sought:
         return not self.is_pattern and self.words == self.words.lower()
 
 
+@purpose("log")
 def find(
     transport: Transport, path: str, sought: Sought, at: int, *, forward: bool
 ) -> list[Match] | None:

@@ -15,8 +15,8 @@ from lumitui.app.cli.session import GivenPath, core, open_tui, refuse_without_te
 def tour() -> int:
     """Look around in a recording: no cluster, no PyTorch.
 
-    It opens the TUI on recorded runs of trainings on LUMI. Nothing in it connects or sends,
-    and it leaves your own history and settings alone.
+    It opens the TUI on made-up runs on LUMI. It connects to nothing, sends nothing, and
+    leaves your own history and settings alone.
     """
     refuse_without_terminal()
     output.say("Opening the recording …")
@@ -40,7 +40,7 @@ def tour() -> int:
     help="Folder of the demo.",
 )
 def demo(target: Path) -> int:
-    """Train on this machine, then again on twice the nodes."""
+    """Train on this machine, then again on twice the ranks."""
     from lumitui.app.cli import demo_session as trial
     from lumitui.app.runs.guide.demo_job import prepare
 

@@ -136,6 +136,9 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         yield f"It takes one time limit: `chain: {spec.chain}` needs what lumitui adds to a job."
         yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
         yield ""
+    if spec.after:
+        yield f"It does not wait for {', '.join(spec.after.run)}, as `after:` asks."
+        yield ""
     if spec.relaunch:
         adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
         yield f"It launches the program once: {adds}"

@@ -47,11 +47,13 @@ def send(
     connection: Connection,
     history: History,
     report: Report = lambda step, words: None,
+    last_check: Callable[[], None] = lambda: None,
 ) -> Run:
     """Make the shipment's run a job, and return the run as it is then.
 
-    The reply of the submit step may be lost: then the evidence is read at once, and a run that
-    it cannot settle stays UNKNOWN in history.
+    An upload may take hours: `last_check` may still raise an InputError just before the submit
+    step. The reply of the submit step may be lost: then the evidence is read at once, and a run
+    that it cannot settle stays UNKNOWN in history.
 
     Raises:
         AlreadySent: another laptop has sent this run.
@@ -79,6 +81,7 @@ def send(
         if not continues and run.resumed_from is not None:
             run = replace(run, resumed_from=None)
             history.update(run.id, resumed_from=None)
+        last_check()
     history.update(run.id, submitted=time.time())
     try:
         return _submit(run, connection.scheduler, history, report)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from lumitui.remote.connect import Connection
     from lumitui.remote.site.profile import Site
 
-_OF_A_SITE = ("memory", "cpus_per_task", "local_disk", "modules", "sbatch", "container")
+_OF_A_SITE = ("memory", "cpus_per_task", "local_disk", "modules", "sbatch", "container",
+              "after")  # fmt: skip
 """Keys that are left out at another site: what they name is one site's."""
 
 
@@ -53,6 +54,7 @@ class _Candidate:
 def start_places(
     spec: JobSpec,
     site: "Site",
+    home: "Site",
     account: str,
     nodes: Sequence[int],
     preview: "Callable[[JobSpec], Preview]",
@@ -60,11 +62,12 @@ def start_places(
 ) -> tuple[StartPlace, ...]:
     """Return the places for a job at one site, the earliest start first. One request at most.
 
-    `account` pays there. A site that cannot be asked is a refusal, not an error.
+    `home` is the job's own site; `account` pays at `site`. More than MOST_SCRIPTS places get no
+    start. A site that cannot be asked is a refusal, not an error.
     """
-    places = list(_variants(spec, site, account, nodes))
+    places = list(_variants(spec, site, home, account, nodes))
     if site.account.required and site.name != spec.site and not account:
-        words = f"{site.name} needs an account, and no run of yours has one there."
+        words = f"{site.name} needs an account, and none of your runs there has one."
         return tuple(replace(each, refusal=words) for each in places)
     candidates = [_composed(spec, each, preview) for each in places]
     tried = [each for each in candidates if each.preview is not None]
@@ -85,7 +88,7 @@ def _without(candidates: list[_Candidate], tried: list[_Candidate]) -> list[_Can
 
 
 def _variants(
-    spec: JobSpec, site: "Site", account: str, nodes: Sequence[int]
+    spec: JobSpec, site: "Site", home: "Site", account: str, nodes: Sequence[int]
 ) -> Iterator[StartPlace]:
     """Yield what would be tried: each partition with each number of nodes."""
     changes: dict[str, object] = {} if account in ("", spec.account) else {"account": account}
@@ -96,8 +99,9 @@ def _variants(
         changes |= {key: None for key in _OF_A_SITE if getattr(spec, key) != _default(key)}
         if spec.container.none:
             del changes["container"]
-        if spec.gpus_per_node and spec.gpus_per_node > site.node.gpus:
-            ranks = spec.gpus_per_node * spec.nodes
+        per_node = spec.gpus_per_node or home.node.gpus
+        if per_node > site.node.gpus:
+            ranks = per_node * spec.nodes
             changes["gpus_per_node"] = site.node.gpus
             sizes = nodes or (math.ceil(ranks / site.node.gpus),)
     for name in site.partitions:
@@ -133,7 +137,7 @@ def _asked(
     """Yield the candidates with what the site says of them."""
     scripts = [each.preview.launch.script for each in tried if each.preview]
     try:
-        starts = ask_starts(connection(site).transport, scripts)
+        starts = ask_starts(connection(site).transport, scripts[:MOST_SCRIPTS])
     except LumiError as error:
         for each in tried:
             words = f"{site.name} could not be asked: {error.message}"

@@ -47,7 +47,12 @@ class Cancels:
             return None
 
         def answered(yes: bool | None) -> None:
-            if yes and (ids := tuple(run.id for run in live())):
+            try:
+                ids = tuple(run.id for run in live()) if yes else ()
+            except LumiError as error:
+                app.show_error(error)
+                return
+            if ids:
                 self._cancel(ids)
 
         try:

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from lumitui.app.runs import InputError, LinkState, LumiError, Runs, link_titles
 from lumitui.app.tui import messages
-from lumitui.app.tui.asking import ask, show_error, tui
+from lumitui.app.tui.asking import as_lumi_error, ask, show_error, tui
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
@@ -211,6 +211,8 @@ class RunScreenBase(FullScreen):
                 tooltip="Poll the sites now"),
     ]  # fmt: skip
 
+    _opens_shell = False
+
     @property
     def chosen(self) -> str | None:
         """The id of the run to act on; None: there is none."""
@@ -249,18 +251,27 @@ class RunScreenBase(FullScreen):
 
     def action_shell(self) -> None:
         """Open a shell inside the running job, in this terminal."""
-        self._act(lambda run: ask(self, lambda runs: runs.prepare_shell(run), self._lend_terminal))
+        if not self._opens_shell:
+            self._act(self._open_shell)
+
+    def _open_shell(self, run_id: str) -> None:
+        self._opens_shell = True
+        self.notify("Opening a shell in the job…", timeout=3, markup=False)
+        ask(self, lambda runs: runs.prepare_shell(run_id), self._lend_terminal,
+            failed=lambda error: setattr(self, "_opens_shell", False))  # fmt: skip
 
     def _lend_terminal(self, shell: Callable[[], int]) -> None:
         """Let `shell` have the terminal until it ends."""
+        self._opens_shell = False
         failure: LumiError | None = None
         try:
             with self.app.suspend():
                 print("A shell inside the job. `exit` leads back to lumitui.", flush=True)
                 try:
+                    termios.tcflush(0, termios.TCIFLUSH)  # typed meanwhile, and not for the shell
                     shell()
-                except LumiError as error:  # raised here, it would leave the terminal suspended
-                    failure = error
+                except Exception as error:  # raised here, it would leave the terminal suspended
+                    failure = as_lumi_error(error)
                 _end_without_terminal()
         except SuspendNotSupported:
             failure = InputError(

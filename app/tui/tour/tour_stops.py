@@ -23,7 +23,7 @@ STOPS = (
     # The dialog covers the line: its words say how to leave it.
     TourStop("+", "plans it on twice the nodes, shows the changes; esc closes", "resubmit"),
     TourStop("1, ↓, d", "shows why the run below it failed", "failed"),
-    TourStop("2", "begins a job file, from an example or a script of yours", "new"),
+    TourStop("2", "starts a job file, from an example or your own script", "new"),
 )
 END = TourStop("q", "ends the tour. `lumitui demo` then trains for real, here", "")
 """What is shown after the last one."""

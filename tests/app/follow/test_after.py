@@ -8,7 +8,7 @@ import pytest
 from lumitui.app.explain.waiting import plain_reason
 from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
-from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.spec import JobSpec, read_job
 from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import InputError, Runs
@@ -94,6 +94,15 @@ def test_a_run_that_failed_while_nobody_looked_is_judged_before_the_send(
     (run,) = history(home)
     wait_until(lambda: not cluster.login(f"squeue -h -j {run['job_id']} -t PD,R,CG").stdout)
     assert not history(home)[0]["ended"], "somebody polled: the test shows nothing"
+    with Runs(home.settings) as runs:
+        (preview,) = runs.previews(
+            read_job(path), path.parent, changes={"after": {"run": run["id"], "when": "any"}}
+        )
+        runs.history.update(run["id"], updated=1.0)  # heard of long ago
+        with pytest.raises(InputError, match="has ended meanwhile: failed"):
+            runs.send(preview)
+        runs.history.update(run["id"], state=State.RUNNING, ended=None)
+        assert len(runs.history.page()) == 1, "nothing was sent"
     refused = lt(home, "submit", str(path), "--after", run["id"], "--yes")
     told(refused, 2, "has ended as failed", "would never start")
     assert len(history(home)) == 1
@@ -133,7 +142,8 @@ def test_a_run_that_has_ended_is_judged_before_anything_is_sent(
     ("changes", "words"),
     [
         ({"site": "karolina"}, "is a run of karolina"),
-        ({"state": State.SENDING, "job_id": None}, "has no job number yet"),
+        ({"state": State.UNKNOWN}, "not known how"),
+        ({"state": State.SENDING, "job_id": None}, "not known yet whether"),
     ],
 )
 def test_a_run_that_slurm_cannot_wait_for_is_refused(
@@ -158,7 +168,7 @@ def test_each_job_is_named_once_and_each_kind_of_end_is_slurms() -> None:
 
 def test_the_verb_names_what_is_wrong(here: Here, settings: Settings, tmp_path: Path) -> None:
     job = str(write(tmp_path / "job.yaml", CLUSTER | {"site": "laptop", "partition": "local"}))
-    told(here("submit", job, "--after", "x'; y", "--yes"), 2, "no queue in which")
-    told(here("submit", job, "--when", "any", "--yes"), 2, "--when belongs to --after")
+    told(here("submit", job, "--after", "x'; y", "--yes"), 2, "has no queue")
+    told(here("submit", job, "--when", "any", "--yes"), 2, "works only with --after")
     cluster = str(write(tmp_path / "other.yaml", CLUSTER | {"site": "lumi"}))
     told(here("submit", cluster, "--after", "x'; y", "--yes"), 2, "There is no run")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.history.history import History
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
@@ -131,6 +132,10 @@ def test_a_command_has_a_ranks_container_its_variables_its_input_and_its_exit_co
     )
     assert (piped.stdout.split(), piped.returncode) == ([b"300000"], 7)
     assert not list(Path(folder).glob(".step-*")), "a script was left in the run's folder"
+    kept = History(home.settings.history)
+    kept.update(run_id, state=State.QUEUED)  # as it was before anybody heard of its start
+    kept.close()
+    assert lt(home, "shell", run_id, "--", "true").returncode == 0
     told(lt(home, "shell", run_id, "--rank", "2", "--", "true"), 2, "has no rank 2")
     told(lt(home, "shell", run_id, "--node", "no'de", "--", "true"), 4, "has no node")
     told(lt(home, "shell", run_id), 2, "needs a terminal")

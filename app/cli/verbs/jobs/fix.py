@@ -45,7 +45,7 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
         show(diff, nl=not diff.endswith("\n"))
     if diff and not only_diff:
         question = f"Write {words.count(len(found.done), 'change')} to {name}?"
-        confirm(question, yes=yes, otherwise=f"{name} stays as it is.")
+        confirm(question, yes=yes, otherwise=f"{name} is unchanged.")
         save_draft(found.draft)
         written = True
         say(f"Wrote {name}.")

@@ -1,6 +1,7 @@
 """The verbs that show, export and send a job."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,6 +29,11 @@ from lumitui.app.cli.session import (
 )
 from lumitui.app.explain import words
 from lumitui.app.runs import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lumitui.app.runs import Preview, Runs
 
 
 @click.command()
@@ -95,7 +101,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
 @click.option(
     "--rest/--no-rest",
     default=None,
-    help="Send what is left of the job file's last grid, or send the whole grid again.",
+    help="Send the unsent runs of the job file's last grid, or the whole grid again.",
 )
 @click.option(
     "--after",
@@ -132,7 +138,7 @@ def submit(
     runs, sent one after another.
     """
     if when and not after:
-        raise InputError("--when belongs to --after.", "Give --after RUN, too.")
+        raise InputError("--when works only with --after.", "Add --after RUN.")
     changes = {"after": {"run": after, "when": when or "done"}} if after else None
     with core() as runs:
         if rest:
@@ -141,10 +147,7 @@ def submit(
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
-        previews = runs.previews(job, changes=changes)
-        if previews[0].launch.spec.after:  # of a run that ended unseen, the job would not wait
-            runs.refresh(previews[0].site.name)
-            previews = runs.previews(job, changes=changes)
+        previews = _previews(runs, job, changes)
         refuse_wait((wait or timeout is not None) and bool(previews[0].cell))
         if previews[0].cell and rest is None:
             series_verbs.note_rest(runs, job)
@@ -161,3 +164,22 @@ def submit(
         show_sent(reply, run)
         if wait or timeout is not None:
             wait_for_end(reply, runs, run, timeout)
+
+
+def _previews(
+    runs: "Runs", job: Path, changes: "Mapping[str, object] | None"
+) -> "tuple[Preview, ...]":
+    """Return the previews of a job; the site is asked first about the runs that it waits for.
+
+    Of a run that has ended without anybody hearing of it, the job would not wait.
+    """
+    try:
+        previews = runs.previews(job, changes=changes)
+        if not previews[0].launch.spec.after:
+            return previews
+        runs.refresh(previews[0].site.name)
+    except InputError as error:
+        if error.field != "after":
+            raise
+        runs.refresh()
+    return runs.previews(job, changes=changes)

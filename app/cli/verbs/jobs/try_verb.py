@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
     """Try a job on one node for ten minutes, and wait for the result.
 
-    It has the job's ranks per node, batch, image and data, two steps of a bundled trainer, and the
-    site's partition for trials. Exits with 5 if the trial failed or its binding is wrong.
+    It keeps the job's ranks per node, batch, image and data. A bundled trainer runs two steps. If
+    the site has a partition for trials, it runs there.
+    Exits with 5 if the trial failed or its binding is wrong.
     """
     with core() as runs:
         preview = runs.trial(job)
@@ -55,7 +56,11 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         RunFailed: it would fail, too.
     """
     if run.state is State.DONE and not wrong:
-        every = runs.previews(job)
+        try:
+            every = runs.previews(job)
+        except LumiError as error:  # what the trial left out, such as `after:`
+            warn(f"{error.message} {error.hint}")
+            return
         if len(every) > 1:
             say(f"This was the first of {len(every)} runs. `lumitui preview {job}` lists them.")
         else:
@@ -63,7 +68,7 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         say(f"Next, run: lumitui submit {job}")
         return
     if run.state is State.TIMEOUT and not wrong:
-        say("It ran until its time limit, which tells nothing against the job.")
+        say("The trial reached its time limit, which is not an error of the job.")
         return
     cause = ""
     try:

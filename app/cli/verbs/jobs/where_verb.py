@@ -52,8 +52,11 @@ def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) ->
     for line in _refusals(places):
         say_rows(line)
     rows = [_row(place, now) for place in open_places]
-    if not rows and all(place.unreachable for place in places):
-        raise LinkError("No site could be asked.", "Check the connection, as `lumitui site check`.")
+    if not rows and any(place.unreachable for place in places):
+        raise LinkError(
+            "A site could not be asked, and no other takes the job.",
+            "Each reason is above; `lumitui site check SITE` tests the connection.",
+        )
     if not rows:
         raise InputError(
             "The job would not run in any of these partitions.",

@@ -118,7 +118,7 @@ def _check(reply: Reply, runs: "Runs") -> None:
         raise HistoryError(
             f"The disk has lost {words.count(facts.lost_texts, 'text')} of the runs in the "
             f"history {facts.path}.",
-            "`lumitui history --recover SITE` writes again what the runs' folders have of them.",
+            "`lumitui history --recover SITE` restores what the runs' folders still contain.",
         )
 
 

@@ -73,8 +73,8 @@ def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
 def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) -> int:
     """Open a shell inside a running job, or run COMMAND there.
 
-    It has the run's container, environment and folder, and shares the job's cores and GPUs: leave
-    the training some. The exit code is the command's. In a pipe there is no terminal, so the
+    It has the run's container, environment and folder. It shares the job's cores and GPUs: leave
+    enough for the training. The exit code is the command's. In a pipe there is no terminal, so the
     output is the command's alone:
 
     \b
@@ -83,7 +83,7 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
     """  # noqa: D301 - click needs the backspace itself, or it wraps the example
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not command and not terminal:
-        raise InputError("A shell needs a terminal.", "Give a command behind `--`.")
+        raise InputError("A shell needs a terminal.", "Give a command after `--`.")
     with core() as runs:
         return runs.enter(run_id, command, node=node, rank=rank, terminal=terminal)
 

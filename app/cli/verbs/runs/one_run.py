@@ -25,7 +25,7 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @run_argument
-@click.option("--gpus", is_flag=True, help="Read its GPUs instead: power, use, memory, idle ones.")
+@click.option("--gpus", is_flag=True, help="Show its GPUs instead: power, use, memory, idle ones.")
 @json_option
 @click.pass_obj
 def show(reply: Reply, run_id: str, gpus: bool) -> None:

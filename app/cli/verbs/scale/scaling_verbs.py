@@ -27,10 +27,10 @@ class _ScalingOptions(TypedDict):
     "--samples",
     metavar="N",
     type=click.IntRange(min=1, max=_MOST_SAMPLES),
-    help="Train N samples. [default: as many as RUN]",
+    help="Predict a training of N samples. [default: as many as RUN]",
 )
 @click.option(
-    "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Train N epochs."
+    "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Predict N epochs."
 )
 @click.option("--deadline", metavar="TIME", help="Recommend a size that takes at most TIME (6h).")
 @click.option(

@@ -52,7 +52,7 @@ def bind(
     if masks is not None:
         return _explain(reply, site, masks, ranks, launcher)
     if launcher != "srun":
-        raise InputError("--launcher is about --explain.", "Leave it out, or add --explain MASK.")
+        raise InputError("--launcher works only with --explain.", "Omit it, or add --explain MASK.")
     count = site.node.gpus if ranks is None else ranks
     reply.give(rank_bindings(site.node, count), bind_text(site, count))
     return 0

@@ -37,7 +37,7 @@ class _LintOptions(TypedDict):
     "layout",
     type=click.Choice(["text", "github"]),
     default="text",
-    help="Output format; github is for its workflows.",
+    help="Output format; github annotates pull requests. [default: text]",
 )
 @click.option("--select", metavar="RULES", multiple=True, help="Run only these rules, like `a,b`.")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Run all rules but these.")

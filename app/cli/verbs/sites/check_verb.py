@@ -70,7 +70,7 @@ def check(
     """
     if profile is not None:
         if site_name is not None:
-            raise InputError("--file is about a file, not about a site.", "Leave out one of them.")
+            raise InputError("--file and SITE exclude each other.", "Leave out one of them.")
         refuse_options("asks a cluster, and --file does not", "account", "probe", *_PROBE)
         return _of_file(reply, profile)
     if site_name is None:
@@ -111,7 +111,7 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
         looked = runs.surveys.looked(_ended(runs, run))
         _show(reply, run, looked)
         if not looked.edited.diff:
-            say(f"{looked.measured.host} is as the profile of {site_name} says.")
+            say(f"{looked.measured.host} matches the profile of {site_name}.")
         elif options["write"]:
             path = runs.surveys.write(looked)
             say(f"Wrote {path}. Begin with: lumitui new --site {site_name} --script YOURS.py")

@@ -188,8 +188,8 @@ def test_a_job_that_fails_exits_5_and_says_why(here: Here, job: Path) -> None:
     assert here(*right, "--wait").returncode == 0
     assert [row["state"] for row in runs_of(here)] == ["done", "failed", "failed"]
     for more in (("--ladder", "1,2"), ("--rest",)):
-        told(here("resubmit", "last", *more, "--wait"), 2, "--wait and --timeout are about one run")
-    told(here("submit", str(job), "--rest", "--timeout", "9"), 2, "are about one run")
+        told(here("resubmit", "last", *more, "--wait"), 2, "--timeout work only for one run")
+    told(here("submit", str(job), "--rest", "--timeout", "9"), 2, "work only for one run")
 
 
 def test_only_the_failed_runs_of_a_history_are_found(here: Here, job: Path) -> None:

@@ -57,12 +57,12 @@ def test_at_another_site_it_says_what_must_change(runs: Runs, tmp_path: Path) ->
     def unreachable(site: Site) -> Connection:
         raise LinkLost("The host is down.", "Wait.")
 
-    unpaid = start_places(spec, mn5, "", (), preview, unreachable)
+    unpaid = start_places(spec, mn5, LUMI, "", (), preview, unreachable)
     assert {place.refusal for place in unpaid} == {
-        "mn5 needs an account, and no run of yours has one there."
+        "mn5 needs an account, and none of your runs there has one."
     }
     assert not made
-    places = start_places(spec, mn5, "bsc1", (), preview, unreachable)
+    places = start_places(spec, mn5, LUMI, "bsc1", (), preview, unreachable)
     assert {place.partition for place in places} == set(mn5.partitions)
     for place in places:
         assert place.changes["site"] == "mn5" and place.changes["account"] == "bsc1"
@@ -73,7 +73,7 @@ def test_at_another_site_it_says_what_must_change(runs: Runs, tmp_path: Path) ->
     refusals = {place.refusal for place in places}
     assert any("The host is down" in refusal for refusal in refusals), refusals
     assert any(place.unreachable for place in places)
-    own = start_places(spec, LUMI, "project_462000009", (), preview, unreachable)
+    own = start_places(spec, LUMI, LUMI, "project_462000009", (), preview, unreachable)
     assert {place.changes["account"] for place in own} == {"project_462000009"}
 
 

@@ -159,8 +159,8 @@ def test_ten_threads_a_log_and_a_lost_link_make_one_connection_at_a_time(
             wait_for(lambda: server.logged("Accepted publickey") == 1, "the first login")
             wait_for(lambda: server.logged("Starting session") > 8, "work to begin")
             server.drop()
-            assert [item.result(60) for item in working] == [6] * 10
-            assert logging.result(60) <= 2
+            assert [item.result(180) for item in working] == [6] * 10
+            assert logging.result(180) <= 2
         # On a busy machine the link is lost once more in one of some 30.
         assert server.logged("Accepted publickey") in (2, 3)
         assert watch.most == 1 and len(server.sessions()) == 1
