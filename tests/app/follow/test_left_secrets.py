@@ -125,7 +125,7 @@ def test_those_of_a_refused_run_are_gone_at_once(
 
     made: list[Run] = []
 
-    def refusing(shipment: object, connection: object, history: object, report: object) -> Run:
+    def refusing(shipment: object, *others: object) -> Run:
         run: Run = shipment.run  # type: ignore[attr-defined]
         runs.history.begin(run)
         Path(run.folder).mkdir(parents=True)
