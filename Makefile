@@ -40,8 +40,7 @@ compiled: setup
 # Jobs on the clusters mostly wait, so all parts run at once; each prints when it ends.
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages
 # One after the other: a place that another part leaves would else start the second beside the first.
-# Behind the part on the cluster, which is the longest and mostly waits: what it needs of a core, it gets at once.
-IN_TURN = nice -n 5 $(MAKE) --no-print-directory --keep-going --jobs=1
+IN_TURN = $(MAKE) --no-print-directory --keep-going --jobs=1
 # CHECKS=1 has the checks take the processors while the clusters start: .ci/run does.
 PARTS_OF_TEST := test-cluster $(if $(CHECKS),check-and-test-alone test-newer-and-lowest,test-alone test-newer)
 test: setup packages compiled
@@ -70,7 +69,7 @@ test-cluster: setup packages
 
 # Twice as many as cores: half of a test's time is the wait for another process.
 test-alone: setup packages
-	@nice -n 5 $(PY) -m pytest -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
+	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
 
 # These clusters have folders and ports of their own: the variables that move the others do not count here.
 NEWER := env -u ROOT -u SSH_PORT -u BASE -u COPY
