@@ -137,8 +137,12 @@ class FieldList(ScrollView, can_focus=True):
         return self._rows[self._at] if self._at < len(self._rows) else None
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the problems again."""
+        """Wrap the problems again; what came before there was room begins here."""
+        laid_out = bool(self._rows)
         self._lay_out()
+        if not laid_out:
+            self._at = next((at for at, row in enumerate(self._rows) if _is_error(row)), 0)
+            self.action_move(0)
 
     def on_focus(self) -> None:
         """Draw the cursor."""
