@@ -203,7 +203,7 @@ def throttled() -> Iterator[Path]:
 @pytest.mark.usefixtures("needs_torch")
 def test_a_rank_that_the_kernel_slows_is_named(tmp_path: Path, throttled: Path) -> None:
     before = SLOW.replace("{folder}", str(throttled))
-    # Once more where a busy machine has slowed another rank as well.
+    # Once more where a busy machine has also slowed another rank.
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
         with preflight(folder, 4, before=before) as job:
