@@ -170,22 +170,6 @@ class Watching(RunsCore):
         site = self.sites.load(run.site)
         return prepare(self._watcher, site, run, command, node=node, rank=rank, terminal=terminal)
 
-    def enter(
-        self,
-        run_id: str,
-        command: Sequence[str] = (),
-        *,
-        node: str = "",
-        rank: int | None = None,
-        terminal: bool = True,
-    ) -> int:
-        """Run `command` inside a running job in this terminal, and return its exit status.
-
-        Raises:
-            LumiError: as `prepare_shell`, or the link was lost; the job continues.
-        """
-        return self.prepare_shell(run_id, command, node=node, rank=rank, terminal=terminal)()
-
     def forward(
         self,
         run_id: str,

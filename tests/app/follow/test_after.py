@@ -18,7 +18,7 @@ from tests.support.jobs.chained_runs import chained, hurry
 from tests.support.jobs.endings import opened
 from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
-from tests.support.program.command_line import CLUSTER, Here, history, lt, told, write
+from tests.support.program.command_line import CLUSTER, LAPTOP, Here, history, lt, told, write
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -82,6 +82,23 @@ def test_a_job_starts_once_the_last_attempt_of_a_chain_is_done(
             assert "--dependency" not in again.preview.launch.script
         finally:
             cluster.login("scancel " + " ".join(run.job_id or "" for run in sent))
+
+
+def test_what_ends_during_an_upload_is_found_right_before_the_submit_step(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "job.yaml", LAPTOP)
+    steps: list[str] = []
+
+    def check(preview: Preview) -> None:
+        if "prepare" in steps:
+            raise InputError("It has ended meanwhile.", "Preview the job again.")
+
+    monkeypatch.setattr(runs, "_check_awaited", check)
+    with pytest.raises(InputError, match="ended meanwhile"):
+        runs.send(runs.preview(path), report=lambda step, words: steps.append(step))
+    (run,) = runs.history.page()
+    assert (run.state, run.job_id) == (State.NOT_SENT, None) and "submit" not in steps
 
 
 @pytest.mark.cluster

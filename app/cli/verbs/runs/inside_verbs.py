@@ -85,7 +85,8 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
     if not command and not terminal:
         raise InputError("A shell needs a terminal.", "Give a command after `--`.")
     with core() as runs:
-        return runs.enter(run_id, command, node=node, rank=rank, terminal=terminal)
+        start = runs.prepare_shell(run_id, command, node=node, rank=rank, terminal=terminal)
+        return start()
 
 
 @click.command()

@@ -62,7 +62,7 @@ ATTEMPTS: dict[str, Callable[[RecordedRuns], object]] = {
     "send": lambda runs: runs.send(runs.previews(runs.project / "vit.yaml")[0]),
     "send again": lambda runs: runs.resubmit(runs.plan_resubmission(LARGEST, nodes=16)),
     "cancel": lambda runs: runs.cancel(LARGEST),
-    "shell": lambda runs: runs.enter(LARGEST, ["true"]),
+    "shell": lambda runs: runs.prepare_shell(LARGEST, ["true"]),
     "forward": lambda runs: runs.forward(LARGEST, 6006),
     "fetch": lambda runs: runs.fetch(LARGEST, runs.project / "results"),
     "check": lambda runs: runs.doctor("lumi", "project_462000001"),
