@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, Tree
 
 from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, fetch_pattern, group_of
 from lumitui.app.job.settings import Settings
@@ -77,6 +77,9 @@ async def test_a_folder_of_many_files_is_closed_and_stays_as_the_user_left_it(
         await pilot.press("F")
         await sees(pilot, r"▶ parts/  20 files")
         assert "▶ code" in shown(pilot) and "▼ logs" in shown(pilot)
+        # The rows are there before the cursor, which begins at the first file.
+        tree = app.screen.query_one("#files-tree", Tree)
+        await until(pilot, lambda: tree.cursor_node and not tree.cursor_node.allow_expand, "a file")
         await pilot.press("k", "k", "enter")
         await sees(pilot, r"19.bin")
         (folder / "parts" / "20.bin").write_text("more")
