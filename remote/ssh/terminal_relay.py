@@ -41,16 +41,19 @@ def relay(channel: Channel, *, terminal: bool) -> int:
         (sys.stderr.fileno(), channel.recv_stderr_ready, channel.recv_stderr),
     )
     unsized = terminal
-    with _raw(channel) if terminal else nullcontext():
+    with _raw() if terminal else nullcontext() as resized:
         while True:
-            waiting = [channel.inner.fileno(), *([] if keys is None else [keys])]
-            ready = select.select(waiting, [], [], 0.5)[0]
+            sources = [channel.inner.fileno(), *(s for s in (keys, resized) if s is not None)]
+            ready = select.select(sources, [], [], 0.5)[0]
             for target, is_ready, receive in outputs:
                 while is_ready():
                     _write(target, receive(_CHUNK))
                     if unsized:
-                        _tell_size(channel)
+                        _tell_first_size(channel)
                         unsized = False
+            if resized is not None and resized in ready:
+                os.read(resized, _CHUNK)
+                _tell_size(channel, *_window_size())
             if keys is not None and keys in ready:
                 typed = os.read(keys, _CHUNK)
                 with suppress(OSError):  # it has ended: its status comes
@@ -66,15 +69,19 @@ def relay(channel: Channel, *, terminal: bool) -> int:
     return int(code)
 
 
-def _tell_size(channel: Channel) -> None:
+def _tell_first_size(channel: Channel) -> None:
     """Tell the size of the window once the command is there.
 
     srun passes on sizes that change, and 22.05 may begin its step with 24 rows: another size first.
     """
     columns, rows = _window_size()
     for height in (rows - 1, rows):
-        with suppress(Exception):  # a size that is lost comes again with the next one
-            channel.inner.resize_pty(columns, max(1, height))
+        _tell_size(channel, columns, max(1, height))
+
+
+def _tell_size(channel: Channel, columns: int, rows: int) -> None:
+    with suppress(Exception):  # a size that is lost comes again with the next one
+        channel.inner.resize_pty(columns, rows)
 
 
 def _send(channel: Channel, data: bytes) -> None:
@@ -90,18 +97,26 @@ def _write(target: int, data: bytes) -> None:
 
 
 @contextmanager
-def _raw(channel: Channel) -> Iterator[None]:
-    """Let this terminal send each key at once and tell its new sizes; put it back at the end."""
+def _raw() -> Iterator[int]:
+    """Let this terminal send each key at once, and put it back at the end.
 
-    def send_size(*_: object) -> None:
-        with suppress(Exception):  # a size that is lost comes again with the next one
-            channel.inner.resize_pty(*_window_size())
+    Yields:
+        a descriptor that can be read once the window has a new size. The signal's handler only
+        writes to it: it may interrupt a send, or itself, and wait for ever for their lock.
+    """
+    resized, sizes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def note_size(*_: object) -> None:
+        with suppress(BlockingIOError):  # full: there is enough to read
+            os.write(sizes, b"\0")
 
     keys = sys.stdin.fileno()
-    modes, handler = termios.tcgetattr(keys), signal.signal(signal.SIGWINCH, send_size)
+    modes, handler = termios.tcgetattr(keys), signal.signal(signal.SIGWINCH, note_size)
     try:
         tty.setraw(keys, termios.TCSADRAIN)  # what was typed ahead is for the shell
-        yield
+        yield resized
     finally:
         termios.tcsetattr(keys, termios.TCSADRAIN, modes)
         signal.signal(signal.SIGWINCH, handler)
+        os.close(resized)
+        os.close(sizes)
