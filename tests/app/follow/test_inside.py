@@ -165,7 +165,7 @@ def test_a_shell_has_a_terminal_that_follows_this_one(inside: Inside) -> None:
     # srun hears of a size once its step has called back, which takes seconds on a busy machine.
     for rows in range(30, 60):
         ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 101, 0, 0))
-        for _ in range(2000):  # as a window that is dragged: a signal comes while another is answered
+        for _ in range(2000):  # a window that is dragged: one comes while another is answered
             os.kill(process, signal.SIGWINCH)
             time.sleep(0.0001)
         os.write(screen, b"sleep 1; stty size\n")
