@@ -21,7 +21,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone test-newer-and-lowest test-newer test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone slurm26-and-lowest test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems picture screenshots recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -42,7 +42,7 @@ AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=targe
 # One after the other: a place that another part leaves would else start the second beside the first.
 IN_TURN = $(MAKE) --no-print-directory --keep-going --jobs=1
 # CHECKS=1 has the checks take the processors while the clusters start: .ci/run does.
-PARTS_OF_TEST := test-cluster $(if $(CHECKS),check-and-test-alone test-newer-and-lowest,test-alone test-newer)
+PARTS_OF_TEST := test-cluster $(if $(CHECKS),check-and-test-alone slurm26-and-lowest,test-alone test-slurm26)
 test: setup packages compiled
 	@echo "$(PARTS_OF_TEST); each prints when it ends"
 	@$(AT_ONCE) $(PARTS_OF_TEST)
@@ -56,12 +56,8 @@ release-check: setup
 check-and-test-alone:
 	@$(IN_TURN) check test-alone
 
-test-newer-and-lowest:
-	@$(IN_TURN) test-newer lowest
-
-# The newest Slurm first: what it changed is the news.
-test-newer:
-	@$(IN_TURN) test-slurm26 test-slurm24
+slurm26-and-lowest:
+	@$(IN_TURN) test-slurm26 lowest
 
 # Each process has a cluster of its own. The order is that of tests/conftest.py.
 test-cluster: setup packages
