@@ -61,17 +61,17 @@ slurm26-and-lowest:
 
 # Each process has a cluster of its own. The order is that of tests/conftest.py.
 test-cluster: setup packages
-	@$(PY) -m pytest -m "cluster and not slow" --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+	@.ci/tests cluster -m "cluster and not slow" --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 # Twice as many as cores: half of a test's time is the wait for another process.
 test-alone: setup packages
-	@$(PY) -m pytest -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
+	@.ci/tests alone -m "not cluster and not slow" --numprocesses=4 --dist=loadfile
 
 # These clusters have folders and ports of their own: the variables that move the others do not count here.
 NEWER := env -u ROOT -u SSH_PORT -u BASE -u COPY
 MARKED = $$(grep -rlw --include='test_*.py' both_slurms tests)
 test-slurm24 test-slurm26: setup packages
-	@$(NEWER) SLURM=$(@:test-slurm%=%) $(PY) -m pytest -m "both_slurms and cluster and not slow" $(MARKED)
+	@$(NEWER) SLURM=$(@:test-slurm%=%) .ci/tests $(@:test-%=%) -m "both_slurms and cluster and not slow" $(MARKED)
 
 test-all: setup packages
 	@$(PY) -m pytest
