@@ -6,35 +6,23 @@ on: a shard counts when it is on disk under its name and its checksum is in the 
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import hashlib
 import json
 import os
-import signal
-import sys
 from array import array
-from collections.abc import Callable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
-from data import photos, shards
-from data.photos import HELD_OUT, FolderImages, Listing, listing, parts
+from data import archives, photos, shards
+from data.photos import HELD_OUT
 from data.samples import BadData, Shape
 from data.shards import JOURNAL, Manifest, Shard
 from data.tokens import TESTS, TRAIN
-from engine.exits import TrainingError
 from saving.files import checksum, write_whole
 
 SHARD_BYTES = 256_000_000
@@ -47,21 +35,40 @@ Tell = Callable[[int, int], None]
 """Is told how many images are packed of how many."""
 
 
+class Images(Protocol):
+    """What is packed: a folder (data/photos.py), tars or an HDF5 file (data/archives.py)."""
+
+    files: Sequence[Path]
+    """What is read; other sizes or dates of them are other images."""
+    targets: Sequence[int]
+    """The class of each image."""
+    classes: tuple[str, ...]
+    """Their names."""
+    shape: Shape
+    """What one image becomes."""
+
+    def pixels(self, number: int) -> bytes:
+        """Read and decode one image."""
+
+
 @dataclass(frozen=True)
 class Work:
-    """One shard to be made: the images from `start` to before `end` of a listing."""
+    """One shard to be made: some of the images, from `start` to before `end`."""
 
-    folder: Path
-    file: str
+    path: Path
     part: str
-    files: Listing
+    images: Images
     start: int
     end: int
-    shape: Shape
 
     def __len__(self) -> int:
         """How many images it will have."""
         return self.end - self.start
+
+    @property
+    def file(self) -> str:
+        """Its name."""
+        return self.path.name
 
 
 @dataclass(frozen=True)
@@ -76,151 +83,115 @@ class Packed:
     """Bytes of all shards."""
 
 
-def pack(folder: Path, out: Path, shape: tuple[int, int], workers: int, tell: Tell) -> Packed:
-    """Pack the images of a folder.
+def pack(source: Path, out: Path, size: tuple[int, int], workers: int, tell: Tell) -> Packed:
+    """Pack images.
 
     Args:
-        folder: has a subfolder for each class, perhaps below `train` and `val`.
+        source: a folder with a subfolder for each class, perhaps below `train` and `val`; a tar or
+            a folder of tars; or an HDF5 file.
         out: where to; made if it is not there.
-        shape: channels and side of what is stored.
-        workers: processes that decode.
+        size: channels and side of what is stored.
+        workers: threads that decode.
         tell: is told of the progress.
 
     Raises:
         BadData: an image is damaged, or `out` holds something else.
     """
     photos.pillow()
-    channels, side = shape
-    for read in (folder, *filter(None, parts(folder))):
+    for read in (source, *filter(None, photos.parts(source))):
         inside = out.resolve().is_relative_to(read.resolve())
-        if out.resolve() == folder.resolve() or (inside and read in parts(folder)):
+        if out.resolve() == source.resolve() or (inside and read in photos.parts(source)):
             raise BadData(
                 f"{out} is where the images are, and shards among them would change what --data "
                 "finds there. Name another folder to write to."
             )
-    work = list(_plan(folder, out, channels, side))
+    work = list(_plan(source, out, size))
     out.mkdir(parents=True, exist_ok=True)
     with closing(Journal(out, _digest(work))) as journal:
-        there = [one for one in work if _is_whole(out / one.file, journal.done.get(one.file))]
-        whole = {one.file for one in there}
-        missing = [one for one in work if one.file not in whole]
-        total, before = sum(map(len, work)), sum(map(len, there))
-        for shard in _made(missing, workers, lambda new: tell(before + new, total)):
+        missing = [one for one in work if not _is_whole(one.path, journal.done.get(one.file))]
+        total, new = sum(map(len, work)), sum(map(len, missing))
+        tell(done := total - new, total)
+        for shard in _made(missing, workers):
             journal.add(shard)
+            tell(done := done + shard.count, total)
         made = {one.file: journal.done[one.file] for one in work}
-        wrong = [one.file for one in missing if not _is_whole(out / one.file, made[one.file])]
-        if wrong:
+        if wrong := [one.path for one in missing if not _is_whole(one.path, made[one.file])]:
             raise BadData(
-                f"{out / wrong[0]} can't be read back as it was written: the disk is faulty. Run "
+                f"{wrong[0]} can't be read back as it was written: the disk is faulty. Run "
                 "pack.py again, or choose another folder."
             )
-        like = work[0].shape
-        manifest = Manifest(channels, side, work[0].files.classes, tuple(made.values()))
+        manifest = Manifest(*size, work[0].images.classes, tuple(made.values()))
         write_whole(out / shards.MANIFEST, manifest.text().encode())
         for left in out.glob("*.part"):  # by a packing that was killed
             left.unlink()
-    size = sum(shards.size(len(one), like) for one in work)
-    return Packed(total, total - before, len(work), size)
+    written = sum(shards.size(len(one), one.images.shape) for one in work)
+    return Packed(total, new, len(work), written)
 
 
 def _is_whole(path: Path, shard: Shard | None) -> bool:
-    if shard is None:
-        return False
     try:
-        return checksum(path) == shard.sha256
+        return shard is not None and checksum(path) == shard.sha256
     except FileNotFoundError:
         return False
 
 
-def _plan(folder: Path, out: Path, channels: int, side: int) -> Iterator[Work]:
-    learn, tests = parts(folder)
-    files = listing(learn)
-    shape = Shape("images", (channels, side, side), len(files.classes))
-    if tests is None:
-        kept = len(files) - len(files) // HELD_OUT
-        ranges = [("train", files, 0, kept), ("test", files, kept, len(files))]
-    else:
-        others = listing(tests, files.classes)
-        ranges = [("train", files, 0, len(files)), ("test", others, 0, len(others))]
+def _opened(source: Path, size: tuple[int, int]) -> tuple[Images, Images | None]:
+    """The images to learn from and those to test on, if these are apart."""
+    if source.is_file() and archives.is_hdf5(source):
+        return archives.hdf5_images(source, size)
+    if source.is_file() or any(source.glob("*.tar")):
+        return archives.tar_images(source, size)
+    learn, tests = photos.parts(source)
+    images = photos.folder_images(learn, size)
+    return images, photos.folder_images(tests, size, images.classes) if tests else None
+
+
+def _plan(source: Path, out: Path, size: tuple[int, int]) -> Iterator[Work]:
+    learn, tests = _opened(source, size)
+    count = len(learn.targets)
+    kept = count if tests else count - count // HELD_OUT
+    test = (tests, 0, len(tests.targets)) if tests else (learn, kept, count)
+    channels, side = size
     most = max(1, SHARD_BYTES // (channels * side * side))
-    for part, these, start, end in ranges:
+    for part, (images, start, end) in {"train": (learn, 0, kept), "test": test}.items():
         if start == end:
             raise BadData(
-                f"{folder} has {len(files)} images, too few to keep one of {HELD_OUT} for the "
-                "test. Add more, or a folder `val` beside one named `train`."
+                f"{source} has {count} images, too few to keep one of {HELD_OUT} for the test. "
+                "Add more, or a folder `val` beside one named `train`."
             )
         for number, first in enumerate(range(start, end, most)):
-            name = f"{part}-{number:05}.shard"
-            yield Work(out, name, part, these, first, min(end, first + most), shape)
+            path = out / f"{part}-{number:05}.shard"
+            yield Work(path, part, images, first, min(end, first + most))
 
 
 def _digest(work: list[Work]) -> str:
     """A text that is another one when other images, or others of a size, are packed."""
     found = hashlib.sha256()
     for one in work:
-        about = (one.file, one.start, one.end, one.shape.input, one.files.classes)
+        about = (one.file, one.start, one.end, one.images.shape.input, one.images.classes)
         found.update(repr(about).encode())
-    for files in {id(one.files): one.files for one in work}.values():
-        found.update(files.names)
+    for images in {id(one.images): one.images for one in work}.values():
+        files = images.files
         with ThreadPoolExecutor(THREADS) as threads:  # a parallel file system answers late
-            abouts = threads.map(lambda path: path.stat(), map(files.path, range(len(files))))
-            for about_file in abouts:
-                found.update(f"{about_file.st_size} {about_file.st_mtime_ns}\n".encode())
+            for path, about_file in zip(files, threads.map(Path.stat, files), strict=True):
+                about = (str(path), about_file.st_size, about_file.st_mtime_ns)
+                found.update(repr(about).encode(errors="surrogateescape"))
     return found.hexdigest()
 
 
-def _made(work: list[Work], workers: int, tell: Callable[[int], None]) -> Iterator[Shard]:
-    """Make shards in processes; yield each when it is whole."""
-    if not work:
-        return
-    forks = get_context("fork")
-    counter = forks.Value("q", 0)
-    with ProcessPoolExecutor(
-        min(workers, len(work)), mp_context=forks, initializer=_begin, initargs=(work, counter)
-    ) as pool:
-        waiting: set[Future[Shard]] = {pool.submit(_make, number) for number in range(len(work))}
-        try:
-            while waiting:
-                ready, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                tell(counter.value)
-                yield from (each.result() for each in ready)
-        except BrokenProcessPool as error:
-            raise TrainingError(
-                "A process that packs has died, perhaps for want of memory. Run pack.py again: "
-                "it goes on; with fewer --workers if it happens again."
-            ) from error
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-_given: list[Work] = []
-"""What a worker may be asked for: inherited by its fork, for the listing may be large."""
-_counter: Any = None
-"""Images that were packed, by all workers."""
-
-
-def _begin(work: list[Work], counter: Any) -> None:
-    """Begin a worker: it ends with the packing, however that ends."""
-    global _counter
-    _given[:], _counter = work, counter
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def _make(number: int) -> Shard:
-    return make(_given[number])
-
-
-def _count() -> None:
-    with _counter.get_lock():
-        _counter.value += 1
+def _made(work: list[Work], workers: int) -> Iterator[Shard]:
+    """Make shards in threads; yield each when it is whole."""
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for made in as_completed([pool.submit(make, one) for one in work]):
+            yield made.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # pack.py ends without them
 
 
 def make(work: Work) -> Shard:
     """Make one shard: it gets its name when it is whole and on disk."""
-    images = FolderImages(work.files, work.shape)
-    path = work.folder / work.file
+    images, path = work.images, work.path
     aside = path.with_name(path.name + ".part")
     found = hashlib.sha256()
     try:
@@ -230,11 +201,10 @@ def make(work: Work) -> Shard:
                 found.update(content)
                 file.write(content)
 
-            write(shards.header(len(work), work.shape))
+            write(shards.header(len(work), images.shape))
             for number in range(work.start, work.end):
                 write(images.pixels(number))
-                _count()
-            targets = work.files.targets[work.start : work.end]
+            targets = images.targets[work.start : work.end]
             write(b"".join(target.to_bytes(shards.LABEL, "little") for target in targets))
             file.flush()
             os.fsync(file.fileno())

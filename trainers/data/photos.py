@@ -12,7 +12,6 @@ import hashlib
 import io
 import os
 import sys
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -33,7 +32,8 @@ MODES = {1: "L", 3: "RGB"}
 """Pillow's names for grey and colour, by the number of channels."""
 
 TESTS = ("val", "valid", "validation", "test")
-"""Names of a folder with images to test on, beside `train`; first letters of such tars' names."""
+"""Names of a folder or a group with images to test on, beside `train`; first letters of such tars'
+names."""
 HELD_OUT = 10
 """Without them, one sample of that many is kept for the test."""
 MEAN = {1: (0.449,), 3: (0.485, 0.456, 0.406)}
@@ -56,31 +56,35 @@ def pixels(content: bytes, name: str, channels: int, side: int) -> bytes:
     Raises:
         BadData: it can't be decoded.
     """
-    image_module = pillow()
+    image_module = pillow()  # outside of `try`: that it is missing is no damage
     try:
         with image_module.open(io.BytesIO(content)) as image:
             # A JPEG can be decoded at a half, quarter or eighth of its size. Twice what is needed
             # leaves the smoothing to the resize below.
             image.draft(MODES[channels], (2 * side, 2 * side))
-            picture = image.convert(MODES[channels])
-        width, height = picture.size
-        square = min(width, height)
-        left, top = (width - square) // 2, (height - square) // 2
-        box = (left, top, left + square, top + square)
-        if (width, height) != (side, side):
-            bilinear = image_module.Resampling.BILINEAR
-            picture = picture.resize((side, side), bilinear, box=box)
-        found: bytes = picture.tobytes()
+            return scaled(image, channels, side)
     except Exception as error:  # Pillow's decoders raise OSError, SyntaxError, ValueError and more
         raise BadData(
             f"{name} can't be read as an image ({error}). Copy it again, or take it out."
         ) from error
+
+
+def scaled(image: Any, channels: int, side: int) -> bytes:
+    """The largest square in the middle of Pillow's image, as `pixels` returns it."""
+    picture = image.convert(MODES[channels])
+    width, height = picture.size
+    square = min(width, height)
+    left, top = (width - square) // 2, (height - square) // 2
+    box = (left, top, left + square, top + square)
+    if (width, height) != (side, side):
+        picture = picture.resize((side, side), pillow().Resampling.BILINEAR, box=box)
+    found: bytes = picture.tobytes()
     return found
 
 
 def pillow() -> Any:
     """Pillow's module Image."""
-    return library("PIL.Image", "Images are read with Pillow", "pillow", " elsewhere")
+    return library("PIL.Image", "pillow")
 
 
 def batch(pictures: bytearray, shape: Shape) -> Tensor:
@@ -109,8 +113,8 @@ def photo_set(train: Samples, test: Samples, shape: Shape) -> DataSet:
     return DataSet(train, test, mean, deviation, side if crops else None)
 
 
-def library(module: str, reads: str, name: str, where: str = "") -> Any:
-    """A module; what it `reads`, its package's `name` and `where` to pack instead are for an error.
+def library(module: str, name: str) -> Any:
+    """A module of the package `name`.
 
     Raises:
         UsageError: it is not installed.
@@ -119,36 +123,9 @@ def library(module: str, reads: str, name: str, where: str = "") -> Any:
         return import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"{reads}, which is not installed here. Install {name}, or pack the images"
-            f"{where} with pack.py: packed ones need nothing."
+            f"These images are read with {name}, which is not installed here. Install {name}, or "
+            "pack the images with pack.py where it is: packed ones need nothing."
         ) from error
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The images of a folder and their classes.
-
-    They are in an order that mixes the classes and follows from their names alone: the first
-    thousand are a fair sample, and the last ones a fair test.
-    """
-
-    folder: Path
-    classes: tuple[str, ...]
-    names: bytes
-    """All paths below the folder, one after the other: a list of a million strings would be copied
-    into every worker as their reference counts change."""
-    ends: array[int]
-    """Where each of them ends."""
-    targets: array[int]
-
-    def __len__(self) -> int:
-        """How many images there are."""
-        return len(self.targets)
-
-    def path(self, number: int) -> Path:
-        """Where an image is."""
-        start = self.ends[number - 1] if number else 0
-        return self.folder / os.fsdecode(self.names[start : self.ends[number]])
 
 
 def parts(folder: Path) -> tuple[Path, Path | None]:
@@ -159,26 +136,77 @@ def parts(folder: Path) -> tuple[Path, Path | None]:
     return folder / "train", tests[0] if tests else None
 
 
-def listing(folder: Path, classes: tuple[str, ...] | None = None) -> Listing:
+@dataclass(frozen=True)
+class FolderImages:
+    """Samples that are files of their own.
+
+    They are in an order that mixes the classes and follows from their names alone: the first
+    thousand are a fair sample, and the last ones a fair test.
+    """
+
+    folder: Path
+    names: list[str]
+    """Paths below the folder."""
+    targets: list[int]
+    classes: tuple[str, ...]
+    shape: Shape
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.targets)
+
+    @property
+    def files(self) -> list[Path]:
+        """Where the images are."""
+        return [self.folder / name for name in self.names]
+
+    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Read and decode the images at these places."""
+        pictures = bytearray()
+        for place in places.tolist():
+            pictures += self.pixels(place)
+        targets = [self.targets[place] for place in places.tolist()]
+        return batch(pictures, self.shape), torch.tensor(targets, dtype=torch.int64)
+
+    def pixels(self, number: int) -> bytes:
+        """Read and decode one image.
+
+        Raises:
+            BadData: it is damaged or gone.
+        """
+        path, (channels, side, _) = self.folder / self.names[number], self.shape.input
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise BadData(
+                f"{path} can't be read ({error.strerror}). Copy it again, or take it out."
+            ) from error
+        return pixels(content, str(path), channels, side)
+
+
+def folder_images(
+    folder: Path, size: tuple[int, int], classes: tuple[str, ...] | None = None
+) -> FolderImages:
     """Find the images of a folder.
 
     Args:
         folder: has a subfolder for each class.
+        size: channels and side that they get.
         classes: of the images to learn from, when those of a test are listed.
 
     Raises:
         BadData: there are none, or a class is unknown.
     """
-    names = tuple(sorted(_subfolders(folder))) if classes is None else classes
-    unknown = sorted(set(_subfolders(folder)) - set(names))
+    known = tuple(sorted(_subfolders(folder))) if classes is None else classes
+    unknown = sorted(set(_subfolders(folder)) - set(known))
     if unknown:
         raise BadData(
             f"{folder} has a folder {unknown[0]}, but there is no such class to learn. Both need "
             "the same folders."
         )
     found = [
-        (os.fsencode(f"{name}/{inner}"), target)
-        for target, name in enumerate(names)
+        (f"{name}/{inner}", target)
+        for target, name in enumerate(known)
         for inner in _images(folder / name, "")
     ]
     if not found:
@@ -186,21 +214,19 @@ def listing(folder: Path, classes: tuple[str, ...] | None = None) -> Listing:
             f"{folder} has no images in its subfolders. It needs one subfolder for each class, "
             f"with files that end in {', '.join(ENDINGS[:3])} or the like."
         )
-    missing = sorted(set(range(len(names))) - {target for _, target in found})
+    missing = sorted(set(range(len(known))) - {target for _, target in found})
     if missing and classes is None and (os.environ.get("RANK") or "0") == "0":
         print(
-            f"{folder / names[missing[0]]} has no images; the model gets this class all the same"
+            f"{folder / known[missing[0]]} has no images; the model gets this class all the same"
             + (f", and {len(missing) - 1} more like it." if missing[1:] else "."),
             file=sys.stderr,
             flush=True,
         )
-    found.sort(key=lambda one: (hashlib.blake2b(one[0], digest_size=8).digest(), one[0]))
-    ends, total = array("q"), 0
-    for path, _ in found:
-        total += len(path)
-        ends.append(total)
-    joined = b"".join(path for path, _ in found)
-    return Listing(folder, names, joined, ends, array("q", (target for _, target in found)))
+    found.sort(key=lambda one: (hashlib.blake2b(os.fsencode(one[0]), digest_size=8).digest(), one))
+    names, targets = [name for name, _ in found], [target for _, target in found]
+    channels, side = size
+    shape = Shape("images", (channels, side, side), len(known))
+    return FolderImages(folder, names, targets, known, shape)
 
 
 def _subfolders(folder: Path) -> Iterator[str]:
@@ -221,52 +247,13 @@ def _images(folder: Path, before: str) -> Iterator[str]:
                 yield from _images(Path(each.path), f"{before}{each.name}/")
 
 
-@dataclass(frozen=True)
-class FolderImages:
-    """Samples that are files of their own."""
-
-    files: Listing
-    shape: Shape
-    in_threads = False
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.files)
-
-    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Read and decode the images at these places."""
-        pictures = bytearray()
-        for place in places.tolist():
-            pictures += self.pixels(place)
-        targets = [self.files.targets[place] for place in places.tolist()]
-        return batch(pictures, self.shape), torch.tensor(targets, dtype=torch.int64)
-
-    def pixels(self, number: int) -> bytes:
-        """Read and decode one image.
-
-        Raises:
-            BadData: it is damaged or gone.
-        """
-        path, (channels, side, _) = self.files.path(number), self.shape.input
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise BadData(
-                f"{path} can't be read ({error.strerror}). Copy it again, or take it out."
-            ) from error
-        return pixels(content, str(path), channels, side)
-
-
 def open_set(folder: Path, shape: Shape) -> DataSet:
     """Open a folder of images; they are scaled to what the model was made for."""
     learn, tests = parts(folder)
-    files = listing(learn)
-    channels, side = wanted(shape)
-    like = Shape("images", (channels, side, side), len(files.classes))
-    whole = FolderImages(files, like)
+    whole = folder_images(learn, wanted(shape))
     if tests is None:
         return photo_set(*held_out(whole, folder), shape)
-    return photo_set(whole, FolderImages(listing(tests, files.classes), like), shape)
+    return photo_set(whole, folder_images(tests, wanted(shape), whole.classes), shape)
 
 
 def held_out(whole: Samples, where: Path) -> tuple[Samples, Samples]:

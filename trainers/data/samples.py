@@ -37,14 +37,7 @@ class BadData(UsageError):
 
 
 class Samples(Protocol):
-    """Samples of one shape. Reading changes nothing, so worker processes may do it."""
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether reading is waiting and copying, so that threads do it at once.
-
-        What is decoded needs processes, which take a core for handing over 3,000 photos a second.
-        """
+    """Samples of one shape. Reading changes nothing, so several threads may do it."""
 
     @property
     def shape(self) -> Shape:
@@ -72,7 +65,6 @@ class InMemory:
     shape: Shape
     inputs: Tensor
     targets: Tensor
-    in_threads = True
 
     def __len__(self) -> int:
         """How many there are."""
@@ -90,11 +82,6 @@ class Range:
     whole: Samples
     start: int
     end: int
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether threads read them at once."""
-        return self.whole.in_threads
 
     @property
     def shape(self) -> Shape:
@@ -201,8 +188,8 @@ class OpenFiles:
             ) from error
 
     def _file(self, number: int) -> FileIO:
-        # A file's position is never used, so threads and forked processes may share it. One that
-        # another thread still reads is closed when that has its bytes: it holds on to the file.
+        # A file's position is never used, so threads may share it. One that another thread still
+        # reads is closed when that has its bytes: it holds on to the file.
         with self._opening:
             if number not in self._open:
                 if len(self._open) >= MOST_OPEN:
@@ -239,7 +226,6 @@ class Synthetic:
     shape: Shape
     count: int
     start: int
-    in_threads = True
 
     def __len__(self) -> int:
         """How many there are."""

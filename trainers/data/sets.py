@@ -1,4 +1,4 @@
-"""Opens the data of a training: what the folder or file holds decides how it is read."""
+"""Opens the data of a training: what the folder holds decides how it is read."""
 
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ FOLDERS = {
     "pack.json": "shards",
     "pack.journal": "shards",
     "*train*.bin": "tokens",
-    "*.tar": "tar_shards",
 }
 """What a folder holds, and the module here that reads it; the first that is found counts. A folder
 with subfolders has photos."""
-FILES = {b"\x89HDF\r\n\x1a\n": "hdf5", b"hsqs": "squashfs"}
-"""How a file begins."""
 KNOWN = (
-    "MNIST's four .gz files, a pack.json with its shards, train.bin with val.bin, tars of "
-    "images, or a subfolder of images for each class"
+    "MNIST's four .gz files, a pack.json with its shards, train.bin with val.bin, or a subfolder "
+    "of images for each class. HDF5 and tars of images become shards by pack.py"
 )
 """What a folder may hold."""
 
 
 def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
-    """Open the data in a folder or a file, or make some up.
+    """Open the data in a folder, or make some up.
 
     Args:
-        where: a folder or a file of a known format; or `synthetic`, or `synthetic:COUNT`.
+        where: a folder of a known format; or `synthetic`, or `synthetic:COUNT`.
         shape: what the model was made for. Synthetic data look like this; photos are cropped to
             this size, and texts cut into windows of this length.
         limit: use only that many training samples, the first ones.
@@ -44,9 +41,7 @@ def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
         how_many = int(named[1] or SYNTHETIC_COUNT)
         return made_up(shape, min(how_many, limit or how_many))
     if not where:
-        raise UsageError(
-            "--data is empty. Give it a folder or a file, or leave it out for the sample."
-        )
+        raise UsageError("--data is empty. Give it a folder, or leave it out for the sample.")
     if where.startswith(f"{SYNTHETIC}:"):
         raise UsageError(
             f"--data {where} has no whole number of at least 1, with 12 digits at most, behind its "
@@ -54,8 +49,7 @@ def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
         )
     path = Path(where)
     try:
-        module = import_module(f"data.{_folders(path) if path.is_dir() else _files(path)}")
-        found: DataSet = module.open_set(path, shape)
+        found: DataSet = import_module(f"data.{_module(path)}").open_set(path, shape)
     except OSError as error:
         raise BadData(
             f"The data {error.filename or path} can't be read ({error.strerror}). Is --data right, "
@@ -64,37 +58,25 @@ def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
     return replace(found, train=first(found.train, limit))
 
 
-def _folders(folder: Path) -> str:
+def _module(path: Path) -> str:
     """Name the module that reads a folder."""
-    for pattern, name in FOLDERS.items():
-        if any(folder.glob(pattern)):
-            return name
-    if any(each.is_dir() and each.name[0] != "." for each in folder.iterdir()):
-        return "photos"
-    raise UsageError(f"{folder} holds no data of a known format. A folder may hold {KNOWN}.")
-
-
-def _files(path: Path) -> str:
-    """Name the module that reads a file."""
     if not path.exists():
         raise UsageError(
-            f"There is no data folder {path}. Give --data a folder or a file that is there on the "
-            "compute node, in the container; or leave it out for the sample."
+            f"There is no data folder {path}. Give --data a folder that is there on the compute "
+            "node, in the container; or leave it out for the sample."
         )
-    with path.open("rb") as file:
-        begins = file.read(8)
-    name = next((name for magic, name in FILES.items() if begins.startswith(magic)), "")
-    if name == "squashfs":
-        raise UsageError(
-            f"{path} is a squashfs, which has to be mounted before it is read. Let the container "
-            f"do it, with `-B {path}:/data:image-src=/` (in a job file: container: binds:), and "
-            "give --data /data."
-        )
-    if not name and path.name.endswith(".tar"):
-        name = "tar_shards"
-    if not name:
-        raise UsageError(
-            f"{path} is of no known format. A file may be HDF5 (.h5), a tar of images, or a "
-            f"squashfs; a folder may hold {KNOWN}."
-        )
-    return name
+    if not path.is_dir():
+        with path.open("rb") as file:
+            if file.read(4) == b"hsqs":
+                raise UsageError(
+                    f"{path} is a squashfs, which has to be mounted before it is read. Let the "
+                    f"container do it, with `-B {path}:/data:image-src=/` (in a job file: "
+                    "container: binds:), and give --data /data."
+                )
+        raise UsageError(f"{path} is not a folder. A folder may hold {KNOWN}.")
+    for pattern, name in FOLDERS.items():
+        if any(path.glob(pattern)):
+            return name
+    if any(each.is_dir() and each.name[0] != "." for each in path.iterdir()):
+        return "photos"
+    raise UsageError(f"{path} holds no data of a known format. A folder may hold {KNOWN}.")

@@ -105,8 +105,6 @@ def read_manifest(folder: Path) -> Manifest:
 class PackedImages:
     """The images of one part of a manifest, in the order of its shards."""
 
-    in_threads = True
-
     def __init__(self, folder: Path, manifest: Manifest, part: str) -> None:
         """Check each shard's header and size, and read the labels.
 

@@ -49,8 +49,6 @@ class TokenFormat:
 class TokenWindows:
     """The windows of some token files, in the order of their names."""
 
-    in_threads = True
-
     def __init__(self, paths: list[Path], shape: Shape) -> None:
         """Check the files and what is said of them.
 

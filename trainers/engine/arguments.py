@@ -79,7 +79,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     add("--init", type=Path, metavar="PATH",
         help="begin with these weights: a checkpoint, or a folder of *.safetensors")  # fmt: skip
     add("--limit", type=count, metavar="N", help="use only the first N training samples")
-    add("--workers", type=whole, default=0, help="processes that read data for a rank (default: 0)")
+    add("--workers", type=whole, default=0, help="threads that read ahead (default: 0)")
     add("--seed", type=int, default=0, help="of weights and order (default: %(default)s)")
     add("--epochs", type=count, default=4, help="passes over the data (default: %(default)s)")
     add("--max-skipped", type=whole, default=3, metavar="N",

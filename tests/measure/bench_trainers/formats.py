@@ -10,11 +10,9 @@ are the GPU's. The others' work is all the processor's, since that is how they a
                  image again, Resize(256), CenterCrop(224), ToTensor and Normalize
 """
 
-import io
 import math
 import random
 import sys
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ from tests.support.places import TRAINERS
 CLASSES, OF_A_CLASS, ROUNDS = 4, 100, 6
 PHOTO, SMALL = (400, 300), (64, 64)
 """Pixels of the photos, and of the small ones."""
-LEAST = {"photos": 0.9, "packed": 30.0, "small.h5": 5.0, "small-packed": 100.0}
+LEAST = {"photos": 0.9, "packed": 30.0, "small-packed": 100.0}
 """How many times as fast as the others' each folder or file has to be, or the bench fails."""
 
 
@@ -58,8 +56,6 @@ def rows() -> Iterator[Row]:
         other = Reader(lambda: [image_folder(random.choice(files)) for _ in range(32)], 2)
         for title, where, batches in (
             ("a folder of JPEG files", "photos", 2),
-            ("WebDataset, JPEG", "photos.tar", 2),
-            ("HDF5, JPEG", "photos.h5", 2),
             ("packed shards", "packed", 100),
         ):
             one = ours(folder / where, 224, batches)
@@ -67,12 +63,8 @@ def rows() -> Iterator[Row]:
         one = ours(folder / "packed", 224, 4, seed=1)
         yield beside("packed shards, crops on the CPU too", one, other, "ImageFolder", None)
         other = Reader(guide(folder / "small.h5"), 2)
-        for title, where, batches in (
-            ("HDF5, floats of 64x64", "small.h5", 10),
-            ("packed shards of 64x64", "small-packed", 400),
-        ):
-            one = ours(folder / where, 64, batches)
-            yield beside(title, one, other, "the guide", LEAST.get(where))
+        one = ours(folder / "small-packed", 64, 400)
+        yield beside("packed shards of 64x64", one, other, "the guide", LEAST["small-packed"])
 
 
 def beside(title: str, one: Reader, other: Reader, what: str, least: float | None) -> Row:
@@ -157,24 +149,12 @@ def make(folder: Path) -> None:
         side = 224 if name == "photos" else SMALL[0]
         out = folder / ("packed" if name == "photos" else "small-packed")
         pack(folder / name, out, (3, side), 1, lambda done, total: None)
-    paths = sorted((folder / "photos").glob("*/*"))
-    with tarfile.open(folder / "photos.tar", "w") as tar:
-        for path in paths:
-            tar.add(path, path.name)
-            label = tarfile.TarInfo(f"{path.stem}.cls")
-            label.size = 1
-            tar.addfile(label, io.BytesIO(path.parent.name[-1].encode()))
-    make_hdf5(folder, paths)
+    make_hdf5(folder)
 
 
-def make_hdf5(folder: Path, paths: list[Path]) -> None:
-    """Make HDF5 of files, and of floats with the channels first."""
+def make_hdf5(folder: Path) -> None:
+    """Make HDF5 of floats with the channels first."""
     h5py, numpy = import_module("h5py"), import_module("numpy")
-    with h5py.File(folder / "photos.h5", "w") as file:
-        files = file.create_dataset("images", (len(paths),), dtype=h5py.vlen_dtype("uint8"))
-        for number, path in enumerate(paths):
-            files[number] = numpy.frombuffer(path.read_bytes(), "uint8")
-        file["labels"] = [int(path.parent.name[-1]) for path in paths]
     small = sorted((folder / "small").glob("*/*"))
     with h5py.File(folder / "small.h5", "w") as file:
         images = file.create_dataset("images", (len(small), 3, *SMALL), dtype="f")

@@ -94,10 +94,7 @@ def test_a_packing_goes_on_after_it_was_cut_anywhere(
 def test_a_shard_is_on_the_disk_before_the_journal_names_it(
     load: Load, pack: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = load("data.packing")
     make_folder(tmp_path / "from", {"a": 12})
-    monkeypatch.setattr(images, "_made", lambda work, *_: map(images.make, work))
-    monkeypatch.setattr(images, "_count", lambda: None)
     done = recorded(monkeypatch)
     out = tmp_path / "out"
     pack(tmp_path / "from", out)
@@ -231,4 +228,3 @@ def kill_when(part: Path, size: float, command: list[str]) -> None:
         pass  # it has just got its name
     process.kill()
     process.wait(timeout=30)
-    time.sleep(0.1)  # its worker dies with it

@@ -1,14 +1,11 @@
 """A training on photos: any ranks and workers continue it within an epoch, with the same crops."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.support.trainers.pictures import make_folder
-from tests.support.trainers.ranks import STOPPED_EARLY, events, held_at, losses, train, train_alone
-from tests.support.trainers.ranks import alone as started_alone
+from tests.support.trainers.ranks import losses, train, train_alone
 
 SMALL = ("--size", "28", "--grey", "--workers", "1")
 """Photos of the size that the small networks were made for, so that they are cropped."""
@@ -54,21 +51,3 @@ def test_other_ranks_and_workers_continue_within_an_epoch(packed: Path, tmp_path
     assert losses(folder) == pytest.approx(
         {step: loss for step, loss in losses(whole).items() if step <= 3}, abs=1e-6
     )
-
-
-def test_a_signal_to_every_process_saves_and_stops(needs_torch: None, tmp_path: Path) -> None:
-    make_folder(tmp_path / "from", {"a": 40, "b": 40})
-    run = tmp_path / "run"
-    before = held_at(run, 3)
-    with started_alone(run, *words(tmp_path / "from", "--workers", "2"), before=before) as job:
-        job.wait_for_step(3)
-        rank = job.processes[0].pid
-        workers = Path(f"/proc/{rank}/task/{rank}/children").read_text().split()
-        assert len(workers) == 2
-        for each in (*workers, str(rank)):
-            os.kill(int(each), signal.SIGTERM)
-        job.release()
-        assert job.wait() == [STOPPED_EARLY], job.output()
-    (stopped,) = events(run, "stop")
-    assert stopped["step"] in (3, 4)
-    assert not any(Path(f"/proc/{each}").exists() for each in workers)

@@ -1,0 +1,182 @@
+"""Images in tars (WebDataset) and in HDF5 files, which pack.py makes shards of.
+
+A tar has two files for each sample, like 000017.jpg and 000017.cls. A folder may hold several;
+those whose names begin with val or test are to test on.
+
+An HDF5 file has `images` and `labels` at its top, or in its groups `train` and `test`. `images` is
+(count, height, width), with 1 or 3 channels before or after height and width: uint8, or floats from
+0 to 1, as the LUMI AI Guide makes them. Or it has the bytes of an image file each.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from data import photos
+from data.samples import BadData, OpenFiles, Shape
+
+HDF5_BEGINS = b"\x89HDF\r\n\x1a\n"
+"""The first bytes of an HDF5 file."""
+
+
+class TarImages:
+    """The samples of some tars, in the order of their names."""
+
+    def __init__(self, tars: list[Path], size: tuple[int, int]) -> None:
+        """Find the samples; they get that many channels and pixels of a side.
+
+        Raises:
+            BadData: a tar is damaged, or has no samples.
+        """
+        self.files = tars
+        self._open = OpenFiles(tars)
+        self._places: list[tuple[int, int, int]] = []
+        """Of each image: its tar, where it begins, how long it is."""
+        self.targets: list[int] = []
+        for number in range(len(tars)):
+            self._scan(number)
+        self.classes = tuple(map(str, range(max(self.targets) + 1)))
+        channels, side = size
+        self.shape = Shape("images", (channels, side, side), len(self.classes))
+
+    def _scan(self, number: int) -> None:
+        path = self.files[number]
+        images: dict[str, tuple[int, int]] = {}
+        classes: dict[str, int] = {}
+        try:
+            # `r:` reads headers and jumps over what is between them.
+            with tarfile.open(path, "r:") as tar:
+                for member in tar:
+                    _, _, ending = member.name.rpartition("/")[2].partition(".")
+                    key = member.name.removesuffix(f".{ending}")
+                    if not member.isfile():
+                        continue
+                    if f".{ending.lower()}" in photos.ENDINGS:
+                        images[key] = (member.offset_data, member.size)
+                    elif ending == "cls":
+                        file = tar.extractfile(member)
+                        classes[key] = int(file.read(20)) if file else -1
+        except (OSError, tarfile.TarError, ValueError) as error:
+            raise BadData(f"{path} can't be read as a tar ({error}). Copy it again.") from error
+        size = path.stat().st_size
+        cut = [key for key, (offset, length) in images.items() if offset + length > size]
+        if cut or not images or images.keys() != classes.keys() or min(classes.values()) < 0:
+            missing = sorted(cut or images.keys() ^ classes.keys()) or ["any sample"]
+            raise BadData(
+                f"{path} lacks a whole image or its class for {missing[0]!r}. Each sample needs "
+                "two files like 17.jpg and 17.cls; copy the tar again if it had them."
+            )
+        self._places += [(number, *place) for place in images.values()]
+        self.targets += [classes[key] for key in images]
+
+    def pixels(self, number: int) -> bytes:
+        """Read and decode one image."""
+        tar, offset, length = self._places[number]
+        content = bytes(self._open.read(tar, offset, length))
+        name = f"{self.files[tar]} (the image at byte {offset})"
+        channels, side, _ = self.shape.input
+        return photos.pixels(content, name, channels, side)
+
+
+class Hdf5Images:
+    """The samples of one group of a file, scaled to one size."""
+
+    def __init__(self, file: Any, group: str, size: tuple[int, int]) -> None:
+        """Look at the sizes.
+
+        Raises:
+            BadData: the group has no images and labels that fit together.
+        """
+        path = Path(file.filename)
+        self.files = [path]
+        try:
+            images, labels = file[group]["images"], file[group]["labels"]
+        except KeyError as error:
+            raise BadData(
+                f"{path} lacks the datasets images and labels in {group!r}. Name them so."
+            ) from error
+        self._images, self._encoded = images, images.ndim == 1
+        self._floats = str(images.dtype) == "float32"
+        self._channels_first = images.ndim == 4 and images.shape[3] not in (1, 3)
+        axes = images.shape[1:] if images.ndim == 4 else (*images.shape[1:], 1)
+        channels = axes[0] if self._channels_first else axes[-1]
+        known = self._encoded or self._floats or str(images.dtype) == "uint8"
+        right = self._encoded or (len(axes) == 3 and channels in (1, 3))
+        if not known or not right or len(images) != len(labels) or not len(labels):
+            raise BadData(
+                f"{path} has images of {images.dtype} in the shape {images.shape} and "
+                f"{len(labels)} labels. It needs as many uint8 images (count, height, width, "
+                "channels), or files, as labels."
+            )
+        self.targets: list[int] = labels[:].tolist()
+        self.classes = tuple(map(str, range(max(self.targets) + 1)))
+        channels, side = size
+        self.shape = Shape("images", (channels, side, side), len(self.classes))
+
+    def pixels(self, number: int) -> bytes:
+        """Read one image, and scale it.
+
+        Raises:
+            BadData: it can't be read, or has floats that are not from 0 to 1.
+        """
+        (path,), (channels, side, _) = self.files, self.shape.input
+        try:
+            stored = self._images[number]
+        except (OSError, RuntimeError) as error:
+            raise BadData(
+                f"{path}: image {number} can't be read ({error}). Copy the file again."
+            ) from error
+        name = f"{path}: image {number}"
+        if self._encoded:
+            return photos.pixels(bytes(stored), name, channels, side)
+        if self._floats:
+            least, most = float(stored.min()), float(stored.max())
+            if not (least >= 0 and most <= 1):  # nor may it be no number
+                raise BadData(
+                    f"{name} has floats from {least:.4g} to {most:.4g}, and 0 to 1 is needed. "
+                    "Store uint8, or divide by 255, and do not normalise."
+                )
+            stored = (stored * 255).round().astype("uint8")
+        if self._channels_first:
+            stored = stored.transpose(1, 2, 0)
+        if stored.shape[-1] == 1:
+            stored = stored[..., 0]
+        return photos.scaled(photos.pillow().fromarray(stored), channels, side)
+
+
+def tar_images(where: Path, size: tuple[int, int]) -> tuple[TarImages, TarImages | None]:
+    """The samples of a tar or a folder of tars: to learn from, and to test on.
+
+    Raises:
+        BadData: one is damaged.
+    """
+    tars = sorted(where.glob("*.tar")) if where.is_dir() else [where]
+    tests = [path for path in tars if path.name.startswith(photos.TESTS)]
+    learn = [path for path in tars if path not in tests]
+    if not learn or not tests:
+        return TarImages(tars, size), None
+    return TarImages(learn, size), TarImages(tests, size)
+
+
+def hdf5_images(path: Path, size: tuple[int, int]) -> tuple[Hdf5Images, Hdf5Images | None]:
+    """The samples of an HDF5 file: to learn from, and to test on.
+
+    Raises:
+        BadData: it is damaged, or has other datasets.
+    """
+    try:
+        file = photos.library("h5py", "h5py").File(path, "r")
+    except OSError as error:
+        raise BadData(f"{path} can't be opened as HDF5 ({error}). Copy it again.") from error
+    tests = [name for name in photos.TESTS if name in file and "train" in file]
+    if not tests:
+        return Hdf5Images(file, "/", size), None
+    return Hdf5Images(file, "train", size), Hdf5Images(file, tests[0], size)
+
+
+def is_hdf5(path: Path) -> bool:
+    """Whether a file begins as HDF5 does."""
+    with path.open("rb") as file:
+        return file.read(8) == HDF5_BEGINS
