@@ -200,8 +200,11 @@ def train(training: Training, report: Reporter) -> None:
 
         traced = Trace(args.profile, training.me.run_dir)
     while training.at.epoch < args.epochs and training.at.step < args.steps:
-        with traced or nullcontext():
+        try:
             train_epoch(training, report, traced)
+        finally:
+            if traced:
+                traced.end()
         figure = None
         if training.epoch_has_more():
             break  # --steps ended it within the epoch

@@ -1,8 +1,8 @@
 """A trace of some steps: what ran when on the processor and the GPU, in PyTorch's profiler.
 
 `--profile 10:15` writes $RUN_DIR/profile/rank-0-steps-10-15.json.gz, for chrome://tracing or
-ui.perfetto.dev. Rank 0 alone is traced, at most to the end of the
-epoch; tracing slows these steps down.
+ui.perfetto.dev. Rank 0 alone is traced, at most to the end of the epoch; tracing slows these steps
+down.
 """
 
 from __future__ import annotations
@@ -12,53 +12,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import profile, record_function
 
 
 class Trace:
-    """Traces the steps of a span; leaving it writes what was traced."""
+    """Traces the steps of a span."""
 
     def __init__(self, steps: tuple[int, int], run_dir: Path) -> None:
         """Trace `steps`, the first and the last."""
-        self._steps: tuple[int, int] | None = steps
+        self._first, self._last = steps
         self._folder = run_dir / "profile"
         self._running: profile | None = None
-        self._traced = (0, 0)
+        self._traced: list[int] = []
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
         """Trace what is done inside, if this step is in the span."""
-        if self._steps is None:
+        if not self._first <= number <= self._last:
             yield
             return
-        first, last = self._steps
-        if not self._running and first <= number <= last:
-            activities = [ProfilerActivity.CPU]
-            if torch.cuda.is_available():
-                activities.append(ProfilerActivity.CUDA)
-            self._running, self._traced = profile(activities=activities), (number, number)
+        if not self._running:
+            self._running = profile()
             self._running.start()
+        self._traced.append(number)
         with record_function(f"step {number}"):
             yield
-        self._traced = (self._traced[0], number)
-        if number >= last:
-            self._write()
+        if number == self._last:
+            self.end()
 
-    def __enter__(self) -> Trace:
-        """Trace from the span's first step on."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """The epoch ended, or the training."""
-        self._write()
-
-    def _write(self) -> None:
-        if not self._running:
+    def end(self) -> None:
+        """Write what was traced until now, if anything was; nothing is traced after that."""
+        running, self._running = self._running, None
+        if not running:
             return
-        running, self._running, self._steps = self._running, None, None
-        first, last = self._traced
-        path = self._folder / f"rank-0-steps-{first}-{last}.json.gz"
+        path = self._folder / f"rank-0-steps-{self._traced[0]}-{self._traced[-1]}.json.gz"
+        self._last = 0
         try:
             running.stop()
             path.parent.mkdir(parents=True, exist_ok=True)

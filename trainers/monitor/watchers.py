@@ -1,7 +1,7 @@
 """What shows a training while it runs: TensorBoard, MLflow and Weights & Biases.
 
 `--watch tensorboard,mlflow,wandb` writes what metrics.jsonl gets for them too, on rank 0:
-    $RUN_DIR/watch/tensorboard/   event files; no package is needed to write them
+    $RUN_DIR/watch/tensorboard/   event files: tensorboard --logdir FOLDER
     $RUN_DIR/watch/mlflow/        a file store: mlflow ui --backend-store-uri FOLDER
     $RUN_DIR/watch/wandb/         of its offline mode: wandb sync FOLDER/wandb/offline-run-…
 Nothing is sent over a network. A watcher that fails is left out; the training goes on.
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.exits import UsageError
-from monitor.event_file import EventFile, numbers_of
 
 Line = Mapping[str, object]
 """A line of metrics.jsonl."""
@@ -33,6 +32,26 @@ class Watcher(Protocol):
 
     def close(self) -> None:
         """Keep what is left."""
+
+
+class TensorBoard:
+    """An event file."""
+
+    def __init__(self, folder: Path, facts: Line) -> None:
+        """Begin one."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+
+    def add(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Log them."""
+        for name, number in numbers.items():
+            self._writer.add_scalar(name, number, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
 
 
 class MLflow:
@@ -82,12 +101,12 @@ class WandB:
         self._run.finish()
 
 
-WATCHERS: dict[str, tuple[str, Callable[[Path, Line], Watcher]]] = {
-    "tensorboard": ("", lambda folder, facts: EventFile(folder)),
-    "mlflow": ("mlflow", MLflow),
-    "wandb": ("wandb", WandB),
+WATCHERS: dict[str, Callable[[Path, Line], Watcher]] = {
+    "tensorboard": TensorBoard,
+    "mlflow": MLflow,
+    "wandb": WandB,
 }
-"""Each with the package that it needs."""
+"""By the name of the package that each needs."""
 
 
 def check_packages(asked: Sequence[str]) -> None:
@@ -97,13 +116,11 @@ def check_packages(asked: Sequence[str]) -> None:
         UsageError: a package can't be imported.
     """
     for name in asked:
-        package = WATCHERS[name][0]
         try:
-            if package:
-                importlib.import_module(package)
+            importlib.import_module(name)
         except Exception as error:
             raise UsageError(
-                f"--watch {name} needs the Python package {package}, which can't be imported "
+                f"--watch {name} needs the Python package {name}, which can't be imported "
                 f"({error}). Install it where the job runs, or leave {name} out."
             ) from error
 
@@ -123,7 +140,7 @@ class Watchers:
         if event == "start":
             for name in self._asked:
                 self._try(name, partial(self._begin, name, line))
-        numbers = numbers_of(line)
+        numbers = _numbers(line)
         for name, watcher in list(self._running.items()):
             if isinstance(step, int) and numbers:
                 self._try(name, partial(watcher.add, step, numbers))
@@ -131,7 +148,7 @@ class Watchers:
                 self._try(name, watcher.close)
 
     def _begin(self, name: str, facts: Line) -> None:
-        self._running[name] = WATCHERS[name][1](self._folder / name, facts)
+        self._running[name] = WATCHERS[name](self._folder / name, facts)
 
     def _try(self, name: str, do: Callable[[], None]) -> None:
         try:
@@ -140,3 +157,12 @@ class Watchers:
             self._running.pop(name, None)
             with suppress(OSError):
                 print(f"{name} failed ({error}). The training goes on without it.", file=sys.stderr)
+
+
+def _numbers(line: Line) -> dict[str, float]:
+    """What a line says besides its step: its numbers."""
+    return {
+        name: value
+        for name, value in line.items()
+        if name not in ("step", "time") and type(value) in (int, float)
+    }
