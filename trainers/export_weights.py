@@ -3,7 +3,8 @@
     python export_weights.py RUN_DIR/checkpoints OUT --model llama-7b --like CodeLlama-7b-hf
 
 CHECKPOINT is one of `ddp` or `fsdp`, or a folder of them, of which the newest counts. --like is the
-folder that --init named: what it says of the model and its words goes with the weights.
+folder that --init named: what it says of the model and its words goes with the weights. It needs
+the package safetensors.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
-from torch import Tensor
+from safetensors.torch import save_file
 
 from data.samples import Shape
 from engine.arguments import count
@@ -52,29 +52,9 @@ def export(checkpoint: Path, out: Path, net: Llama, like: Path | None, kind: str
         for name, value in net.state_dict().items()
     }
     aside = out / f".model{weights.ENDING}"
-    with aside.open("wb") as file:
-        write_safetensors(tensors, file)
+    save_file(tensors, aside, metadata={"format": "pt"})
     aside.rename(out / f"model{weights.ENDING}")
     return sum(value.numel() for value in tensors.values())
-
-
-def write_safetensors(tensors: dict[str, Tensor], file: BinaryIO) -> None:
-    """Write eight bytes with the length of a JSON header, that, and the numbers.
-
-    Source: the format's description at github.com/huggingface/safetensors.
-    """
-    names = {kind: name for name, kind in weights.KINDS.items()}
-    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    end = 0
-    for name, value in tensors.items():
-        offsets = [end, end := end + value.nbytes]
-        shape = list(value.shape)
-        header[name] = {"dtype": names[value.dtype], "shape": shape, "data_offsets": offsets}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # so that the numbers begin where a reader may map them
-    file.write(len(text).to_bytes(8, "little") + text)
-    for value in tensors.values():
-        file.write(value.contiguous().view(-1).view(torch.uint8).numpy().data)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ LINES = {
     "app/survey": 1730, "app/launch": 8300, "app/explain": 2750, "app/history": 3850,
     "app/job": 2170, "app/knowledge": 16670, "remote/site": 2750, "remote/ssh": 3200,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1640,
-    "remote/transfer": 4360, "remote/survey": 2770, "remote/laptop": 1480, "trainers": 8950,
+    "remote/transfer": 4360, "remote/survey": 2770, "remote/laptop": 1480, "trainers": 8910,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3

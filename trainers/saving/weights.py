@@ -7,8 +7,7 @@ models on Hugging Face. Only the weights are taken: optimizer, steps and data be
 from __future__ import annotations
 
 import json
-import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -20,15 +19,9 @@ from saving import files
 ENDING = ".safetensors"
 PREFIX = "model."
 """What transformers puts before the names of a model without its head."""
-KINDS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-"""The kinds of numbers, as safetensors calls those that weights have."""
 HEAD, ANGLES = "lm_head.weight", "rotary_emb.inv_freq"
 """What files have although a model lacks it: a head that it ties to its words, and the angles of
 places, which older files keep."""
-_HEADER_BYTES = 100_000_000
-"""A longer header is refused, as the library does. Source: safetensors/src/tensor.rs."""
-
-
 CONFIG = "config.json"
 """What lies beside the weights of a model on Hugging Face, and says how it was trained."""
 
@@ -123,42 +116,25 @@ def _parts(net: nn.Module, folder: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 def _safetensors(paths: list[Path]) -> Iterator[tuple[str, Tensor]]:
-    for path in paths:
-        for name, value in _tensors(path):
-            yield name.removeprefix(PREFIX), value
-
-
-def _tensors(path: Path) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a file: eight bytes with the length of a JSON header, that, and the numbers.
-
-    Source: the format's description at github.com/huggingface/safetensors.
-    """
+    """Read one tensor at a time; counters and the like are no weights."""
     try:
-        with path.open("rb") as file:
-            # Copied on write: nothing is read before it is used, and the file stays as it is.
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        length = int.from_bytes(content[:8], "little")
-        if length > min(_HEADER_BYTES, len(content)):
-            raise ValueError("its header is cut")
-        header: Mapping[str, dict[str, object]] = json.loads(content[8 : 8 + length])
-        for name, about in header.items():
-            if name == "__metadata__":
-                continue
-            kind = KINDS.get(str(about["dtype"]))
-            if kind is None:
-                continue  # counters and the like, which are no weights
-            begin, end = map(int, about["data_offsets"])  # type: ignore[call-overload]
-            shape = [int(side) for side in about["shape"]]  # type: ignore[attr-defined]
-            count = (end - begin) // kind.itemsize
-            yield (
-                name,
-                torch.frombuffer(content, dtype=kind, count=count, offset=8 + length + begin)
-                .reshape(shape),
-            )  # fmt: skip
-    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
         raise UsageError(
-            f"{path} can't be read as safetensors ({error}). Download it again."
+            f"{paths[0]} is read with safetensors, which is not installed here. Install it into "
+            "the job's environment."
         ) from error
+    for path in paths:
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118  # it has no iterator
+                    value: Tensor = file.get_tensor(name)
+                    if value.is_floating_point():
+                        yield name.removeprefix(PREFIX), value
+        except SafetensorError as error:
+            raise UsageError(
+                f"{path} can't be read as safetensors ({error}). Download it again."
+            ) from error
 
 
 @torch.no_grad()
