@@ -60,8 +60,6 @@ class NodeShape(Facts):
     """The node is the machine lumitui runs on: its cores are read there, and shared out."""
     gpu_memory_gib: Count
     """Memory of one GPU, for the adviser."""
-    precisions: tuple[Precision, ...] = ()
-    """The formats for which its GPUs have matrix units. Empty: not known, and no rule speaks."""
     gpu_cores: tuple[Cores, ...] = ()
     """The cores nearest to each GPU, in local-rank order: they become its mask. Empty: unknown."""
     no_gpu_cores: str = "the profile does not know which cores are nearest to each GPU"

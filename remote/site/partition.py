@@ -61,8 +61,6 @@ class Partition(Facts):
     that are larger than all of them."""
     max_node_minutes: Count | None = None
     """The most that nodes times minutes may be; None: only `max_time` counts."""
-    doubtful_time: Time | None = None
-    """A lower limit that some source names: a longer job is warned about. None: sources agree."""
     max_nodes: Count
     max_gpus_per_node: Count | None = None
     min_gpus: Count | None = None

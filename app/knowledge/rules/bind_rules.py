@@ -1,4 +1,4 @@
-"""Rules about what a container sees of the file systems, and what a bind hides of the image."""
+"""A rule about what a container sees of the file systems."""
 
 import re
 from collections.abc import Iterator
@@ -7,12 +7,10 @@ from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     generation_of,
-    generations_of,
     has_unknown_sources,
 )
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.profile import Site
-from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LOADS = re.compile(r"^module\s+load\s+(.+)$")
 _BIND_VARIABLES = ("SINGULARITY_BIND", "SINGULARITY_BINDPATH", "APPTAINER_BIND",
@@ -31,38 +29,6 @@ def _modules_of(container: Container) -> set[str]:
 
 def _loaded(job: ScriptJob) -> set[str]:
     return {name.partition("/")[0] for name in job.modules}
-
-
-@rule(
-    "modules-of-other-generation",
-    "warning",
-    "the modules of one generation of images with an image of another",
-    why="The modules bind and set what their own images need. With others, libraries of the "
-    "network are missing or take precedence over the image's own.",
-    source="the site's profile, containers; LUMI-training-materials, 205-Containers",
-)
-def modules_of_other_generation(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an old bindings module with a new image, or both modules at once."""
-    for _image, name, container in generations_of(job, site):
-        own = _modules_of(container)
-        for other, item in site.containers.items():
-            foreign = sorted((_modules_of(item) - own) & _loaded(job))
-            if other != name and foreign:
-                yield Hit(
-                    f"The image belongs to the generation {name}, and {foreign[0]} to {other}.",
-                    f"Load {' '.join(sorted(own)) or 'no module'} instead.",
-                    _place(job, foreign[0]),
-                )
-        return
-
-
-def _place(job: ScriptJob, name: str) -> Position:
-    """Return where a module is loaded."""
-    for command in job.commands:
-        for word in command.words:
-            if command.program in ("module", "ml") and word.known.partition("/")[0] == name:
-                return word.at
-    return NOWHERE
 
 
 @rule(

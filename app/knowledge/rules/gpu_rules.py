@@ -12,7 +12,6 @@ from lumitui.app.knowledge.site_facts.allocation import (
     gpu_option,
     is_exclusive,
     queue_of,
-    severity_since,
 )
 from lumitui.remote.site.finding import Cure
 from lumitui.remote.site.profile import Site
@@ -51,34 +50,6 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
             at,
             severity="warning",
         )
-
-
-@rule(
-    "gpu-requests-both",
-    "error",
-    "GPUs requested by --gres and by --gpus-per-node",
-    why="From 26.05 on Slurm refuses the two together, also where they say the same. srun reads "
-    "what sbatch was told as SLURM_GPUS_PER_NODE.",
-    source="Slurm 26.05, src/common/slurm_opt.c; NVFlare pull request 5269",
-)
-def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    per_node = job.options.get("gpus-per-node")
-    if per_node is None:
-        return
-    asked = [job.options, *(step.srun for step in job.steps if step.srun is not None)]
-    for options in asked:
-        for option in options.all:
-            if _gres_count(option) is None:
-                continue
-            if options is job.options and _gres_count(option) != _count(per_node):
-                continue  # gpu-requests-differ
-            yield Hit(
-                f"--gres={option.value} and --gpus-per-node={per_node.value} both ask for GPUs, "
-                "which Slurm refuses from 26.05 on.",
-                "Keep one of them.",
-                option.at,
-                severity=severity_since(site, (26, 5)),
-            )
 
 
 def _count(option: Option | None) -> int | None:
@@ -159,26 +130,6 @@ def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
             option.at,
             rewrite(option, f"--gres={','.join(rest)}") if rest else None,
         )
-
-
-@rule(
-    "local-disk-size",
-    "error",
-    "more of a node's disk than it has",
-    why="sbatch refuses the job: no node has so much.",
-    source="the site's profile, local_disk.max_gib",
-)
-def _big_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    for option in job.options.all:
-        disk = _disk(option)
-        if disk and disk[1] and site.local_disk and disk[1] > site.local_disk.max_gib:
-            most = site.local_disk.max_gib
-            yield Hit(
-                f"{disk[1]} GiB are more than the {most} of a node's disk.",
-                f"Write {site.local_disk.request.format(gib=most)} or less in --gres.",
-                option.at,
-                cure=Cure("local-disk", str(most)),
-            )
 
 
 @rule(

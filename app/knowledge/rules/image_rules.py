@@ -14,10 +14,6 @@ from lumitui.remote.site.source_position import Position
 _RUNTIMES = ("singularity", "apptainer")
 _CALL = "singularity exec(1)"
 _REGISTRY = re.compile(r"^(docker|oras|library|shub)://")
-_OTHER_ARCHITECTURE = {
-    "x86_64": re.compile(r"aarch64|arm64|(?<![a-z])sbsa(?![a-z])", re.IGNORECASE),
-    "aarch64": re.compile(r"x86[_-]64|amd64|(?<![a-z])x64(?![a-z0-9])", re.IGNORECASE),
-}
 
 
 def _calls(job: ScriptJob) -> Iterator[tuple[JobStep, ContainerCall, str]]:
@@ -100,27 +96,6 @@ def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 f"The image's name has {found[0].strip('-_.:/')!r} in it, and {site.name} has "
                 f"{site.node.gpu}.",
                 "Take an image for these GPUs.",
-                call.image.at if call.image.at.line else step.at,
-            )
-
-
-@rule(
-    "image-of-other-processor",
-    "error",
-    "an image for another kind of processor",
-    why="It ends with `Exec format error` at its first command.",
-    source="the site's profile, node.architecture",
-)
-def image_of_other_processor(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an image with x86_64 in its name where nodes are ARM."""
-    pattern = _OTHER_ARCHITECTURE[site.node.architecture]
-    for step, call, image in _calls(job):
-        found = pattern.search(image.rpartition("/")[2])
-        if found and call.image:
-            yield Hit(
-                f"The image is for {found[0]}, and nodes of {site.name} are "
-                f"{site.node.architecture}.",
-                f"Build or take it for {site.node.architecture}.",
                 call.image.at if call.image.at.line else step.at,
             )
 

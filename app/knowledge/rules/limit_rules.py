@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.array_rules import numbers_of
 from lumitui.app.knowledge.rules.log_rules import logs_of
 from lumitui.app.knowledge.rules.phrases import rewrite, some
 from lumitui.app.knowledge.script_job import ScriptJob
@@ -62,27 +61,6 @@ def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -
         if longest >= seconds and not partition.too_small(job.nodes, gpus):
             return Cure("partition", name)
     return None
-
-
-@rule(
-    "doubtful-time",
-    "warning",
-    "a time on which the site's documents differ",
-    why="One document names a lower limit than another; the job may be refused or ended there.",
-    source=_PROFILE,
-)
-def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    queue, option, asked = queue_of(job, site), job.options.get("time"), job.resources.seconds
-    if queue is None or option is None or asked is None or asked > _limit(queue, job):
-        return
-    safe = queue.partition.doubtful_time
-    if safe and asked > walltime.seconds_of(safe):
-        yield Hit(
-            f"{queue.name} may end jobs at {safe}: its documents differ.",
-            f"Write --time={safe}, or see `scontrol show partition {queue.name}`.",
-            option.at,
-            cure=Cure("time", safe),
-        )
 
 
 @rule(
@@ -201,51 +179,6 @@ def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
             option.at if option else NOWHERE,
             severity=_severity(site, queue, "max_gpus"),
             cure=room or (Cure("gpus-per-node", str(fits)) if fits else None),
-        )
-
-
-@rule(
-    "few-gpus",
-    "error",
-    "fewer GPUs than the partition is for",
-    why="sbatch refuses the job: the partition is for larger ones.",
-    source=_PROFILE,
-)
-def _few_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    queue, each, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
-    if queue is None or each is None or queue.partition.min_gpus is None:
-        return
-    gpus, least = each * job.nodes, queue.partition.min_gpus
-    if gpus < least:
-        yield Hit(
-            f"{queue.name} is for jobs of {least} GPUs and more, and this one asks for {gpus}.",
-            "Use a partition for smaller jobs, or ask for more GPUs.",
-            option.at if option else NOWHERE,
-            severity=_severity(site, queue, "min_gpus"),
-        )
-
-
-@rule(
-    "array-jobs",
-    "error",
-    "an array of more jobs than one person may have in the partition",
-    why="sbatch refuses the whole array: `Job violates accounting/QOS policy` or "
-    "`QOSMaxSubmitJobPerUserLimit`. A `%` in the array limits only how many run at once.",
-    source="the site's profile, partitions.*.max_jobs; sbatch(1) --array",
-)
-def _array(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    queue, option = queue_of(job, site), job.options.get("array")
-    if queue is None or option is None or queue.partition.max_jobs is None:
-        return
-    tasks, most = numbers_of(option.value or ""), queue.partition.max_jobs
-    if tasks is not None and len(tasks) > most:
-        yield Hit(
-            f"The array has {some(len(tasks), 'job')}, and {queue.name} lets one person have "
-            f"{most}.",
-            "Split the array, or use a partition with room for it"
-            + (f", like {queue.partition.grows_to}." if queue.partition.grows_to else "."),
-            option.at,
-            severity=_severity(site, queue, "max_jobs"),
         )
 
 

@@ -12,7 +12,6 @@ from lumitui.remote.site.node import Precision
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import Position
 
-_PROFILE = "the site's profile, node.precisions"
 _TRUE = (None, "True", "true", "1", "yes")
 
 
@@ -39,15 +38,6 @@ def _uses(run: StepProgram) -> Iterator[_Use]:
         for one in program.settings:
             if one.target.endswith("allow_tf32") and one.value.value is True:
                 yield _Use("tf32", program.file, one.at, "switch")
-
-
-def _lacking(precision: Precision, job: ScriptJob, site: Site) -> Iterator[_Use]:
-    """Yield the uses of a precision that the site's GPUs lack; none where the profile is silent."""
-    known = site.node.precisions
-    if not known or precision in known or site.node.on_cpu:
-        return
-    for run in runs(job):
-        yield from (use for use in _uses(run) if use.precision == precision)
 
 
 def _arguments(run: StepProgram) -> Iterator[_Use]:
@@ -91,24 +81,6 @@ def _named(text: str) -> Precision | None:
         return "fp8"
     plain = re.fullmatch(r"(?:torch\.)?(?:fp16|float16|half|16(?:-mixed|-true)?)", lowered)
     return "fp16" if plain else None
-
-
-@rule(
-    "bf16-without-hardware",
-    "warning",
-    "bf16 on GPUs that have no units for it",
-    why="PyTorch computes it there with units for fp32, more slowly than fp32 itself; transformers "
-    "refuses it.",
-    source=f"{_PROFILE}; docs.csc.fi: V100 has no bf16; transformers, TrainingArguments.bf16",
-)
-def _bf16(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    for use in _lacking("bf16", job, site):
-        yield Hit(
-            f"{use.words} asks for bf16, and {site.node.gpu} has no units for it: it is slower "
-            "than fp32, or refused.",
-            "Take fp16 with a gradient scaler, or fp32.",
-            use.at,
-        )
 
 
 @rule(

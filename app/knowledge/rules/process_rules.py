@@ -105,35 +105,6 @@ def no_srun(job: ScriptJob, site: Site) -> Iterator[Hit]:
 
 
 @rule(
-    "launch-in-launch",
-    "error",
-    "srun or mpirun inside a step of srun",
-    why="Each task of the outer srun starts a launch of its own: the inner one waits for "
-    "resources that the outer step holds, or starts the ranks once for every task.",
-    source="srun(1); Open MPI, running with Slurm; github.com/open-mpi/ompi/issues/11946",
-)
-def launch_in_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun bash -c 'srun …'` and `srun mpirun`."""
-    for command in job.commands:
-        step = job.steps[command.step] if command.step is not None else None
-        inside = step is not None and step.srun is not None and command.at != step.at
-        if inside and command.program in ("srun", "sbatch") and command.shell != "batch":
-            yield Hit(
-                f"Each task of the step starts {command.program} once more, which waits for "
-                "resources that the step holds.",
-                f"Remove the inner {command.program}.",
-                command.at,
-            )
-    for step in job.steps:
-        if step.mpirun and step.srun:
-            yield Hit(
-                f"Each task of srun starts {step.mpirun}, which starts all ranks again.",
-                f"Keep one of the two: srun if the MPI is Slurm's, else {step.mpirun}.",
-                step.at,
-            )
-
-
-@rule(
     "mpirun-count",
     "error",
     "mpirun with a different number of ranks than the job's tasks",

@@ -7,7 +7,7 @@ from datetime import date
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.rules.phrases import nearest, one_of, rewrite
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import asks_for_gpus, qos_of, queue_of
+from lumitui.app.knowledge.site_facts.allocation import asks_for_gpus, qos_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
@@ -171,75 +171,6 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
             f"The job names no QOS, and {site.name} takes each job by one.",
             f"Write #SBATCH --qos= with {one_of(names)}.",
             at.at if (at := job.options.get("partition")) else NOWHERE,
-        )
-
-
-@rule(
-    "qos-unknown",
-    "warning",
-    "a QOS that the profile does not know",
-    why="sbatch refuses a QOS that does not exist or that your account may not use: `Invalid qos "
-    "specification`.",
-    source="sbatch(1) --qos; the site's profile, partitions.*.arguments",
-)
-def _qos_unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    option, names = job.options.get("qos"), [*filter(None, map(qos_of, site.partitions.values()))]
-    if option is None or not option.value or "$" in option.value or not names:
-        return
-    purposes = " ".join(each.purpose for each in site.partitions.values())
-    alike = option.value in re.findall(r"[\w-]+", purposes)
-    if option.value not in names and option.value != "normal" and not alike:
-        meant = nearest(option.value, names)
-        yield Hit(
-            f"The profile of {site.name} knows no QOS {option.value!r}; it has {one_of(names)}.",
-            f"Write --qos={meant}." if meant else "Ask the site which QOS your project may use.",
-            option.at,
-            rewrite(option, f"--qos={meant}") if meant else None,
-        )
-
-
-@rule(
-    "qos-partition",
-    "error",
-    "a QOS of another partition",
-    why="sbatch refuses a QOS in a partition that does not allow it: `Invalid qos specification`.",
-    source="sbatch(1) --qos; the site's profile, partitions.*.arguments",
-)
-def _qos_partition(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    option, name = job.options.get("qos"), job.resources.partition
-    if option is None or name is None:
-        return
-    homes = {
-        each.slurm_partition or key: f"partitions.{key}.slurm_partition"
-        for key, each in site.partitions.items()
-        if qos_of(each) == option.value
-    }
-    if homes and name not in homes and name not in site.partitions:
-        sure = not any(key in site.unverified for key in homes.values())
-        yield Hit(
-            f"The QOS {option.value} belongs to the partition {one_of(homes)}, and the job names "
-            f"{name}.",
-            f"Write --partition={next(iter(homes))}.",
-            option.at,
-            severity=None if sure else "warning",
-        )
-
-
-@rule(
-    "access",
-    "note",
-    "a partition that not everybody may use",
-    why="sbatch refuses the job of an account that has not got the right to the partition.",
-    source=_PROFILE,
-)
-def _access(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    queue = queue_of(job, site)
-    if queue and queue.partition.needs:
-        option = job.options.get("partition", "qos")
-        yield Hit(
-            f"Not everybody may use {queue.name}: {queue.partition.needs}",
-            f"See `lumitui site check {site.name}`; if you may not, sbatch refuses the job.",
-            option.at if option else NOWHERE,
         )
 
 

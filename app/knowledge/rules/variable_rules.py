@@ -65,54 +65,6 @@ def _export(variable: Variable) -> Fix:
 
 
 @rule(
-    "export-none",
-    "error",
-    "a job without the environment, whose steps have none either",
-    why="sbatch sets SLURM_EXPORT_ENV to what --export says, and srun takes it from there: with "
-    "NONE, or a list without ALL, what the script exports does not reach the ranks, PATH included.",
-    source="sbatch(1) --export; srun(1) SLURM_EXPORT_ENV; measured with Slurm 22.05.8; "
-    "github.com/ResearchComputing/Documentation/issues/86",
-)
-def export_none(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `#SBATCH --export=NONE` where the steps are not told to take the environment."""
-    option = job.options.get("export")
-    names = (option.value or "ALL").upper().split(",") if option else ["ALL"]
-    if option is None or "ALL" in names:
-        return
-    cured = "SLURM_EXPORT_ENV" in job.text or job.variable("SLURM_EXPORT_ENV")
-    steps = [step for step in job.training if step.srun and not step.srun.has("export")]
-    if steps and not cured:
-        yield Hit(
-            f"--export={option.value} also applies to srun: what the script exports does not reach "
-            "the ranks.",
-            "Write `export SLURM_EXPORT_ENV=ALL` in the script, or srun --export=ALL.",
-            option.at,
-        )
-
-
-@rule(
-    "export-without-all",
-    "error",
-    "srun --export with some variables, which leaves out the others",
-    why="`--export=NAME=value` sends that variable and no others: MASTER_ADDR, PATH and the "
-    "modules' variables are lost.",
-    source="srun(1) --export; github.com/Azure/az-hop/issues/1119",
-)
-def export_without_all(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find `srun --export=NCCL_DEBUG=INFO`."""
-    for step in job.training:
-        option = step.srun.get("export") if step.srun else None
-        names = (option.value or "").split(",") if option else []
-        if option and names and not {name.upper() for name in names} & {"ALL", "NONE", "NIL"}:
-            yield Hit(
-                f"--export={option.value} sends only these variables, without PATH and what the "
-                "script exports.",
-                f"Write --export=ALL,{option.value}.",
-                option.at if option.at.line else step.at,
-            )
-
-
-@rule(
     "secret-in-words",
     "warning",
     "a key in the script",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.remote.site.container import Container
-from lumitui.remote.site.finding import Severity
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
@@ -94,13 +93,6 @@ def gpu_option(job: ScriptJob) -> Option | None:
     """Return the option that asks for the job's GPUs per node, or in all."""
     found = [one for one in job.options.all if one.name in GPU_OPTIONS or _is_gpu_gres(one)]
     return found[-1] if found else None
-
-
-def severity_since(site: Site, release: tuple[int, int]) -> Severity:
-    """Return how bad is what Slurm refuses from a release on, at this site."""
-    numbers = site.slurm_version.split(".")[:2]
-    known = all(number.isdecimal() for number in numbers) and len(numbers) == 2
-    return "error" if known and tuple(map(int, numbers)) >= release else "note"
 
 
 def generation_of(image: str, site: Site) -> tuple[str, Container] | None:

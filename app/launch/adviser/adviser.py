@@ -153,7 +153,6 @@ RULES: tuple[LaunchRule, ...] = (
     _keys_in_words,
 )
 _ALSO = {
-    "image-generation": "modules-of-other-generation",
     "launcher": "launcher-of-site",
     "own-option": "option-twice",
 }

@@ -25,8 +25,7 @@ _OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_OPTIONS)})=([^\s,]*[^\s,.])")
 _SHARES = ("cpus_per_task", "memory")
 """Keys that a job file leaves out to get the share of its GPUs."""
 _FIELDS = {
-    "account": "account", "retired": "site", "few-gpus": "partition",
-    "local-disk-size": "local_disk", "local-disk-missing": "local_disk",
+    "account": "account", "retired": "site", "local-disk-missing": "local_disk",
 }  # fmt: skip
 """The keys of findings that are at no option, or at one that comes from several keys."""
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from lumitui.app.knowledge.rule import run
-from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.knowledge.script_job import ScriptJob
-from tests.support.rules.script_findings import job_of, site_of
+from tests.support.rules.script_findings import job_of
 
 
 def job(*lines: str, body: str = "srun python t.py") -> ScriptJob:
@@ -153,13 +151,3 @@ def test_types_of_gpus_are_counted_together() -> None:
         assert read.resources.gpus_per_node == 2
     two = job("--ntasks-per-node=1", body="srun --gpus-per-task=a100:1,v100:1 python t.py")
     assert two.rank.visible_gpus is None
-
-
-def test_what_slurm_refuses_from_a_release_on_is_an_error_there_and_a_note_before() -> None:
-    both = job("--gres=gpu:4", "--gpus-per-node=4")
-    inherited = job("--gpus-per-node=4", body="srun --gres=gpu:4 python t.py")
-    for version, severity in (("26.05.5", "error"), ("24.05.8", "note"), ("", "note")):
-        site = site_of("lumi").model_copy(update={"slurm_version": version})
-        for read in (both, inherited):
-            said = {one.rule: one.severity for one in run(SCRIPT_RULES, read, site)}
-            assert said["gpu-requests-both"] == severity

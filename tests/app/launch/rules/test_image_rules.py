@@ -83,24 +83,3 @@ def test_a_rule_about_an_image_speaks_of_that_image_only(
     image: str, nodes: int, env: dict[str, str], rule: str, severity: str | None
 ) -> None:
     assert said(image, nodes, **env).get(rule) == severity
-
-
-@pytest.mark.parametrize(
-    ("partition", "time", "rule"),
-    [
-        ("dev-g", "2:00:00", None),
-        ("dev-g", "2:00:01", "doubtful-time"),
-        ("dev-g", "3:00:00", "doubtful-time"),
-        ("dev-g", "3:00:01", "time-limit"),
-        ("small-g", "3:00:01", None),
-    ],
-)
-def test_a_time_between_what_two_documents_allow_is_a_warning(
-    partition: str, time: str, rule: str | None
-) -> None:
-    spec = job(partition=partition, time=time)
-    found = {item.rule: item.severity for item in findings(compose(spec, LUMI), LUMI)}
-    expected = {"doubtful-time": "warning", "time-limit": "warning"}  # nobody has checked dev-g's
-    assert {name: found[name] for name in expected if name in found} == (
-        {rule: expected[rule]} if rule else {}
-    )
