@@ -15,6 +15,7 @@ from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import (
     RECORDED,
     drop_unused,
+    insert_row,
     lost_texts,
     put_text,
     rewrite_texts,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.listing.metrics_preview import Glances
     from lumitui.app.history.listing.series_runs import KnownSeries
     from lumitui.app.history.metric_points import RunMetrics
+    from lumitui.app.history.run_exchange import RunExchange
 
 _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
 _MEANT = (
@@ -80,6 +82,13 @@ class History:
         return KnownSeries(self._file)
 
     @cached_property
+    def exchange(self) -> "RunExchange":
+        """The runs in a file that another laptop imports."""
+        from lumitui.app.history.run_exchange import RunExchange
+
+        return RunExchange(self._file)
+
+    @cached_property
     def glances(self) -> "Glances":
         """What rows of runs show of their metrics."""
         from lumitui.app.history.listing.metrics_preview import Glances
@@ -108,7 +117,7 @@ class History:
             HistoryError: it could not be written, so that nothing may be sent.
         """
         with self._file.transaction() as db:
-            _insert(db, run)
+            insert_row(db, to_row(run) | numbers_of(run))
 
     def adopt(self, runs: Sequence[Run]) -> list[Run]:
         """Write those of `runs` that are not known and return them; known ones stay unchanged.
@@ -119,7 +128,7 @@ class History:
         with self._file.transaction() as db:
             for run in runs:
                 if db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
-                    _insert(db, run)
+                    insert_row(db, to_row(run) | numbers_of(run))
                     written.append(run)
                 elif rewrite_texts(db, run.id, to_row(run)):
                     written.append(run)
@@ -334,11 +343,3 @@ class History:
 
         near = get_close_matches(key, ids, n=3, cutoff=0.5) or ids[:3]
         return f"The nearest are {', '.join(near)}." if near else "There is no run yet."
-
-
-def _insert(db: sqlite3.Connection, run: Run) -> None:
-    values = to_row(run) | numbers_of(run)
-    for kind in TEXTS:
-        values[kind] = put_text(db, kind, values[kind])
-    names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
-    db.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", values)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from lumitui.app.runs.watching import Watching
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lumitui.app.follow.recover import RecoveredRuns
     from lumitui.app.follow.refresh import Warn
     from lumitui.app.follow.sites.inventory import Stocks
+    from lumitui.app.history.run_exchange import ExportedRuns, ImportedRuns
     from lumitui.remote.site.finding import Finding
     from lumitui.remote.transfer.snapshots.prune import Pruned
     from lumitui.remote.transport.request_log import SiteRequest
@@ -55,6 +58,29 @@ class Upkeep(Watching):
         from lumitui.app.follow.recover import recover
 
         return recover(self._watcher, site_name, account)
+
+    def export_history(self, target: Path) -> ExportedRuns:
+        """Write every run of the history, with its metrics, to the new file `target` (0600).
+
+        It has no value of a secret. A run that is being sent stays out.
+
+        Raises:
+            InputError: there is something at `target`, or it cannot be written.
+            HistoryError: the history cannot be read.
+        """
+        return self.history.exchange.export(target)
+
+    def import_history(self, source: Path) -> ImportedRuns:
+        """Merge a file of `export_history` into the history, by the runs' ids: all, or nothing.
+
+        A final state replaces an unfinished one; otherwise the site's later answer counts. No
+        note is replaced. Importing a file again changes nothing.
+
+        Raises:
+            InputError: the file is damaged, or not an exported history.
+            HistoryError: the history cannot be written.
+        """
+        return self.history.exchange.merge(source)
 
     def doctor(self, site_name: str, account: str = "") -> list[Finding]:
         """Return what the live cluster says about a site's profile.

@@ -72,6 +72,15 @@ def put_text(db: sqlite3.Connection, kind: str, text: Column) -> int | None:
     return int(row[0])
 
 
+def insert_row(db: sqlite3.Connection, row: Mapping[str, Column]) -> None:
+    """Write a new run, `to_row` with `numbers_of`, and its texts."""
+    values = {
+        name: put_text(db, name, value) if name in TEXTS else value for name, value in row.items()
+    }
+    names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+    db.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", values)
+
+
 def drop_unused(db: sqlite3.Connection, kind: str, number: object) -> None:
     """Remove the text `number`, which something has just given up, unless something else has it."""
     table, column = ("manifests", "manifest") if kind == MANIFEST else ("runs", kind)

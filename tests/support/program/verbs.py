@@ -55,7 +55,14 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "submit": (Words("{job}", writes=True), Words("{job} --json --after {run} --when any")),
     "status": (Words("", writes=True), Words("--json")),
     "logs": (Words("{run}"),),
-    "history": (Words(""), Words("--json"), Words("--recover laptop", writes=True)),
+    "history": (
+        Words(""),
+        Words("--json"),
+        Words("--recover laptop", writes=True),
+        Words("--export {new}/runs.history", writes=True),
+        # A job file is not a history: it is refused.
+        Words("--import {job}"),
+    ),
     "show": (Words("{run}"), Words("{run} --json")),
     # The run did not fail; a test of its own reads logs.
     "why": (Words("{run}"), Words("{run} --json"), Words("{run} --helpdesk")),

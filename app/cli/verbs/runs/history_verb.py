@@ -1,5 +1,6 @@
-"""The verb that lists runs, checks their file, and rebuilds lost ones."""
+"""The verb that lists runs, checks their file, takes it along, and rebuilds lost ones."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
@@ -7,6 +8,7 @@ import click
 from lumitui.app.cli.output import Reply, run_data, say, warn
 from lumitui.app.cli.session import (
     MOST,
+    GivenPath,
     columns,
     core,
     json_option,
@@ -64,22 +66,52 @@ class _Filters(TypedDict):
 @click.option(
     "--account", metavar="NAME", default="", help="With --recover: project that paid for the runs."
 )
+@click.option(
+    "--export",
+    "target",
+    metavar="FILE",
+    type=GivenPath(),
+    help="Write all runs and their metrics to the new FILE, for another laptop.",
+)
+@click.option(
+    "--import",
+    "source",
+    metavar="FILE",
+    type=GivenPath(),
+    help="Merge the runs of an exported FILE.",
+)
 @json_option
 @click.pass_obj
 def history(
-    reply: Reply, check: bool, recover: str | None, account: str, **filters: Unpack[_Filters]
+    reply: Reply,
+    check: bool,
+    recover: str | None,
+    account: str,
+    target: Path | None,
+    source: Path | None,
+    **filters: Unpack[_Filters],
 ) -> None:
-    """List runs, or rebuild lost ones.
+    """List runs, take them to another laptop, or rebuild lost ones.
 
-    The list shows the last known states; `lumitui status` queries the sites.
+    The list shows the last known states; `lumitui status` queries the sites. --import merges by
+    run: a final state replaces an unfinished one, otherwise the newer one counts; importing a
+    file twice changes nothing.
     """
     if account and recover is None:
         raise InputError("--account works only with --recover.", "Add --recover SITE.")
+    if sum((check, recover is not None, target is not None, source is not None)) > 1:
+        raise InputError(
+            "--check, --recover, --export and --import exclude each other.", "Give one of them."
+        )
     if recover is not None:
         _recover(reply, recover, account)
         return
     with core() as runs:
-        if check:
+        if target is not None:
+            _export(reply, runs, target)
+        elif source is not None:
+            _import(reply, runs, source)
+        elif check:
             _check(reply, runs)
         else:
             _list(reply, runs, filters)
@@ -120,6 +152,24 @@ def _check(reply: Reply, runs: "Runs") -> None:
             f"history {facts.path}.",
             "`lumitui history --recover SITE` restores what the runs' folders still contain.",
         )
+
+
+def _export(reply: Reply, runs: "Runs", target: Path) -> None:
+    done = runs.export_history(target)
+    data = {"path": done.path, "runs": done.runs, "left_out": done.left_out}
+    reply.give(data, f"{done.path}: {words.count(done.runs, 'run')}")
+    if done.left_out:
+        say(f"{words.count(done.left_out, 'run')} left out: being sent, or lost by the disk.")
+
+
+def _import(reply: Reply, runs: "Runs", source: Path) -> None:
+    done = runs.import_history(source)
+    data = {"added": done.added, "updated": done.updated, "unchanged": done.unchanged}
+    reply.give(data, "\n".join((*done.added, *done.updated)))
+    say(
+        f"Added {words.count(len(done.added), 'run')}; {len(done.updated)} updated, "
+        f"{done.unchanged} unchanged."
+    )
 
 
 def _recover(reply: Reply, site_name: str, account: str) -> None:
