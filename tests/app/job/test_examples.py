@@ -71,6 +71,25 @@ def test_every_example_composes_at_every_site_without_an_error(
             assert [item for item in said if item.severity == "error"] == [], (name, gpus, said)
 
 
+@pytest.mark.parametrize("site_name", ["lumi", "mn5"])
+def test_torchtitan_is_previewed_without_a_warning(
+    here: Here, tmp_path: Path, site_name: str
+) -> None:
+    for folder, name in (("tokenizer", "tokenizer.json"), ("data", "part.jsonl")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text('{"text": "a"}')
+    job = str(tmp_path / "job.yaml")
+    account = own_account(SITES.load(site_name))
+    words = ("--example", "torchtitan", "--site", site_name, "--account", account)
+    assert here("new", *words, "--output", job).returncode == 0
+    done = here("preview", job)
+    assert done.returncode == 0
+    severities = {line.partition(":")[0] for line in (done.stdout + done.stderr).splitlines()}
+    assert not severities & {"error", "warning"}, done.stdout
+    launch = "code/train.py --module train --config llama3_8b"
+    assert launch in done.stdout and "--parallelism.tensor-parallel-degree 2" in done.stdout
+
+
 def test_a_job_of_a_few_gpus_gets_a_partition_that_bills_no_others() -> None:
     lumi = SITES.load("lumi")
     wanted = [("single", None, "small-g"), ("ddp", 2, "small-g"), ("ddp", 8, "standard-g"),
