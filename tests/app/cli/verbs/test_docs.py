@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
-from lumitui.app.cli.verbs.pages import names, text_of
+from lumitui.app.explain.doc_pages import page_names, page_text
 from tests.support.places import ROOT
 
 CITED = re.compile(r"(?<![\w/-])docs/(\w+)\.md|`lumitui docs (\w+)`")
@@ -28,13 +28,13 @@ def test_every_page_that_code_or_documents_cite_is_there() -> None:
     texts = [path for path in files if path.suffix in TEXTS]
     found = {page for path in (*texts, *ROOT.glob("*.md")) for page in cited(path)}
     assert len(found) > 15
-    assert found - FOREIGN <= set(names())
+    assert found - FOREIGN <= set(page_names())
 
 
-@pytest.mark.parametrize("page", names())
+@pytest.mark.parametrize("page", page_names())
 def test_every_link_of_a_page_leads_to_a_page_that_travels_too(page: str) -> None:
     beside = {path.stem for path in ROOT.glob("*.md")}
-    assert set(LINKED.findall(text_of(page))) <= set(names()) | beside
+    assert set(LINKED.findall(page_text(page))) <= set(page_names()) | beside
 
 
 @pytest.mark.parametrize("word", ["lint", "lint.md", "docs/lint.md"])
@@ -50,7 +50,7 @@ def test_without_a_name_the_pages_are_listed_with_their_titles(
 ) -> None:
     assert run_verb(lumitui, ["docs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == names()
+    assert [line.split()[0] for line in lines] == page_names()
     assert re.search(r"(?m)^first_job +Your first job$", "\n".join(lines))
 
 
