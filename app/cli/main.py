@@ -47,6 +47,7 @@ VERBS = {
         "tour": "interface_verbs",
         "demo": "interface_verbs",
         "tui": "interface_verbs",
+        "mcp": "interface_verbs",
         "docs": "pages",
         "schema": "interface_verbs",
         "completion": "interface_verbs",

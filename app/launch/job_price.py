@@ -4,9 +4,11 @@ import math
 import re
 
 from lumitui.app.job.launch import Price, RankLayout
-from lumitui.app.launch.placement import Placement
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.remote.site import walltime
 from lumitui.remote.site.partition import Billing
+from lumitui.remote.site.profile import Site
 
 _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
@@ -43,6 +45,25 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
 
 def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:
     return billing.kind == "sum" and nodes >= (billing.whole_nodes_from or math.inf)
+
+
+def held_gpus(spec: JobSpec, site: Site, layout: RankLayout) -> int:
+    """Return how many GPUs a job keeps from others: by its GPUs, or by its cores or memory.
+
+    Of a whole node it is all GPUs. A site without GPUs counts ranks on CPU cores instead.
+
+    Raises:
+        InputError: the site has no such partition or launcher.
+    """
+    place, node = placement_of(spec, site), site.node
+    shares = [layout.gpus_per_node / node.gpus]
+    if spec.cpus_per_task:
+        cores = layout.cpus_per_task * layout.tasks_per_node
+        shares.append(cores / len(node.usable_cores))
+    if spec.memory:
+        shares.append(memory_gib(place, layout) / node.memory_gib)
+    share = 1.0 if layout.whole_nodes else min(1.0, max(shares))
+    return layout.nodes * math.ceil(round(share * node.gpus, 6))
 
 
 def device_options(place: Placement, layout: RankLayout) -> list[str]:

@@ -86,10 +86,13 @@ from lumitui.app.history.run import one_line as one_line
 from lumitui.app.job import examples as examples
 from lumitui.app.job.edit import place_of_key as place_of_key
 from lumitui.app.job.edit import set_key as set_key
+from lumitui.app.job.json_schema import described_schema as described_schema
 from lumitui.app.job.settings import Settings as Settings
 from lumitui.app.job.settings import is_first_run as is_first_run
+from lumitui.app.job.settings import version as version
 from lumitui.app.job.settings import write_whole as write_whole
 from lumitui.app.job.spec import MOST_NODES as MOST_NODES
+from lumitui.app.job.spec import JobSpec as JobSpec
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis as Diagnosis
 from lumitui.app.knowledge.log.log_lines import ERROR_PATTERN as ERROR_PATTERN
 from lumitui.app.knowledge.log.log_lines import LogError as LogError
@@ -125,6 +128,7 @@ from lumitui.app.launch.draft.script_changes import script_changes as script_cha
 from lumitui.app.launch.from_script.import_report import import_lines as import_lines
 from lumitui.app.launch.from_script.own_scripts import files_here as files_here
 from lumitui.app.launch.from_script.own_scripts import import_script as import_script
+from lumitui.app.launch.job_price import held_gpus as held_gpus
 from lumitui.app.launch.rules.venv_rules import reaches_index as reaches_index
 from lumitui.app.launch.send.drafts.draft import Draft as Draft
 from lumitui.app.launch.send.drafts.draft import open_draft as open_draft
@@ -132,6 +136,7 @@ from lumitui.app.launch.send.drafts.draft import save_draft as save_draft
 from lumitui.app.launch.send.drafts.drafts import CheckedDraft as CheckedDraft
 from lumitui.app.launch.send.drafts.drafts import total_price as total_price
 from lumitui.app.launch.send.drafts.fixes import fixed_draft as fixed_draft
+from lumitui.app.launch.send.lock import sender_lock as sender_lock
 from lumitui.app.launch.send.preview import Preview as Preview
 from lumitui.app.launch.send.submit import SEND_STEPS as SEND_STEPS
 from lumitui.app.runs.facade import Runs as Runs
@@ -191,6 +196,7 @@ from lumitui.remote.site.errors import WaitTimedOut as WaitTimedOut
 from lumitui.remote.site.finding import Finding as Finding
 from lumitui.remote.site.profile import Site as Site
 from lumitui.remote.site.reading.plain_file import read_plain as read_plain
+from lumitui.remote.site.reading.validation import validate as validate
 from lumitui.remote.site.reading.yaml_document import Document as Document
 from lumitui.remote.site.reading.yaml_document import read_document as read_document
 from lumitui.remote.site.run_folder import JOB_SCRIPT as JOB_SCRIPT

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.history.listing.series_runs import Kind, RunSeries, SeriesMember
+from lumitui.app.history.listing.tags import with_text
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.shipment import slug
 from lumitui.app.scale.resubmission import Resubmission
@@ -179,7 +180,8 @@ class SeriesRuns:
         job_file = Path(plan["job_file"]) if plan["job_file"] else None
         spec = JobSpec.model_validate(plan["spec"])
         (preview,) = self._core.drafts.previews(spec, Path(plan["folder"]), job_file)
-        return _Ready(replace(preview, cell=member.words))
+        note = known.preview.note if known else ""
+        return _Ready(replace(preview, cell=member.words, note=note))
 
     # -- send
 
@@ -263,12 +265,13 @@ class SeriesRuns:
     def _send_one(
         self, series: RunSeries, member: SeriesMember, one: _Ready, report: Report
     ) -> Run:
-        note = f"{series.kind} {series.id}: {member.words}"
+        note, tags = f"{series.kind} {series.id}: {member.words}", one.preview.note
+        room = _LONGEST_NOTE - (len(tags) + 1 if tags else 0)
 
         def begun(run: Run) -> None:
             self._core.history.series.claim(series.id, member.place, run.id)
 
-        preview = replace(one.preview, note=note[:_LONGEST_NOTE])
+        preview = replace(one.preview, note=with_text(tags, note[:room]))
         return self._core.send(
             preview,
             report=report,

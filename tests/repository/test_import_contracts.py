@@ -18,7 +18,8 @@ INTERFACES = "Only the interfaces know Textual, Rich and Click"
 HALVES = "app stands on remote"
 ALONE = "knowledge stands on remote.site alone"
 DOOR = "The interfaces come through the door"
-SCREENS = "The screens know no job file but through the door"
+SCREENS = "Screens and agents know no job file but through the door"
+PROTOCOL = "Only mcp knows the Model Context Protocol"
 CIRCLES = "No circles, in no folder"
 # A new file, what it imports, the contract that this breaks, and what is said of it there.
 PLANTED = [
@@ -36,6 +37,9 @@ PLANTED = [
     ("app/cli/verbs/planted.py", "lumitui.remote.ssh", DOOR, "verbs.planted -> lumitui.remote.ssh"),
     ("app/tui/screens/planted.py", "lumitui.remote.site", DOOR, "planted -> lumitui.remote.site"),
     ("app/tui/planted.py", "lumitui.app.job.spec", SCREENS, "planted -> lumitui.app.job.spec"),
+    ("app/mcp/planted.py", "lumitui.app.job.spec", SCREENS, "planted -> lumitui.app.job.spec"),
+    ("app/mcp/opened.py", "lumitui.app.history.run", DOOR, "opened -> lumitui.app.history"),
+    ("app/cli/served.py", "mcp", PROTOCOL, "cli.served -> mcp"),
     ("app/job/bash.py", "tree_sitter", "Only knowledge knows tree-sitter", "bash -> tree_sitter"),
     ("app/launch/planted.py", "sqlite3", "Only history knows SQLite", "planted -> sqlite3"),
     ("remote/transfer/planted.py", "paramiko", "Only ssh knows paramiko", "planted -> paramiko"),

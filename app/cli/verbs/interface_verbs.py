@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli import output
-from lumitui.app.cli.session import GivenPath, core, open_tui, refuse_without_terminal
+from lumitui.app.cli.session import (
+    GivenPath,
+    core,
+    open_tui,
+    own_settings,
+    refuse_without_terminal,
+)
+from lumitui.app.runs import InputError
 
 
 @click.command()
@@ -56,6 +63,26 @@ def demo(target: Path) -> int:
 def tui(job: Path | None) -> int:
     """Open the TUI, optionally with a job file."""
     return open_tui(job)
+
+
+@click.command()
+@click.argument("folder", type=GivenPath(), default=".")
+def mcp(folder: Path) -> None:
+    """Serve runs to a coding agent (MCP) on stdin and stdout.
+
+    FOLDER holds the job files and projects that it may use. [default: the current one] Without
+    `agents:` in settings.yaml it may read and preview, and send nothing.
+    """
+    try:
+        from lumitui.app.mcp.mcp_server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise InputError(
+            "`lumitui mcp` needs the package mcp 2, which is not installed.",
+            "Install it with: pip install 'lumitui[mcp]'",
+        ) from error
+    serve(own_settings(), folder)
 
 
 @click.command()

@@ -91,6 +91,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "tour": (Words(""),),
     "demo": (Words("--to {new}/demo", writes=True),),
     "tui": (Words("{job}"),),
+    # The whole disk is refused, so that nothing is served.
+    "mcp": (Words("/"),),
     "docs": (Words(""), Words("docs/first_job.md")),
     "completion": (Words(""), Words("bash"), Words("fish")),
 }

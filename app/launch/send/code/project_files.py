@@ -137,6 +137,8 @@ class Files:
     """Files that are sent as code; 0 where they could not be read, too."""
     bytes: int = 0
     """Of those files."""
+    snapshot: str = ""
+    """The id that the code's snapshot would have; "": no code is sent, or it cannot be read."""
 
     @property
     def weight(self) -> str:
@@ -180,6 +182,7 @@ def look(
         programs=texts_of(spec, project),
         count=sum(1 for _ in code.manifest.files),
         bytes=code.manifest.size,
+        snapshot=code.manifest.id,
     )
 
 

@@ -1,0 +1,1 @@
+"""The interface for agents: `Runs` as tools of the Model Context Protocol, within an allowance."""

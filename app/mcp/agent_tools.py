@@ -1,0 +1,354 @@
+"""What an agent may do: each method of `AgentTools` is a tool, and returns plain data."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from lumitui.app.mcp.agent_views import (
+    Data,
+    finding_view,
+    is_of_agent,
+    log_text,
+    previews_view,
+    run_view,
+    untrusted,
+)
+from lumitui.app.mcp.allowance import (
+    TAG,
+    Allowance,
+    read_allowance,
+    refusal,
+    refuse_outside,
+    used_hours,
+)
+from lumitui.app.mcp.preview_tokens import PreviewTokens, digest_of
+from lumitui.app.runs import (
+    Document,
+    Filter,
+    InputError,
+    LumiError,
+    Preview,
+    Resubmission,
+    Run,
+    Runs,
+    ScalingQuestion,
+    Settings,
+    open_draft,
+    parse_filter,
+    sender_lock,
+    series_failure,
+    write_whole,
+)
+
+_MOST_LOG = 65_536
+_MOST_POINTS = 500
+_MOST_RUNS = 100
+Code = Literal["same", "current"]
+Start = Literal["scratch", "checkpoint"] | None
+
+
+class AgentTools:
+    """The tools over one `Runs`. Threads may share it."""
+
+    def __init__(
+        self,
+        runs: Runs,
+        settings: Settings,
+        folder: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Let an agent work in `folder`: it has the job files and projects that it may send.
+
+        Raises:
+            InputError: it is not a folder, or has more than projects: the home, or all of a disk.
+        """
+        self._runs, self._settings = runs, settings
+        self._folder = folder.resolve()
+        if not self._folder.is_dir() or Path.home().resolve().is_relative_to(self._folder):
+            raise InputError(
+                f"An agent cannot work in {self._folder}.", "Name the folder of your projects."
+            )
+        self._clock = clock
+        self._tokens = PreviewTokens(clock)
+        self._polled: dict[str, float] = {}
+
+    # -- read
+
+    def list_sites(self) -> Data:
+        """List the clusters that have a profile, and what the user allows agents there."""
+        rows: list[Data] = []
+        for name in self._runs.sites.names():
+            try:
+                site = self._runs.sites.load(name)
+            except InputError as error:
+                rows.append({"name": name, "broken": str(error)})
+                continue
+            partitions = {key: one.purpose for key, one in site.partitions.items()}
+            node = f"{site.node.gpus} x {site.node.gpu}"
+            rows.append({"name": name, "title": site.title, "node": node, "partitions": partitions})
+        allowance = self._allowance()
+        left = self._left(allowance)
+        return {"sites": rows, "allowed": allowance, "gpu_hours_left": left}
+
+    def list_runs(self, limit: int = 20, matching: str = "") -> Data:
+        """List runs, the newest first. MATCHING is like `failed site:lumi nodes>=4 age<2d`."""
+        criteria = Filter(terms=parse_filter(matching))
+        found = self._runs.history.listed(max(1, min(limit, _MOST_RUNS)), criteria)
+        return {"runs": list(map(run_view, found))}
+
+    def show_run(self, run_id: str) -> Data:
+        """Show a run as it was last heard of: its state, its job file, and its binding's proof."""
+        run = self._runs.history.get(run_id)
+        job = run.spec.model_dump(mode="json", exclude_defaults=True)
+        shown = {"job": job, "proof": self._runs.proof(run).sentence}
+        return {"run": run_view(run), **untrusted(shown)}
+
+    def status(self, site: str | None = None) -> Data:
+        """Query the sites for unfinished runs, each as often as its profile allows; list them."""
+        warnings: list[str] = []
+        before = [run.id for run in self._runs.history.unfinished(site)]
+        for name in sorted({run.site for run in self._runs.history.unfinished(site)}):
+            if self._clock() - self._polled.get(name, float("-inf")) >= self._pause(name):
+                self._polled[name] = self._clock()
+                warnings += self._runs.refresh(name, attended=False).warnings
+        runs = [run_view(self._runs.history.get(run_id)) for run_id in before]
+        return {"runs": runs, "warnings": untrusted(warnings)}
+
+    def run_log(self, run_id: str, last: int = 16_384, attempt: int | None = None) -> Data:
+        """Read the end of a run's log, at most the LAST bytes (65536)."""
+        last = max(1, min(last, _MOST_LOG))
+        start, data = self._runs.read_log(run_id, attempt=attempt, last=last)
+        return {"offset": start, **untrusted(log_text(data))}
+
+    def why(self, run_id: str) -> Data:
+        """Explain why a run failed: the likeliest cause first, with the line that shows it."""
+        rows = [
+            {"cause": item.cause, "do": item.do, "line": item.line, "lines": item.telling}
+            for item in self._runs.why(run_id)
+        ]
+        return {"run": self._runs.history.get(run_id).id, **untrusted(rows)}
+
+    def metrics(self, run_id: str, last: int = 20) -> Data:
+        """Return what a run's metrics come to, and its LAST points (at most 500)."""
+        points = self._runs.metrics(run_id)[-max(1, min(last, _MOST_POINTS)) :]
+        return untrusted({"summary": self._runs.figures(run_id).summary, "points": points})
+
+    def scaling(self, run_id: str, nodes: Sequence[int] = ()) -> Data:
+        """Show how a run scales, and predict its speed and price on other numbers of NODES."""
+        return untrusted(self._runs.scaling.of(run_id, ScalingQuestion(tuple(nodes))))
+
+    def compare(self, run_ids: list[str]) -> Data:
+        """Compare two to four runs: job file, script, code and metrics."""
+        found = self._runs.comparisons.of(run_ids)
+        parts = {"job": found.fields, "code": found.code, "metrics": found.metrics}
+        ids = [run.id for run in found.runs]
+        return {"runs": ids, **untrusted({**parts, "scripts": found.scripts})}
+
+    # -- job files
+
+    def write_job(self, path: str, text: str) -> Data:
+        """Write a job file (YAML) in the folder of the projects, and check it."""
+        target = self._job_file(path)
+        if target.exists() and not _is_job_file(open_draft(target).text):
+            raise InputError(f"{path} is not a job file.", "Choose another name.")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, text)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}.", "Check it.") from error
+        return self.check_job(path)
+
+    def check_job(self, path: str) -> Data:
+        """Check a job file: everything that is wrong with it, with what to do."""
+        checked = self._runs.drafts.check(open_draft(self._job_file(path)))
+        refuse_outside(checked.previews, self._folder)
+        return {"findings": list(map(finding_view, checked.problems))}
+
+    # -- what costs money, or ends a job: a preview gives the token
+
+    def preview_job(self, path: str) -> Data:
+        """Show exactly what submitting a job file would send and cost, with a token for it."""
+        return self._previewed(*self._job(path))
+
+    def submit_job(self, path: str, token: str) -> Data:
+        """Submit a job file as previewed. TOKEN is that of its preview, and works once."""
+        with self._alone():
+            digest, previews = self._job(path)
+            self._confirm(token, digest, previews)
+            marked = [replace(one, note=TAG) for one in previews]
+            if not marked[0].cell:
+                return {"runs": [run_view(self._runs.send(marked[0]))]}
+            return {"runs": list(map(run_view, self._send_grid(marked)))}
+
+    def preview_resubmit(
+        self,
+        run_id: str,
+        nodes: int | None = None,
+        settings: Sequence[str] = (),
+        code: Code = "same",
+        start: Start = None,
+    ) -> Data:
+        """Show what sending a run again would change and cost, with a token for it.
+
+        SETTINGS are like `time=02:00:00` or `--lr=0.1`.
+        """
+        digest, plan = self._resubmission(run_id, nodes, settings, code, start)
+        changes = {"changes": plan.plan.changes, "notes": plan.plan.notes}
+        return changes | self._previewed(digest, (plan.preview,))
+
+    def resubmit(
+        self,
+        run_id: str,
+        token: str,
+        nodes: int | None = None,
+        settings: Sequence[str] = (),
+        code: Code = "same",
+        start: Start = None,
+    ) -> Data:
+        """Send a run again as previewed. TOKEN is that of its preview, and works once."""
+        with self._alone():
+            digest, plan = self._resubmission(run_id, nodes, settings, code, start)
+            self._confirm(token, digest, (plan.preview,))
+            marked = replace(plan, preview=replace(plan.preview, note=TAG))
+            return {"runs": [run_view(self._runs.resubmit(marked))]}
+
+    def preview_cancel(self, run_id: str) -> Data:
+        """Show the run that would be cancelled, with a token for it."""
+        run = self._cancellable(run_id)
+        return {"run": run_view(run), "token": self._tokens.give(_digest_of_cancel(run))}
+
+    def cancel_run(self, run_id: str, token: str) -> Data:
+        """Cancel a run's job as previewed. TOKEN is that of its preview, and works once."""
+        run = self._cancellable(run_id)
+        self._tokens.redeem(token, _digest_of_cancel(run))
+        warnings: list[str] = []
+        run = self._runs.cancel(run.id, warn=warnings.append)
+        return {"run": run_view(run), "warnings": untrusted(warnings)}
+
+    # -- within the allowance
+
+    def _alone(self) -> AbstractContextManager[bool]:
+        """Hold the lock of all servers: two could spend the same GPU-hours."""
+        return sender_lock(self._settings.data / "sending", "agents", wait=True)
+
+    def _allowance(self) -> Allowance:
+        return read_allowance(self._settings.file)
+
+    def _left(self, allowance: Allowance) -> float:
+        return allowance.gpu_hours - used_hours(self._runs, time.time())
+
+    def _pause(self, site: str) -> float:
+        try:
+            return self._runs.sites.load(site).poll_seconds
+        except InputError:
+            return 60.0
+
+    def _job_file(self, path: str) -> Path:
+        """Return the job file at `path`, in the folder that the agent may work in.
+
+        Raises:
+            InputError: it is elsewhere, hidden, or not YAML; or it is lumitui's own.
+        """
+        own = (self._settings.file.parent.resolve(), self._settings.data.resolve())
+        target = (self._folder / path).resolve()
+        within = target.is_relative_to(self._folder)
+        hidden = within and any(
+            part.startswith(".") for part in target.relative_to(self._folder).parts
+        )
+        if not within or hidden or any(target.is_relative_to(folder) for folder in own):
+            raise InputError(
+                f"An agent cannot use {path}.", f"Job files are in {self._folder}, none is hidden."
+            )
+        if target.suffix not in (".yaml", ".yml"):
+            raise InputError(f"{path} is not a job file.", "Its name must end with .yaml.")
+        return target
+
+    def _job(self, path: str) -> tuple[str, tuple[Preview, ...]]:
+        """Return the previews of a job file with their digest."""
+        target = self._job_file(path)
+        previews = self._runs.previews(target)
+        refuse_outside(previews, self._folder)
+        return digest_of("submit", str(target), previews), previews
+
+    def _resubmission(
+        self,
+        run_id: str,
+        nodes: int | None,
+        settings: Sequence[str],
+        code: Code,
+        start: Start,
+    ) -> tuple[str, Resubmission]:
+        """Return a run prepared again, with its digest."""
+        made = self._runs.plan_resubmission(
+            run_id, nodes=nodes, settings=tuple(settings), code=code, start=start
+        )
+        refuse_outside((made.preview,), self._folder)
+        parent = made.plan.parent
+        subject = f"{parent.id} {parent.snapshot} {code} {made.plan.start}"
+        return digest_of("resubmit", subject, (made.preview,)), made
+
+    def _previewed(self, digest: str, previews: Sequence[Preview]) -> Data:
+        """Return what a preview shows, and a token where it may be sent."""
+        allowance = self._allowance()
+        if "preview" not in allowance.may:
+            raise InputError("Agents may not preview: `agents.may` does not list it.")
+        refused = self._refusal(allowance, previews)
+        return {
+            **previews_view(previews),
+            "gpu_hours_left": self._left(allowance),
+            "refused": str(refused) if refused else "",
+            "token": None if refused else self._tokens.give(digest),
+        }
+
+    def _refusal(self, allowance: Allowance, previews: Sequence[Preview]) -> LumiError | None:
+        """Return why an agent may not send `previews`; None: it may."""
+        if refused := refusal(allowance, previews, self._left(allowance), self._settings.file):
+            return refused
+        try:
+            for one in previews:
+                one.check()
+        except InputError as error:
+            return error
+        return None
+
+    def _confirm(self, token: str, digest: str, previews: Sequence[Preview]) -> None:
+        """Raise unless a token confirms these previews, and they are allowed now."""
+        self._tokens.redeem(token, digest)
+        if refused := self._refusal(self._allowance(), previews):
+            raise refused
+
+    def _send_grid(self, previews: Sequence[Preview]) -> list[Run]:
+        series = self._runs.series.begin_grid(previews)
+        outcomes = self._runs.series.send(series.id)
+        if failure := series_failure(series, outcomes):
+            raise failure
+        return [outcome.run for outcome in outcomes if outcome.run is not None]
+
+    def _cancellable(self, run_id: str) -> Run:
+        """Return a run that an agent may cancel: one that an agent has sent.
+
+        Raises:
+            InputError: no such run, or it may not.
+        """
+        run, allowance = self._runs.history.get(run_id), self._allowance()
+        ask = f"Ask the user to run `lumitui cancel {run.id}`."
+        if "cancel" not in allowance.may or run.site not in allowance.sites:
+            raise InputError(f"Agents may not cancel runs at {run.site}.", ask)
+        if not is_of_agent(run):
+            raise InputError(f"No agent has sent {run.id}, so agents may not cancel it.", ask)
+        return run
+
+
+def _is_job_file(text: str) -> bool:
+    """Return whether a file may be overwritten: a job file, or what is not YAML yet."""
+    try:
+        return "site" in Document(text, "", plain=True).data
+    except InputError:
+        return True
+
+
+def _digest_of_cancel(run: Run) -> str:
+    return digest_of("cancel", f"{run.site} {run.id} {run.job_id}")

@@ -1,0 +1,147 @@
+"""What the user lets agents do, `agents:` of the settings file, and what they have used of it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lumitui.app.runs import (
+    Filter,
+    InputError,
+    LumiError,
+    Preview,
+    Run,
+    Runs,
+    State,
+    held_gpus,
+    parse_filter,
+    read_document,
+    validate,
+    walltime,
+)
+
+TAG = "#agent"
+"""In the note of each run that an agent has sent."""
+Power = Literal["preview", "submit", "cancel"]
+_SBATCH = ("--exclude=", "--constraint=")
+"""Options of `sbatch:` that ask for no more nodes, GPUs or time. sbatch takes abbreviations such
+as `--tim=`, so that a list of what is forbidden would have gaps."""
+_ALL = 1_000_000
+
+
+class Allowance(BaseModel):
+    """What agents may do; without `agents:` they may read and preview."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    gpu_hours: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    """What all runs of agents together may take, each at its time limit until it has ended."""
+    sites: tuple[str, ...] = ()
+    """Where they may send and cancel."""
+    may: tuple[Power, ...] = ("preview",)
+    secrets: tuple[str, ...] = ()
+    """Names that their job files may have under `secrets:`."""
+
+
+class _SettingsFile(BaseModel):
+    agents: Allowance = Allowance()
+
+
+def read_allowance(file: Path) -> Allowance:
+    """Return `agents:` of a settings file; without it, or without the file, the default.
+
+    Raises:
+        InputError: it cannot be read, or a value is wrong.
+    """
+    if not file.exists():
+        return Allowance()
+    document = read_document(file)
+    return validate(document, _SettingsFile, document.data).agents
+
+
+def hours_of_preview(preview: Preview) -> float:
+    """Return the GPU-hours of a run that lasts until its time limit, or all limits of its chain."""
+    spec = preview.launch.spec
+    held = held_gpus(spec, preview.site, preview.launch.layout)
+    return held * spec.chain * walltime.seconds_of(spec.time) / 3600
+
+
+def used_hours(runs: Runs, now: float) -> float:
+    """Return the GPU-hours of all runs that agents have sent, by the history; no site is asked.
+
+    A run counts with its time limit until it has ended, and then with the time that it took.
+    """
+    sent = runs.history.listed(_ALL, Filter(terms=parse_filter(TAG)))
+    return sum(_hours_of_run(runs, run, now) for run in sent)
+
+
+def _hours_of_run(runs: Runs, run: Run, now: float) -> float:
+    if run.state in (State.NOT_SENT, State.REFUSED):
+        return 0.0
+    try:
+        held = held_gpus(run.spec, runs.sites.load(run.site), run.layout)
+    except LumiError:  # its profile has changed since
+        held = run.layout.nodes * run.layout.gpus_per_node
+    seen = run.started is not None or run.state is State.CANCELLED
+    # Of a requeued run without `chain:` only the last attempt's time is known.
+    if run.state.is_final and seen and (run.attempts or run.attempt == 1):
+        return held * run.ran(now) / 3600
+    limits = max(run.brief.chain, run.attempt)
+    return held * limits * walltime.seconds_of(run.brief.time) / 3600
+
+
+def refuse_outside(previews: Sequence[Preview], folder: Path) -> None:
+    """Raise where a job reads files of this machine that are not in `folder`.
+
+    Even its findings would tell what there is.
+
+    Raises:
+        InputError: it does.
+    """
+    for one in previews:
+        staged = one.launch.spec.stage.values()
+        places = [one.project / os.path.expanduser(item.path) for item in staged]
+        for place in (one.project, *places):
+            if not place.resolve().is_relative_to(folder):
+                raise InputError(
+                    f"Agents may not read {place}.", f"Their projects are in {folder}."
+                )
+
+
+def refusal(
+    allowance: Allowance, previews: Sequence[Preview], left: float, file: Path
+) -> InputError | None:
+    """Return why an agent may not send `previews`; None: it may.
+
+    `left` is what remains of its GPU-hours, and `file` is where the user writes what it may.
+    """
+    ask = f"Ask the user, who may change `agents:` in {file}."
+    if "submit" not in allowance.may:
+        return InputError("Agents may not submit: `agents.may` does not list it.", ask)
+    for one in previews:
+        for words in _breaches(allowance, one):
+            return InputError(words, ask)
+    hours = sum(map(hours_of_preview, previews))
+    if hours > left:
+        return InputError(
+            f"It may take {hours:.4g} GPU-hours, and agents have {max(0.0, left):.4g} of "
+            f"{allowance.gpu_hours:g} left.",
+            f"Ask for fewer nodes or less time. {ask}",
+        )
+    return None
+
+
+def _breaches(allowance: Allowance, preview: Preview) -> Iterator[str]:
+    spec, site = preview.launch.spec, preview.site.name
+    if site not in allowance.sites:
+        yield f"Agents may not submit to {site}: `agents.sites` does not list it."
+    for name in spec.secrets:
+        if name not in allowance.secrets:
+            yield f"Agents may not send {name}: `agents.secrets` does not list it."
+    if spec.ship_secrets or spec.follow_links:
+        yield "Agents may not use `ship_secrets:` or `follow_links:`."
+    for option in spec.sbatch:
+        if not option.startswith(_SBATCH):
+            yield f"Agents may not use {option} under `sbatch:`."
