@@ -64,10 +64,12 @@ class Connection:
 
     def work_root(self, site: Site, account: str) -> str:
         """Return the folder on the site that holds all projects of an account."""
-        work = site.work_root.format(
-            account=site.account.in_path(account), user=self.user(), home=self.home
-        )
-        return work.rstrip("/")
+        return self.filled(site.work_root, site, account).rstrip("/")
+
+    def filled(self, template: str, site: Site, account: str) -> str:
+        """Return a template of the profile with the account, the user and the home filled in."""
+        user = self.user() if "{user}" in template else ""
+        return template.format(account=site.account.in_path(account), user=user, home=self.home)
 
 
 # As sites publish them, and as the protocol names them (RFC 4253, 5656, 8709).

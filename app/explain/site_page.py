@@ -99,6 +99,9 @@ def _where(site: Site) -> Iterator[tuple[str, str]]:
         example = f"e.g. {site.account.example}" if site.account.example else site.account.pattern
         yield _row(site, "account", "account", f"needed, {example}")
     yield _row(site, "runs", "work_root", site.work_root)
+    folders = ", ".join(f"${name} {path}" for name, path in site.folders.items())
+    if folders:
+        yield _row(site, "folders", "folders", folders)
     yield _row(site, "polled", "poll_seconds", f"every {site.poll_seconds:g} s")
 
 

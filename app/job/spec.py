@@ -100,8 +100,8 @@ class JobSpec(MappingField):
     script: Inside | None = None
     """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
-    """The program's arguments; a shell sees none of them, and `$STAGE_NAME` is what is staged:
-    `args: [--lr, 0.1]`."""
+    """The program's arguments; a shell sees none of them, `$STAGE_NAME` is what is staged, and
+    lumitui puts in `$USER` and the site's folders (`$$USER` stays): `args: [--lr, 0.1]`."""
     resume: tuple[Text, ...] = ()
     """Arguments that make your own script continue from `$RUN_DIR/checkpoints`, a folder that it
     finds in its environment: `resume: [--resume]`."""

@@ -18,6 +18,7 @@ from lumitui.app.history.listing.series_runs import Kind, RunSeries, SeriesMembe
 from lumitui.app.history.listing.tags import with_text
 from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.shipment import slug
+from lumitui.app.launch.site_names import escaped, escaped_text, templates_of
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.series_words import LadderUnfinished, MemberOutcome, Standing, standing
 from lumitui.remote.site.errors import LinkError, LumiError
@@ -312,7 +313,7 @@ def _size(plan: Resubmission) -> str:
 
 
 def _grid_plan(preview: Preview) -> str:
-    spec = preview.launch.spec
+    spec = escaped(preview.launch.spec, preview.site)
     folder = preview.job_file.parent if preview.job_file else preview.project
     data = spec.model_dump(mode="json", exclude_defaults=True)
     if not preview.job_file:
@@ -322,12 +323,12 @@ def _grid_plan(preview: Preview) -> str:
 
 
 def _ladder_plan(made: Resubmission) -> str:
-    plan = made.plan
+    plan, names = made.plan, templates_of(made.preview.site)
     return json.dumps(
         {
             "parent": plan.parent.id,
             "nodes": plan.launch.layout.nodes,
-            "settings": list(plan.request.settings),
+            "settings": [escaped_text(text, names) for text in plan.request.settings],
             "code": plan.request.code,
             "start": plan.start,
         }

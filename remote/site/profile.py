@@ -166,6 +166,9 @@ class Site(Facts):
     account: Account = Account()
     work_root: WorkPath
     """Where runs and snapshots live on the site; `{account}`, `{user}`, `{home}` are filled in."""
+    folders: dict[Variable, WorkPath] = Field(default={})
+    """Folders by names like `SCRATCH`: `$SCRATCH` in a job file becomes the path. `USER` is known
+    without this, and `HOME` only by this."""
     poll_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 60
     """Seconds from one request for all runs to the next, while one is unfinished."""
     node: NodeShape
@@ -284,6 +287,11 @@ class Site(Facts):
     def _references(self) -> Self:
         if self.scheduler == "slurm" and "{home}" in self.work_root:
             raise ValueError("work_root: {home} is not known before the login; write the path")
+        for name, path in self.folders.items():
+            if self.scheduler == "slurm" and "{home}" in path:
+                raise ValueError(f"folders: {{home}} of {name} is not known before the login")
+            if name == "USER" or name.startswith(("STAGE_", "SLURM_")):
+                raise ValueError(f"folders: {name} means something else already")
         values = [*self.environment.values(), *self.node_directories]
         values += [
             value for item in self.containers.values() for value in item.environment.values()

@@ -17,6 +17,7 @@ from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.layout import layout_of
 from lumitui.app.launch.placement import Placement, placement_of
 from lumitui.app.launch.script.program_call import container_environment
+from lumitui.app.launch.site_names import names_in, templates_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
@@ -33,18 +34,21 @@ def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, obje
     step = main_step(job)
     parts = tuple(other_statements(job.text, step.at))
     settings = settings_of(job, step, parts)
-    variables = known_of(settings)
+    variables, all_names = known_of(settings), tuple(templates_of(site))
+    names = tuple(name for name in all_names if name not in settings)
     data: dict[str, object] = {"name": _name(job, name, notes)}
     data |= request_of(job, site, notes)
     data |= program_of(job, step, parts, site, Values(variables, {}), notes)
     data = _fitting(data, notes, site)
     data |= _share(job, placement_of(spec_of(data), site), notes)
     place = placement_of(spec_of(data), site)
-    values = Values(variables, numbers_of(layout_of(place), place.spec.account))
+    numbers = numbers_of(layout_of(place), place.spec.account)
+    values = Values(variables, numbers, names, all_names)
     if arguments := arguments_of(job, step, values, notes):
         data["args"] = arguments
     environment = environment_of(settings, values, container_environment(place), notes)
     data |= _exported(job, environment, notes)
+    _named(data, names, site, notes)
     line_of(job, step, place.container.activate if place.container else "", notes)
     if modules := modules_of(job, place, notes):
         data["modules"] = modules
@@ -59,6 +63,19 @@ def _name(job: ScriptJob, name: str, notes: Notes) -> str:
     elif job.name:
         notes.change("--job-name", job.name, called[:100])
     return called[:100]
+
+
+def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: Notes) -> None:
+    """Say what the names are that lumitui expands."""
+    spec = spec_of(data)
+    used = {name for text in (*spec.args, *spec.env.values()) for name in names_in(text, names)}
+    account = site.account.in_path(spec.account)
+    for name in (name for name in names if name in used):
+        path = templates_of(site)[name].format(account=account, user="USER", home="HOME")
+        if name in ("USER", "HOME"):
+            notes.derive(f"${name}", "lumitui puts in what it is there")
+        else:
+            notes.change(f"${name}", "as your login there has it", path)
 
 
 def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str, object]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from lumitui.app.job.launch import RankLayout
 from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.launch.site_names import escaped_text, without_names
 from lumitui.remote.site.source_position import Position
 
 _NAMED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -23,6 +24,10 @@ class Values:
     known: Mapping[str, str]
     numbers: Mapping[str, str]
     """As in the new job."""
+    names: tuple[str, ...] = ()
+    """Names that lumitui expands in a job file, and that the script does not set itself."""
+    all_names: tuple[str, ...] = ()
+    """With those that the script sets."""
 
     def put(self, text: str) -> str:
         """Return a text with what is known in place of the variables."""
@@ -37,7 +42,15 @@ class Values:
     def plain(self, text: str) -> str | None:
         """Return the same; None: some value is known on the site alone."""
         fixed = self.put(text)
-        return None if "$" in fixed or "`" in fixed else fixed
+        return None if self.is_open(fixed) else fixed
+
+    def is_open(self, text: str) -> bool:
+        """Return whether a text has something that only the site knows."""
+        return bool(re.search(r"[$`]", without_names(text, self.names)))
+
+    def literal(self, text: str) -> str:
+        """Return what a job file must have to mean a text in which bash puts nothing."""
+        return escaped_text(text, self.all_names)
 
     def _one(self, match: re.Match[str]) -> str:
         name = match[1] or match[2]

@@ -115,9 +115,13 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
     arguments = []
     divides = any(item.name == "IFS" and item.step is None for item in job.variables)
     for word in step.arguments:
-        text = values.put(word.known) if word.value is None else word.value
+        if word.value is None:
+            text = values.put(word.known)
+            text = f"$HOME{text[1:]}" if _is_home(text) and "HOME" in values.names else text
+        else:
+            text = values.literal(word.value)
         shown = text if text == word.known else f"{word.known}, now {text},"
-        if word.value is None and re.search(r"[$`]|[<>]\(", text):
+        if word.value is None and (values.is_open(text) or re.search(r"[<>]\(", text)):
             notes.lose(shown, "its value is known there alone; write it out in `args:`")
         elif word.value is None and text.startswith("~"):
             notes.lose(shown, "`~` is the home there; write the path in `args:`")
@@ -127,6 +131,10 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
             notes.lose(word.text, f"the script's IFS divides it; `args:` has {text} as one word")
         arguments.append(text)
     return arguments
+
+
+def _is_home(text: str) -> bool:
+    return text == "~" or text.startswith("~/")
 
 
 def _workdir(

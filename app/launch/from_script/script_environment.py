@@ -181,8 +181,8 @@ def _one(
     bash_changes_it = setting.last.value.startswith("$(declare ")
     literal = is_literal(setting.written) and not bash_changes_it
     text = setting.value
-    if text is not None and not literal:
-        text = values.plain(text)
+    if text is not None:
+        text = values.literal(text) if literal else values.plain(text)
     written = setting.written or f"{name}={setting.last.value}"
     if text is None or setting.doubt.startswith("`~`"):
         _elsewhere(name, written, setting, profile, notes)

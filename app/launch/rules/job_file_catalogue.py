@@ -111,9 +111,9 @@ TOPICS = (
            "Every rank installs at once, while all GPUs are billed.",
            "the site's profile, internet_on_compute_nodes"),
     _topic("literal-argument", "warning", "a variable in an argument that no shell expands",
-           "Arguments are sent quoted: the program gets `$LR` or `$USER` as these letters, and "
+           "Arguments are sent quoted: the program gets `$LR` or `$1` as these letters, and "
            "reads no number, or makes a folder of that name.",
-           "docs/offline.md: only $STAGE_NAME is expanded"),
+           "docs/scripts.md: only $STAGE_NAME, $USER and the profile's `folders:` are expanded"),
     _topic("stage-name", "error", "a name of staged data that the job file does not have",
            "The variable is empty in the job.", _JOB_FILE),
     _topic("stage-variable", "error", "a variable of staged data that the job file sets itself",

@@ -9,6 +9,7 @@ from lumitui.app.knowledge.program.downloads import STAGE_IT
 from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.app.launch.script.staged import named_in
+from lumitui.app.launch.site_names import templates_of, without_names
 from lumitui.remote.site.finding import Finding
 
 _URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
@@ -106,9 +107,10 @@ _SHELL = re.compile(
 
 
 def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
-    spec = launch.spec
+    spec, known = launch.spec, templates_of(place.site)
     for text in (*spec.args, *spec.resume):
-        match = _SHELL.search(text)
+        # A name that lumitui expands is left only where the user has doubled its dollar.
+        match = _SHELL.search(without_names(text, known))
         if match is None:
             continue
         key = "args" if text in spec.args else "resume"
@@ -116,7 +118,8 @@ def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
             "literal-argument",
             key,
             f"No shell expands {match[0]} in `{key}:`: the program gets it as it is written.",
-            "Write the value, or let the program read the variable from its environment.",
+            "Write the value, or let the program read the variable from its environment. At "
+            f"{place.site.name}, lumitui expands {', '.join(f'${name}' for name in known)}.",
         )
 
 

@@ -1,5 +1,6 @@
 """A job file that a user is writing: where it came from, its text, and how it is saved."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import yaml
 from lumitui.app.history.run import Run
 from lumitui.app.job import examples
 from lumitui.app.job.settings import write_whole
-from lumitui.app.job.spec import parse_job
+from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.plain_file import read_plain
@@ -78,22 +79,28 @@ def from_example(name: str, site: Site, account: str, folder: Path) -> Draft:
     return Draft(examples.text_for(site, beginning), folder, f"the example {name}", files=files)
 
 
-def from_run(run: Run) -> Draft:
+def from_run(
+    run: Run,
+    sent: Callable[[JobSpec], JobSpec] = lambda spec: spec,
+    written: Callable[[JobSpec], JobSpec] = lambda spec: spec,
+) -> Draft:
     """Return the job file of `run`: with its comments, if the file is as it was when it was sent.
 
     It has no file of its own, so that saving it never changes the one that the run was sent from.
+    `sent` returns what a job file became at the run's site, and `written` what it was.
     """
     folder = Path(run.job_file).parent if run.job_file else Path(run.project)
-    text = _comments_of(run)
+    text = _comments_of(run, sent)
     if text is None:
-        data = run.spec.model_dump(mode="json", exclude_defaults=True, exclude={"venv": {"sent"}})
+        spec = written(run.spec)
+        data = spec.model_dump(mode="json", exclude_defaults=True, exclude={"venv": {"sent"}})
         if not run.job_file:
             data.pop("project", None)
         text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
     return Draft(text, folder, run.id, base=run.script)
 
 
-def _comments_of(run: Run) -> str | None:
+def _comments_of(run: Run, sent: Callable[[JobSpec], JobSpec]) -> str | None:
     if not run.job_file:
         return None
     try:
@@ -105,7 +112,7 @@ def _comments_of(run: Run) -> str | None:
     update: dict[str, object] = {"ship": run.spec.ship}
     if spec.venv and run.spec.venv:
         update["venv"] = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
-    return text if spec.model_copy(update=update) == run.spec else None
+    return text if sent(spec.model_copy(update=update)) == run.spec else None
 
 
 def _read(path: Path) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from lumitui.app.history.history import History
@@ -23,6 +24,7 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.drafts import draft as beginnings
 from lumitui.app.launch.send.drafts.draft import Draft
 from lumitui.app.launch.send.preview import Preview, preview_of
+from lumitui.app.launch.site_names import Fill, escaped, expanded, expanded_text
 from lumitui.remote.connect import Connections
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import Finding
@@ -129,7 +131,7 @@ class Drafts:
         shared = shared_outputs(cells)
         for cell in cells:
             site = self.sites.load(cell.spec.site)
-            dependency = dependency_of(cell.spec, site, self.history.get)
+            dependency = dependency_of(self.with_names(cell.spec, site), site, self.history.get)
             root = project_files.project_folder(folder, cell.spec.project)
             same = next(
                 (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
@@ -147,6 +149,18 @@ class Drafts:
             one = preview_of(launch, site, command, files, job_file, cell.words)
             previews.append(replace(one, findings=(*one.findings, *shared, *dependency.findings)))
         return tuple(previews)
+
+    def with_names(self, spec: JobSpec, site: Site) -> JobSpec:
+        """Return a job file with what `$USER` and the profile's folders are at `site`."""
+        return expanded(spec, site, self._fill(spec, site))
+
+    def text_with_names(self, text: str, spec: JobSpec, site: Site) -> str:
+        """Return a text of a job file with the same."""
+        return expanded_text(text, site, self._fill(spec, site))
+
+    def _fill(self, spec: JobSpec, site: Site) -> Fill:
+        connection = self.connections.get(site)
+        return lambda template: connection.filled(template, site, spec.account)
 
     def check(self, draft: Draft) -> CheckedDraft:
         """Return everything that is wrong with a draft, and its previews if there are any."""
@@ -289,7 +303,12 @@ class Drafts:
         Raises:
             InputError: no such run.
         """
-        return beginnings.from_run(self.history.get(run_id))
+        run = self.history.get(run_id)
+        site = self._site({"site": run.site})
+        if site is None:  # its profile is gone
+            return beginnings.from_run(run)
+        sent, written = partial(self.with_names, site=site), partial(escaped, site=site)
+        return beginnings.from_run(run, sent, written)
 
     def _runs(self) -> list[Run]:
         return self.history.page(limit=50)

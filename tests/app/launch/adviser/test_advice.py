@@ -31,7 +31,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"account": "none"}, "account", "error"),
         ({"args": ["--lr", "$LR"]}, "literal-argument", "warning"),
         ({"args": ["$@"]}, "literal-argument", "warning"),
-        ({"args": ["--data=/x/$USER/data"]}, "literal-argument", "warning"),
+        ({"args": ["--data=/x/$LUSTRE/data"]}, "literal-argument", "warning"),
         ({"args": ["--out", "${SLURM_JOB_ID}"]}, "literal-argument", "warning"),
         ({"args": ["--n=$(nproc)"]}, "literal-argument", "warning"),
         ({"time": "3-00:00:00"}, "time-limit", "error"),

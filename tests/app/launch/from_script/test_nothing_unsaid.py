@@ -13,6 +13,7 @@ from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.import_report import ImportReport, import_lines, import_report
 from lumitui.app.launch.from_script.job_file_text import job_file_text
+from lumitui.app.launch.site_names import expanded
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.jobs.adopted.corpus import corpus, own, site_of
@@ -29,7 +30,15 @@ def made(text: str, site: Site) -> Written:
 
 
 def script_of(report: ImportReport, site: Site) -> str:
-    return plain_script(compose(report.spec, site), site, "job")
+    home = site.folders.get("HOME")
+    account = report.spec.account
+    spec = expanded(
+        report.spec,
+        site,
+        # As in the environment that `seen` gives.
+        lambda path: "/home/me" if path == home else path.format(account=account, user="me"),
+    )
+    return plain_script(compose(spec, site), site, "job")
 
 
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
@@ -86,7 +95,8 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
         return
     one, other = old[-1], new[-1]
     words = [word for word in other.after(program) or () if word not in (one.after(program) or ())]
-    lines = [each for each in said if "\n" not in each]  # a function's text says nothing of a word
+    # A function's text says nothing of a word; `$USER` is put in as in the environment of `seen`.
+    lines = [each.replace("$USER", "me") for each in said if "\n" not in each]
     assert not [word for word in words if not any(_names(each, word) for each in lines)]
     if one.folder != other.folder.replace("code", "."):
         assert any(each.startswith("cd ") for each in said)

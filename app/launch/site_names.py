@@ -1,0 +1,75 @@
+"""`$USER`, `$HOME` and the folders of a site's profile in a job file, as what they are there.
+
+A doubled dollar stays a dollar: `$$HOME` is `$HOME`. Pure but for `fill`.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from typing import Any
+
+from lumitui.app.job.spec import JobSpec
+from lumitui.remote.site.profile import Site
+
+Fill = Callable[[str], str]
+"""Returns a template of the profile with `{account}`, `{user}` and `{home}` filled in."""
+KEYS = ("args", "resume", "env", "links")
+"""The keys in whose texts the names are expanded; of `env:` and `links:` in the values."""
+
+
+def templates_of(site: Site) -> Mapping[str, str]:
+    """Return the names that mean something at a site, each with a template of what."""
+    return {"USER": "{user}", **site.folders}
+
+
+def expanded(spec: JobSpec, site: Site, fill: Fill) -> JobSpec:
+    """Return a job file with what its names are at `site`; it must not be expanded twice."""
+    return _mapped(spec, lambda text: expanded_text(text, site, fill))
+
+
+def expanded_text(text: str, site: Site, fill: Fill) -> str:
+    """Return one text of a job file with what its names are at `site`."""
+    templates = templates_of(site)
+    return _pattern(tuple(templates)).sub(
+        lambda match: match[0][1:] if match[1] else fill(templates[match[2] or match[3]]), text
+    )
+
+
+def escaped(spec: JobSpec, site: Site) -> JobSpec:
+    """Return the job file that `expanded` turns into `spec`."""
+    return _mapped(spec, lambda text: escaped_text(text, templates_of(site)))
+
+
+def escaped_text(text: str, names: Collection[str]) -> str:
+    """Return what a job file must have to mean `text` itself, where `names` are expanded."""
+    return _pattern(tuple(names)).sub(lambda match: f"${match[0]}", text)
+
+
+def without_names(text: str, names: Collection[str]) -> str:
+    """Return a text of a job file without those of `names` that are expanded in it."""
+    return _pattern(tuple(names)).sub(lambda match: match[0] if match[1] else "", text)
+
+
+def names_in(text: str, names: Collection[str]) -> list[str]:
+    """Return those of `names` that are expanded in a text of a job file."""
+    matches = _pattern(tuple(names)).finditer(text)
+    return [match[2] or match[3] for match in matches if not match[1]]
+
+
+@lru_cache
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    listed = "|".join(names) or "(?!)"
+    return re.compile(rf"\$(\$?)(?:\{{({listed})\}}|({listed})(?!\w))", re.ASCII)
+
+
+def _mapped(spec: JobSpec, change: Callable[[str], str]) -> JobSpec:
+    changes: dict[str, Any] = {}
+    for key in KEYS:
+        value = getattr(spec, key)
+        if isinstance(value, dict):
+            new: object = {name: change(text) for name, text in value.items()}
+        else:
+            new = tuple(map(change, value))
+        if new != value:
+            changes[key] = new
+    return spec.model_copy(update=changes) if changes else spec
