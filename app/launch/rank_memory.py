@@ -52,7 +52,8 @@ class _Training:
     accumulates: bool = False
     optimizer: str = "sgd"
     precision: str = "fp32"
-    recompute: bool = False
+    recompute: str = ""
+    """What --recompute says: nothing, "all" or "selective"."""
     keep_gradients: bool = False
     shard_size: int = 0
     """Ranks that the model is split over; 0: all."""
@@ -66,7 +67,8 @@ class _Training:
         model = _models()[self.model]
         weights = model.weights
         half = self.precision != "fp32"
-        step = model.passes[("bf16" if half else "fp32") + ", recomputed" * self.recompute]
+        arithmetic = "bf16" if half else "fp32"
+        step = model.passes[", ".join(filter(None, (arithmetic, self.recompute)))]
         gradients, states = _FLOAT * weights, _STATES[self.optimizer] * weights
         kept = _FLOAT * weights + states + 2 * self.batch * model.input
 
@@ -132,8 +134,8 @@ RULES: tuple[LaunchRule, ...] = (_memory,)
 
 def _changes(training: _Training) -> Mapping[_Training, str]:
     """Return other trainings of the same model, the larger batches first, with their words."""
-    recomputed = "fp32, recomputed" in _models()[training.model].passes
-    changes = {replace(training, recompute=True): "add --recompute"} if recomputed else {}
+    recomputes = "fp32, all" in _models()[training.model].passes
+    changes = {replace(training, recompute="all"): "add --recompute"} if recomputes else {}
     if training.precision == "fp32":
         changes[replace(training, precision="bf16")] = "set --precision bf16"
     batch = training.batch // 2
@@ -143,8 +145,8 @@ def _changes(training: _Training) -> Mapping[_Training, str]:
     if training.strategy == "ddp" and training.world_size > 1:
         split = replace(training, strategy="fsdp")
         changes[split] = "use trainer and strategy fsdp"
-        if recomputed:
-            changes[replace(split, recompute=True)] = (
+        if recomputes:
+            changes[replace(split, recompute="all")] = (
                 "use trainer and strategy fsdp with --recompute"
             )
     return changes
@@ -166,7 +168,7 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
             accumulates=int(argument_value(args, "--accumulate") or 1) > 1,
             optimizer=argument_value(args, "--optimizer") or training.optimizer,
             precision=argument_value(args, "--precision") or training.precision,
-            recompute="--recompute" in args,
+            recompute=_recompute(args),
             keep_gradients="--keep-gradients" in args,
             shard_size=int(argument_value(args, "--shard-size") or 0),
         )
@@ -174,6 +176,12 @@ def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
     except (ValueError, KeyError):
         return None
     return training
+
+
+def _recompute(args: tuple[str, ...]) -> str:
+    if argument_value(args, "--recompute") == "selective":
+        return "selective"
+    return "all" if any(word.partition("=")[0] == "--recompute" for word in args) else ""
 
 
 @cache

@@ -7,7 +7,6 @@ those that live are counted. In a table since a laptop with lumitui need not hav
 
 import sys
 import weakref
-from argparse import Namespace
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +27,7 @@ _HEAD = """\
 # Written by `python -m tests.measure.model_memory`, from passes over tensors without memory.
 #   weights: their number; outside: outside the repeated blocks; block: in the largest block
 #   input: bytes of a sample
-# For each precision, with and without --recompute:
+# For each precision, without --recompute and with each of its values:
 #   most: what lives besides weights and gradients, at its most
 #   growing: the same with the gradients that have come by then; a single rank begins with none
 #   inner: `most` while the gradients of blocks come
@@ -91,14 +90,14 @@ def _built(model: str) -> tuple[Any, nn.Module]:
     return row, net
 
 
-def _pass(model: str, batch: int, precision: str, recompute: bool) -> list[int]:
+def _pass(model: str, batch: int, precision: str, recompute: str) -> list[int]:
     """Return most, growing and inner of a step of `batch` samples."""
     blocks = import_module("strategies.pytorch")
     row, net = _built(model)
     with FakeTensorMode(allow_non_fake_inputs=True):
         net = net.to_empty(device="cpu")
         if recompute:
-            blocks.recompute(net, Namespace(model=model))
+            blocks.recompute(net, model, recompute)
         text = row.sample.kind == "tokens"
         shape = (batch, *row.sample.input)
         inputs = torch.zeros(shape, dtype=torch.int64 if text else torch.float32)
@@ -134,13 +133,13 @@ def row_of(model: str) -> dict[str, Any]:
         "passes": {},
     }
     for precision in ("fp32", "bf16"):
-        for recompute in (False, True) if parts else (False,):
+        for recompute in ("", "all", "selective") if parts else ("",):
             two, four = (_pass(model, batch, precision, recompute) for batch in (2, 4))
             lines = {}
             for name, at_two, at_four in zip(("most", "growing", "inner"), two, four, strict=True):
                 slope = (at_four - at_two) // 2
                 lines[name] = [max(0, at_two - 2 * slope), slope]
-            row["passes"][f"{precision}, recomputed" if recompute else precision] = lines
+            row["passes"][f"{precision}, {recompute}" if recompute else precision] = lines
     return row
 
 

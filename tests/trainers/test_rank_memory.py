@@ -90,7 +90,13 @@ CASES = [
     [*CASES[:3], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[3:])],
 )
 @pytest.mark.parametrize(
-    "more", [(), pytest.param(("--recompute",), marks=pytest.mark.slow)], ids=["", "recompute"]
+    "more",
+    [
+        (),
+        pytest.param(("--recompute",), marks=pytest.mark.slow),
+        pytest.param(("--recompute", "selective"), marks=pytest.mark.slow),
+    ],
+    ids=["", "recompute", "selective"],
 )
 def test_the_estimate_is_within_a_tenth_of_what_a_rank_allocates(
     tmp_path: Path, trainer: str, ranks: int, model: str, precision: str, more: tuple[str, ...]

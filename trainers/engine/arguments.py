@@ -130,7 +130,9 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
         help="longest gradient of a step (default: any)")  # fmt: skip
     # How fast, and in how much memory. None of it changes what is learnt, but for rounding.
     add("--compile", action="store_true", help="compile the model: minutes before the first step")
-    add("--recompute", action="store_true", help="keep less of each block for the backward pass")
+    add("--recompute", nargs="?", const="all", choices=("all", "selective"), metavar="WHAT",
+        help="keep less of each block for the backward pass: only its input; or, with "
+        "`selective`, what matrix products, convolutions and attention give")  # fmt: skip
     add("--loss-parts", type=count, default=1, metavar="N",
         help="compute a text's logits in N parts, and again in the backward pass")  # fmt: skip
     add("--channels-last", choices=("auto", "yes", "no"), default="auto",

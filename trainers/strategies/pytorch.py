@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch._ops import OpOverload
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
@@ -33,21 +33,38 @@ def blocks(net: nn.Module, model: str) -> list[nn.Module]:
     return [part for part in net.modules() if type(part).__name__ in names]
 
 
-def recompute(net: nn.Module, args: argparse.Namespace) -> None:
-    """Let the blocks compute again in the backward pass what they would keep for it.
+def recompute(net: nn.Module, model: str, what: str) -> None:
+    """Let the blocks compute again in the backward pass what they would keep for it, or some of it.
 
     Raises:
         UsageError: the model has no blocks.
     """
-    found = blocks(net, args.model)
+    found = blocks(net, model)
     if not found:
         raise UsageError(
-            f"The model {args.model} has no blocks that could be computed again. "
+            f"The model {model} has no blocks that could be computed again. "
             "Leave --recompute out, or make --batch-size smaller."
         )
+    more: dict[str, Any] = {}
+    if what == "selective":
+        from torch.utils.checkpoint import create_selective_checkpoint_contexts  # PyTorch 2.5
+
+        more = {"context_fn": partial(create_selective_checkpoint_contexts, list(_costly()))}
     for block in found:
         # The names of the weights stay, so that a checkpoint fits with and without it.
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False, **more)
+
+
+def _costly() -> Iterator[OpOverload]:
+    """The operations whose results `--recompute selective` keeps, of those PyTorch has."""
+    names = ("mm", "addmm", "bmm", "convolution", *(
+        f"_scaled_dot_product_{kind}"
+        for kind in ("flash_attention", "efficient_attention", "cudnn_attention",
+                     "flash_attention_for_cpu", "fused_attention_overrideable")
+    ))  # fmt: skip
+    for name in names:
+        if found := getattr(torch.ops.aten, name, None):
+            yield found.default
 
 
 class TorchStrategy:
@@ -70,7 +87,7 @@ class TorchStrategy:
         self._channels_last = wanted and setup.example.dim() == 4
         net = self.built(setup.build)
         if args.recompute:
-            recompute(net, args)
+            recompute(net, args.model, args.recompute)
         if args.loss_parts > 1:
             if MODELS[args.model].task != "next-token":
                 raise UsageError(
