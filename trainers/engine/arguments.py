@@ -138,5 +138,5 @@ def add_torch(parser: argparse.ArgumentParser) -> None:
     add("--channels-last", choices=("auto", "yes", "no"), default="auto",
         help="order of an image's values in memory (auto: yes on GPUs)")  # fmt: skip
     add("--precision", choices=PRECISIONS, default="fp32", help="of the arithmetic (default: fp32)")
-    add("--save", choices=("whole", "sharded"),
-        help="as one file, or one of each rank (default: whole; fsdp: sharded)")  # fmt: skip
+    add("--save", choices=("whole", "sharded"), default="whole",
+        help="as one file, or one of each rank (default: whole); fsdp: always sharded")  # fmt: skip

@@ -177,8 +177,8 @@ def begin(training: Training) -> None:
     if trouble := HEART.start(me.rank, me.run_dir, ranks.gather):
         print(f"A rank that hangs will not be named ({trouble}).", file=sys.stderr, flush=True)
     resumes = bool(training.args.resume)
-    checkpoint.by_first(me, lambda: claim(me.run_dir, resumes=resumes), me.run_dir)
-    checkpoint.by_first(me, training.checkpoints.take_over, me.run_dir)
+    checkpoint.on_first_rank(me, lambda: claim(me.run_dir, resumes=resumes), me.run_dir)
+    checkpoint.on_first_rank(me, training.checkpoints.take_over, me.run_dir)
     if training.args.resume:
         training.resume()
     elif me.rank == 0 and (earlier := training.checkpoints.newest_first()):

@@ -147,7 +147,7 @@ class Training:
     def _check_weights(self) -> None:
         weights = self.strategy.module.parameters
         finite = checkpoint.check_finite
-        checkpoint.together(lambda: finite(weights()), self.checkpoints.folder)
+        checkpoint.on_all_ranks(lambda: finite(weights()), self.checkpoints.folder)
 
     def resume(self) -> None:
         """Continue from the newest whole checkpoint.

@@ -233,7 +233,7 @@ def _number(token: Path) -> int:
 Result = TypeVar("Result")
 
 
-def together(
+def on_all_ranks(
     work: Callable[[], Result], folder: Path, group: dist.ProcessGroup | None = None
 ) -> list[Result]:
     """Do each rank's part of a save in a folder; return what the ranks' parts returned.
@@ -262,7 +262,7 @@ def together(
     return done
 
 
-def by_first(
+def on_first_rank(
     me: ranks.Ranks,
     work: Callable[[], Result],
     folder: Path,
@@ -271,9 +271,9 @@ def by_first(
     """Do a part of a save on rank 0; return what it returned, on every rank.
 
     Raises:
-        TrainingError: as together.
+        TrainingError: as on_all_ranks.
     """
-    return cast("Result", together(lambda: work() if me.rank == 0 else None, folder, group)[0])
+    return cast("Result", on_all_ranks(lambda: work() if me.rank == 0 else None, folder, group)[0])
 
 
 def check_finite(weights: Iterable[torch.Tensor]) -> None:

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from engine import ranks
-from saving.checkpoint import Checkpoints, SaveFailed, by_first, together
+from saving.checkpoint import Checkpoints, SaveFailed, on_all_ranks, on_first_rank
 from saving.files import Position, Saved, describe
 
 LONGEST = timedelta(hours=2)
@@ -168,21 +168,21 @@ class Saver:
         place = self._first(lambda: self._checkpoints.begin(at.step))
         staged: list[Write] = []
         with self._dropped_if_it_fails(place, None):
-            together(lambda: staged.append(stage(place.folder, self.background)), place.folder)
+            on_all_ranks(lambda: staged.append(stage(place.folder, self.background)), place.folder)
         return place, staged[0]
 
     def _finish(self, place: Saved, at: Position, write: Write) -> None:
         folder, group = place.folder, self._group
         with self._dropped_if_it_fails(place, group):
-            for files in together(lambda: describe(folder, write()), folder, group):
+            for files in on_all_ranks(lambda: describe(folder, write()), folder, group):
                 place.files.update(files)
-            by_first(self._me, lambda: self._checkpoints.commit(place, at), folder, group)
+            on_first_rank(self._me, lambda: self._checkpoints.commit(place, at), folder, group)
         self.last = place
 
     def _first(self, work: Callable[[], Result]) -> Result:
         """Do what rank 0 does in the folder of all checkpoints."""
         try:
-            return by_first(self._me, work, self._checkpoints.folder)
+            return on_first_rank(self._me, work, self._checkpoints.folder)
         except SaveFailed as error:
             raise error.after(self.last) from error
 
@@ -192,7 +192,7 @@ class Saver:
         try:
             yield
         except SaveFailed as error:
-            by_first(self._me, lambda: self._checkpoints.drop(place), place.folder, group)
+            on_first_rank(self._me, lambda: self._checkpoints.drop(place), place.folder, group)
             raise error.after(self.last) from error
 
 

@@ -108,7 +108,7 @@ class Setup:
 Make: TypeAlias = Callable[[Setup], Strategy]
 
 
-def poisoned(loss: Tensor) -> Tensor:
+def spread_nan(loss: Tensor) -> Tensor:
     """The loss, with a gradient that is not finite where the loss is not.
 
     So the ranks' average of the gradient tells each rank that the step is to be skipped, and no

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -17,28 +16,24 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from engine.exits import UsageError
-from saving import files as on_disk
 from strategies import optimizers
 from strategies.pytorch import TorchStrategy, blocks
 
 try:
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-    from torch.distributed.tensor import DTensor, distribute_tensor
 except ImportError as error:
     raise UsageError(
         f"PyTorch {torch.__version__} has no fully_shard; 2.6 and later have it. "
         "Use a newer container, or the strategy zero3."
     ) from error
 
-Value = TypeVar("Value")
-
 
 class Fsdp(TorchStrategy):
     """A model of which each rank keeps a part."""
 
     name = "fsdp"
-    saves = "sharded"
+    in_parts = True
 
     def built(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Rank 0 has the whole model in the CPU's memory; on the others it takes none."""
@@ -130,52 +125,8 @@ class Fsdp(TorchStrategy):
         dist.all_reduce(squares, group=self._group)
         return squares
 
-    def state(self) -> on_disk.Tree:
-        """Gather each tensor, one at a time; rank 0 keeps it in the CPU's memory."""
-        whole = super().state()
-        return _mapped(whole, self._gathered)
-
-    def _gathered(self, tensor: Tensor) -> Tensor:
-        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-        return whole.cpu() if self._me.rank == 0 else whole[:0] if whole.dim() else whole
-
-    def take(self, tree: on_disk.Tree) -> None:
-        """Keep this rank's part of each tensor."""
-        here = self.module.state_dict()
-        model = {name: _part(value, here[name]) for name, value in tree["model"].items()}
-        self.module.load_state_dict(model)
-        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
-        saved = tree["optimizer"]["state"]
-        state = {}
-        if isinstance(saved, dict):
-            for number, values in saved.items():
-                like = weights[number]
-                state[number] = {
-                    name: _part(value, like) if like.shape == value.shape else value
-                    for name, value in values.items()
-                }
-        optimizers.load(self.optimizer, {"state": state})
-
 
 def _own(module: nn.Module) -> Iterator[Tensor]:
     """The weights and buffers of a module itself."""
     for kept in (module._parameters, module._buffers):
         yield from (tensor for tensor in kept.values() if tensor is not None)
-
-
-def _part(value: object, like: object) -> object:
-    """This rank's part of a whole tensor, split as another one is."""
-    if not isinstance(value, Tensor) or not isinstance(like, DTensor):
-        return value
-    return distribute_tensor(value, like.device_mesh, like.placements)
-
-
-def _mapped(value: Value, change: Callable[[Tensor], Tensor]) -> Value:
-    """A tree of dicts, lists and tensors with every tensor changed, in the order of the tree."""
-    if isinstance(value, Tensor):
-        return change(value)  # type: ignore[return-value]
-    if isinstance(value, dict):
-        return {key: _mapped(one, change) for key, one in value.items()}  # type: ignore[return-value]
-    if isinstance(value, list):
-        return [_mapped(one, change) for one in value]  # type: ignore[return-value]
-    return value

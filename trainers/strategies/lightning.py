@@ -26,7 +26,7 @@ from monitor.metrics import Reporter
 from monitor.stop_request import STOP
 from saving import files as on_disk
 from saving.saver import Write
-from strategies import poisoned
+from strategies import spread_nan
 from strategies.pytorch import TorchStrategy
 
 try:
@@ -63,7 +63,7 @@ class Lightning(TorchStrategy):
 
     def scaled(self, loss: Tensor) -> Tensor:
         """What Lightning is to differentiate."""
-        return poisoned(loss) * self._scale.scale
+        return spread_nan(loss) * self._scale.scale
 
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take Lightning's checkpoint, which rank 0 writes."""

@@ -19,7 +19,7 @@ from models.table import MODELS
 from saving import files as on_disk
 from saving.files import local
 from saving.saver import Staging, Write
-from strategies import Setup, optimizers, poisoned
+from strategies import Setup, optimizers, spread_nan
 
 if TYPE_CHECKING:
     from saving.sharded import Sharded
@@ -71,8 +71,8 @@ class TorchStrategy:
     """A model whose optimizer is PyTorch's; where its weights are, a strategy decides."""
 
     name: str
-    saves = "whole"
-    """How, when the arguments don't say: as one file, or as one of each rank (sharded)."""
+    in_parts = False
+    """Whether no rank has the whole model, so that each saves its part."""
 
     def __init__(self, setup: Setup) -> None:
         """Build the model, and take it to the device."""
@@ -126,12 +126,8 @@ class TorchStrategy:
         """The sum of squares of all gradients, from that of this rank's."""
         return squares
 
-    def state(self) -> on_disk.Tree:
-        """All of model and optimizer, on rank 0 at least."""
-        return {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
-
     def take(self, tree: on_disk.Tree) -> None:
-        """Continue from what `state` gave, on any number of ranks."""
+        """Continue from a whole model and its optimizer, on any number of ranks."""
         self.module.load_state_dict(tree["model"])
         optimizers.load(self.optimizer, tree["optimizer"])
 
@@ -166,7 +162,7 @@ class TorchStrategy:
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""
         with self.exchange(last):
-            scaled = poisoned(loss) / self.accumulate * self._scale.scale
+            scaled = spread_nan(loss) / self.accumulate * self._scale.scale
             scaled.backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float) -> Tensor:
@@ -196,9 +192,10 @@ class TorchStrategy:
 
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take everything on rank 0, or each rank's part where checkpoints are in parts."""
-        if (self._args.save or self.saves) == "sharded":
+        if self.in_parts or self._args.save == "sharded":
             return self._parts().stage(folder, self._loss_scale(), copy)
-        return self._writer(self.state() | self._loss_scale(), folder / STATE, copy)
+        state = {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return self._writer(state | self._loss_scale(), folder / STATE, copy)
 
     def _writer(self, tree: object, path: Path, copy: bool) -> Write:
         """What writes a tree, which rank 0 has, into one file."""
@@ -217,7 +214,8 @@ class TorchStrategy:
         if (folder / on_disk.METADATA).is_file():
             scale = self._parts().load(folder, self._loss_scale())
         else:
-            scale = on_disk.load(on_disk.of_this_trainer(folder, STATE), self._device)
+            path = on_disk.of_this_trainer(folder, on_disk.METADATA if self.in_parts else STATE)
+            scale = on_disk.load(path, self._device)
             self.take(scale)
         self._take_loss_scale(scale)
 

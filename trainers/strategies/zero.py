@@ -27,9 +27,9 @@ from torch import Tensor, nn
 
 from engine import ranks
 from engine.exits import UsageError
-from saving.checkpoint import by_first, together
-from saving.saver import Staging, Write
-from strategies import Setup, poisoned
+from saving.checkpoint import on_all_ranks, on_first_rank
+from saving.saver import LONGEST, Staging, Write
+from strategies import Setup, spread_nan
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
@@ -148,8 +148,6 @@ DIVISIBLE = {"universal_checkpoint_info": {"universal_checkpoint_version": 0.2}}
 tensor parallelism. Source: deepspeed/checkpoint/constants.py and ds_to_universal.py."""
 _ADAMS = ("adam", "adamw")
 """The optimizers whose state the converter knows (exp_avg and exp_avg_sq)."""
-_POLL = 30.0
-"""Seconds after which the ranks that wait hear that the conversion goes on."""
 
 
 class HeldFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed has no types
@@ -198,64 +196,45 @@ def universal(folder: Path, me: ranks.Ranks, optimizer: str, saved_by: int) -> I
             f"and DeepSpeed divides only Adam's state anew, not {optimizer}'s. Resume with "
             f"{saved_by} ranks."
         )
-    converter = _Converter(folder, folder.parent / ".universal" / folder.name)
+    target = folder.parent / ".universal" / folder.name
+    # The ranks that wait have a group of their own: converting may take longer than the 10 minutes
+    # after which the training's gives up.
+    group = dist.new_group(backend="gloo", timeout=LONGEST)
     try:
-        while not by_first(me, converter.is_done, folder):
-            pass  # the ranks that wait hear from rank 0 before a collective's time limit ends
-        yield converter.target
-        together(lambda: None, folder)  # every rank has read it
+        on_first_rank(me, lambda: _convert(folder, target), folder, group)
+        yield target
+        on_all_ranks(lambda: None, folder)  # every rank has read it
     finally:
         if me.rank == 0:
-            shutil.rmtree(converter.target.parent, ignore_errors=True)
+            shutil.rmtree(target.parent, ignore_errors=True)
 
 
-class _Converter:
-    """DeepSpeed's converter in a process of its own, which rank 0 starts."""
+def _convert(source: Path, target: Path) -> None:
+    """Run DeepSpeed's converter in a process of its own.
 
-    def __init__(self, source: Path, target: Path) -> None:
-        self.target = target
-        self._source = source
-        self._process: subprocess.Popen[str] | None = None
-
-    def is_done(self) -> bool:
-        """Start it if it hasn't been; wait for half a minute, and say whether it's done.
-
-        Raises:
-            UsageError: it failed.
-        """
-        process = self._process or self._start()
-        try:
-            said, _ = process.communicate(timeout=_POLL)
-        except subprocess.TimeoutExpired:
-            return False
-        if process.returncode:
-            reason = (said.strip().splitlines() or ["nothing was said"])[-1]
-            raise UsageError(
-                f"DeepSpeed could not divide {self._source} anew ({reason}). "
-                "Resume with as many ranks as saved it."
-            )
-        return True
-
-    def _start(self) -> subprocess.Popen[str]:
-        shutil.rmtree(self.target.parent, ignore_errors=True)  # an attempt that was killed
-        self.target.parent.mkdir()
-        workers = str(min(8, len(os.sched_getaffinity(0))))
-        arguments = {
-            "--input_folder": str(self._source),
-            "--output_folder": str(self.target),
-            "--num_extract_workers": workers,
-            "--num_merge_workers": workers,
-        }
-        command = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal"]
-        self._process = subprocess.Popen(
-            [*command, *(word for pair in arguments.items() for word in pair)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+    Raises:
+        UsageError: it failed.
+    """
+    shutil.rmtree(target.parent, ignore_errors=True)  # an attempt that was killed
+    target.parent.mkdir()
+    workers = str(min(8, len(os.sched_getaffinity(0))))
+    done = subprocess.run(
+        [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal",
+         "--input_folder", str(source), "--output_folder", str(target),
+         "--num_extract_workers", workers, "--num_merge_workers", workers],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )  # fmt: skip
+    if done.returncode:
+        reason = (done.stdout.strip().splitlines() or ["it gave no reason"])[-1]
+        raise UsageError(
+            f"DeepSpeed could not divide {source} anew ({reason}). "
+            "Resume with as many ranks as saved it."
         )
-        return self._process
 
 
 class Zero:
@@ -304,7 +283,7 @@ class Zero:
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; the engine divides by the number of micro batches."""
-        self._engine.backward(poisoned(loss))
+        self._engine.backward(spread_nan(loss))
         if not last:
             self._engine.step()  # counts the micro batch
 
