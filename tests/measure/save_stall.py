@@ -34,7 +34,7 @@ def stage(folder, copy):
         return ["state.pt"]
     return write
 checkpoints = Checkpoints(me.run_dir)
-checkpoints.take_over()
+checkpoints.take_over(resumes=True)
 savers = [Saver(me, checkpoints, background=background) for background in (False, True)]
 at = Position("bench", "none", 0, 1, 1)
 blocked = ([], [])

@@ -134,10 +134,9 @@ def test_groups_that_do_not_divide_the_ranks_are_refused(tmp_path: Path) -> None
     assert "--shard-size 3 does not divide 2 ranks into equal groups. Take a" in job.output()
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_fsdp_trains_batch_norm_in_less_precision(tmp_path: Path, precision: str) -> None:
+def test_fsdp_trains_batch_norm_in_less_precision(tmp_path: Path) -> None:
     words = ("--model", "cnn", "--limit", "64", "--batch-size", "16", "--epochs", "2")
-    train(tmp_path, 2, "fsdp.py", *words, "--precision", precision)
+    train(tmp_path, 2, "fsdp.py", *words, "--precision", "bf16")
     found = losses(tmp_path)
     assert len(found) == 4 and found[4] < 2 * found[1]
 
@@ -162,7 +161,7 @@ def fifty(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("accumulate", [1, 4])
 @pytest.mark.parametrize(("trainer", "ranks"), [("ddp.py", 1), ("ddp.py", 4), ("fsdp.py", 4)])
 def test_fifty_steps_are_those_of_one_rank(
@@ -175,13 +174,7 @@ def test_fifty_steps_are_those_of_one_rank(
 ) -> None:
     split = ("--batch-size", str(32 // ranks // accumulate), "--accumulate", str(accumulate))
     train(tmp_path, ranks, trainer, *SAME, *PYTORCH, *LONG, *split, "--precision", precision)
-    found = losses(tmp_path)
-    if precision == "fp16":  # its first steps find the scale
-        assert reported(tmp_path)[-1]["step"] == 50
-        assert len(found) == 50
-        assert found[50] < 0.9 * found[1]
-    else:
-        assert found == pytest.approx(fifty, abs=FIFTY[precision])
+    assert losses(tmp_path) == pytest.approx(fifty, abs=FIFTY[precision])
 
 
 @pytest.mark.slow

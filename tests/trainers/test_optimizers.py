@@ -1,4 +1,4 @@
-"""Steps that are skipped on the device, fp16's scale, blocks that are computed again."""
+"""Steps that are skipped on the device, blocks that are computed again."""
 
 from argparse import Namespace
 from typing import Any
@@ -45,25 +45,6 @@ def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str)
     expected, _ = trained(load, plain, bad)
     assert all(group["fused"] for group in optimizer.param_groups)
     assert torch.allclose(weights, expected, rtol=0, atol=1e-6)
-
-
-def test_the_scale_of_fp16_is_halved_until_it_fits_and_grows_again(load: Load) -> None:
-    torch, precision = load("torch"), load("strategies.optimizers")
-    scale = precision.LossScale("fp16", torch.device("cpu"))
-    no, yes = torch.tensor(False), torch.tensor(True)
-    for _ in range(3):
-        scale.update(no)
-    assert float(scale.scale) == precision.FIRST_SCALE / 8
-    for _ in range(precision.GROWS_AFTER - 1):
-        scale.update(yes)
-    again = precision.LossScale("fp16", torch.device("cpu"))
-    again.load(scale.state())
-    assert float(again.scale) == precision.FIRST_SCALE / 8
-    again.update(yes)
-    assert again.state() == {"scale": precision.FIRST_SCALE / 4, "good": 0.0}
-    bf16 = precision.LossScale("bf16", torch.device("cpu"))
-    bf16.update(no)
-    assert (bf16.moves, float(bf16.scale)) == (False, 1.0)
 
 
 def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:

@@ -21,7 +21,7 @@ from engine import ranks
 from engine.exits import TrainingError
 from engine.speed import memory
 from monitor.heartbeat import HEART
-from monitor.metrics import Reporter, Step, claim
+from monitor.metrics import Reporter, Step
 from monitor.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
 
@@ -176,10 +176,9 @@ def begin(training: Training) -> None:
     STOP.watch(me.run_dir, me.rank, training.checkpoints.is_followed)
     if trouble := HEART.start(me.rank, me.run_dir, ranks.gather):
         print(f"A rank that hangs will not be named ({trouble}).", file=sys.stderr, flush=True)
-    resumes = bool(training.args.resume)
-    checkpoint.on_first_rank(me, lambda: claim(me.run_dir, resumes=resumes), me.run_dir)
-    checkpoint.on_first_rank(me, training.checkpoints.take_over, me.run_dir)
-    if training.args.resume:
+    resumes, checkpoints = bool(training.args.resume), training.checkpoints
+    checkpoint.on_first_rank(me, lambda: checkpoints.take_over(resumes=resumes), me.run_dir)
+    if resumes:
         training.resume()
     elif me.rank == 0 and (earlier := training.checkpoints.newest_first()):
         print(

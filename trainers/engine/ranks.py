@@ -1,4 +1,4 @@
-"""This process among the ranks: launcher variables, process group, device and cores.
+"""This process among the ranks: launcher variables, process group, device and threads.
 
 Whatever started the processes (srun, torchrun, deepspeed, accelerate, mpirun, a shell loop), a
 trainer reads the same six variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
@@ -123,28 +123,6 @@ def _number(name: str, text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"{name}={text!r} is not a whole number. The launcher has to set it.")
     return int(text)
-
-
-def choose_cores(ranks: Ranks) -> None:
-    """Give this rank its share of the node's cores.
-
-    Only where nothing was chosen: a mask from srun, taskset or a container stays. On a node with
-    GPUs only the launcher knows the cores near each GPU (their order isn't the cores' order: GPU
-    0 may be next to cores 49-55), so an even split is for CPU nodes only. macOS has no affinity
-    calls.
-    """
-    cores = os.cpu_count() or 1
-    on_node = ranks.local_world_size or ranks.world_size
-    share = max(1, cores // on_node)
-    if sys.platform == "linux":
-        allowed = sorted(os.sched_getaffinity(0))
-        nobody_chose = len(allowed) == cores
-        shared = ranks.local_world_size and 1 < on_node <= cores
-        if nobody_chose and shared and not torch.cuda.is_available():
-            # torchrun --virtual-local-rank calls every rank of a node 0.
-            virtual = not ranks.local_rank and "TORCHELASTIC_RUN_ID" in os.environ
-            first = (ranks.rank if virtual else ranks.local_rank) % on_node * share
-            os.sched_setaffinity(0, allowed[first : first + share])
 
 
 def choose_threads() -> None:

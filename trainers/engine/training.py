@@ -196,7 +196,7 @@ def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
         TASKS[row.task],
         strategy,
         at=Position(args.model, strategy.optimizer_name, args.seed, count, me.world_size),
-        guard=loop.LossGuard(args.max_skipped + strategy.trials),
+        guard=loop.LossGuard(args.max_skipped),
         checkpoints=checkpoints,
         saver=Saver(me, checkpoints, background=args.save_in_background),
         window=StepWindow(args.log_every, device),
@@ -249,17 +249,15 @@ def run(
     me = ranks.read_ranks()
     if args.tf32:
         torch.set_float32_matmul_precision("high")
+    takers = []
     if args.watch:
-        from monitor import watchers
+        from monitor.watchers import Watchers
 
-        watchers.check_packages(args.watch)
-    ranks.choose_cores(me)
+        takers = [Watchers(args.watch, me.run_dir).take]
     training = prepare(args, me, make)
     loop.begin(training)
     strategy = training.strategy
-    report = Reporter(me.run_dir, me.rank, args.log_every, training.task.figure)
-    if args.watch:
-        report.also(watchers.Watchers(args.watch, me.run_dir).take)
+    report = Reporter(me.run_dir, me.rank, args.log_every, training.task.figure, takers)
     report.start(
         training.device,
         strategy=strategy.name,

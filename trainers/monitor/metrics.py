@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -11,15 +10,13 @@ import statistics
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-
-from engine.exits import UsageError
 
 if TYPE_CHECKING:
     from saving.saver import Ended
@@ -55,11 +52,16 @@ class Reporter:
     """
 
     def __init__(
-        self, run_dir: Path, rank: int, log_every: int, figure: str = "test_accuracy"
+        self,
+        run_dir: Path,
+        rank: int,
+        log_every: int,
+        figure: str = "test_accuracy",
+        takers: Sequence[Callable[[Mapping[str, Value]], None]] = (),
     ) -> None:
         """Open metrics.jsonl in the run folder; every `log_every`-th step is printed.
 
-        `figure` is the name of what a test gives.
+        `figure` is the name of what a test gives. `takers` get every line too, and raise nothing.
         """
         self._reports = rank == 0
         self._figure = figure
@@ -70,14 +72,10 @@ class Reporter:
         self._spent = {"step_s": 0.0, "save_s": 0.0, "test_s": 0.0}
         self._torn = False
         self._lost = 0
-        self._takers: list[Callable[[Mapping[str, Value]], None]] = []
+        self._takers = takers
         if self._reports:
             run_dir.mkdir(parents=True, exist_ok=True)
             self._file = _open_for_lines(run_dir / METRICS)
-
-    def also(self, take: Callable[[Mapping[str, Value]], None]) -> None:
-        """Give every line of metrics.jsonl to `take` too, on rank 0; it raises nothing."""
-        self._takers.append(take)
 
     def start(self, device: torch.device, **facts: Value) -> None:
         """Report what is about to run: enough to compare the speeds of two runs."""
@@ -214,34 +212,6 @@ class Reporter:
             self._lost += 1
         for take in self._takers:
             take(told)
-
-
-_claimed: list[int] = []
-"""metrics.jsonl as long as this process lives: closed, it would lose the lock."""
-
-
-def claim(run_dir: Path, *, resumes: bool) -> None:
-    """Let no other training begin in the run folder while this one runs.
-
-    A training that `resumes` may follow one that seems to run, on a node that hangs: the earlier
-    one ends when it sees that (saving/checkpoint.py).
-
-    Raises:
-        UsageError: another one runs there, which would write the same steps.
-    """
-    run_dir.mkdir(parents=True, exist_ok=True)
-    file = os.open(run_dir / METRICS, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    _claimed.append(file)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        if not resumes:
-            raise UsageError(
-                f"Another training is running in {run_dir}. Set RUN_DIR to another folder, or stop "
-                f"it first: touch {run_dir / 'stop'}."
-            ) from error
-    except OSError:
-        pass  # some parallel file systems have no locks
 
 
 def _open_for_lines(path: Path) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -109,28 +109,27 @@ WATCHERS: dict[str, Callable[[Path, Line], Watcher]] = {
 """By the name of the package that each needs."""
 
 
-def check_packages(asked: Sequence[str]) -> None:
-    """Import what they need, on every rank: it fails at the start, or not at all.
-
-    Raises:
-        UsageError: a package can't be imported.
-    """
-    for name in asked:
-        try:
-            importlib.import_module(name)
-        except Exception as error:
-            raise UsageError(
-                f"--watch {name} needs the Python package {name}, which can't be imported "
-                f"({error}). Install it where the job runs, or leave {name} out."
-            ) from error
-
-
 class Watchers:
     """Those that were asked for."""
 
-    def __init__(self, asked: Sequence[str], run_dir: Path) -> None:
-        """Watch from the first start line on."""
-        self._asked = asked
+    def __init__(self, asked: str, run_dir: Path) -> None:
+        """Import what they need, on every rank: it fails at the start, or not at all.
+
+        Raises:
+            UsageError: there is no such watcher, or its package can't be imported.
+        """
+        self._asked = list(dict.fromkeys(name.strip() for name in asked.split(",")))
+        for name in self._asked:
+            if name not in WATCHERS:
+                known = ", ".join(WATCHERS)
+                raise UsageError(f"--watch has no {name!r}. Known are {known}.")
+            try:
+                importlib.import_module(name)
+            except Exception as error:
+                raise UsageError(
+                    f"--watch {name} needs the Python package {name}, which can't be imported "
+                    f"({error}). Install it where the job runs, or leave {name} out."
+                ) from error
         self._folder = run_dir / "watch"
         self._running: dict[str, Watcher] = {}
 

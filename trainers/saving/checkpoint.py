@@ -16,6 +16,7 @@ manifest says with which start its training began.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -32,7 +33,7 @@ import torch.distributed as dist
 
 from engine import ranks
 from engine.exits import TrainingError, UsageError
-from monitor.metrics import attempt
+from monitor.metrics import METRICS, attempt
 from saving.files import (
     MANIFEST,
     NAME,
@@ -96,11 +97,15 @@ class Checkpoints:
         found = (path for path in self.folder.glob("start-*") if NAME.fullmatch(path.name))
         return sorted(path.name for path in found if _lacks_manifest(path))
 
-    def take_over(self) -> None:
+    def take_over(self, *, resumes: bool) -> None:
         """Take the next number: what an earlier start of this training saves is older now.
 
+        A start that `resumes` may follow one that seems to run, on a node that hangs: the earlier
+        one ends when it sees that.
+
         Raises:
-            UsageError: no checkpoint could be written: what should be their folder is a file.
+            UsageError: another training runs there, which would write the same steps; or what
+                should be the folder of checkpoints is a file.
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(
@@ -108,6 +113,7 @@ class Checkpoints:
                 "Move it away, or set RUN_DIR to another folder."
             )
         self._run_dir.mkdir(parents=True, exist_ok=True)
+        self._lock(resumes)
         while not self._start:
             number = 1 + self._latest_start()
             try:
@@ -118,6 +124,21 @@ class Checkpoints:
         for token in self._run_dir.glob(".start-*"):
             if _number(token) < self._start:
                 token.unlink(missing_ok=True)
+
+    def _lock(self, resumes: bool) -> None:
+        """Lock metrics.jsonl as long as this process lives: closed, it would lose the lock."""
+        kind = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._locked = os.open(self._run_dir / METRICS, kind, 0o644)
+        try:
+            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if not resumes:
+                raise UsageError(
+                    f"Another training is running in {self._run_dir}. Set RUN_DIR to another "
+                    f"folder, or stop it first: touch {self._run_dir / 'stop'}."
+                ) from error
+        except OSError:
+            pass  # some parallel file systems have no locks
 
     def continues(self, saved: Saved | None) -> None:
         """Note that this start goes on from a checkpoint: its training's older ones may go.

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ class Saved:
                 raise ValueError("its own checksum is another")
             int(content.get("first_start", 0))
             self.files.update(content["files"])
-            return Position.from_tree(content["position"])
+            return Position(**content["position"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{self.folder / MANIFEST} can't be read ({error}). "
@@ -269,22 +269,3 @@ class Position:
                     f"{getattr(saved, name)}, this run asks for {getattr(self, name)}. "
                     "Resume with the same arguments, or start in an empty run folder."
                 )
-
-    @classmethod
-    def from_tree(cls, tree: object) -> Position:
-        """Read a position back.
-
-        Raises:
-            UsageError: a field is missing or of another type.
-        """
-        values = tree if isinstance(tree, dict) else {}
-        kinds = {one.name: {"str": str, "int": int}[str(one.type)] for one in fields(cls)}
-        right = set(values) == set(kinds) and all(
-            type(values[name]) is kind and (kind is str or name == "seed" or values[name] >= 0)
-            for name, kind in kinds.items()
-        )
-        if not right:
-            raise UsageError(
-                "The checkpoint is not one of this trainer's. Start in an empty run folder."
-            )
-        return cls(**values)

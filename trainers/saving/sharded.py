@@ -8,7 +8,7 @@ continued by FSDP, and the other way round.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch.distributed as dist
 from torch import nn
@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from engine.exits import UsageError
 from engine.ranks import Ranks
-from saving.files import METADATA, Tree
+from saving.files import METADATA
 from saving.saver import Staging, Write
 
 
@@ -34,10 +34,10 @@ class Sharded:
         self._staging = Staging()
         self._group = dist.new_group(backend="gloo")
 
-    def stage(self, folder: Path, more: Tree, copy: bool) -> Write:
-        """Take what this rank has to save, and `more`; see saving.saver.Stage."""
+    def stage(self, folder: Path, copy: bool) -> Write:
+        """Take what this rank has to save; see saving.saver.Stage."""
         model, optimizer = get_state_dict(self._model, self._optimizer)
-        state = {"model": model, "optimizer": optimizer, **more}
+        state: dict[str, Any] = {"model": model, "optimizer": optimizer}
         if copy:
             state = {name: self._staging.copied(part, name) for name, part in state.items()}
 
@@ -51,8 +51,8 @@ class Sharded:
 
         return write
 
-    def load(self, folder: Path, more: Tree) -> Tree:
-        """Continue from what any number of ranks has saved; return `more` as it was saved.
+    def load(self, folder: Path) -> None:
+        """Continue from what any number of ranks has saved.
 
         Rates, decay and the like are those of this run.
 
@@ -61,7 +61,7 @@ class Sharded:
         """
         groups = [_settings(group) for group in self._optimizer.param_groups]
         model, optimizer = get_state_dict(self._model, self._optimizer)
-        state = {"model": model, "optimizer": optimizer, **more}
+        state: dict[str, Any] = {"model": model, "optimizer": optimizer}
         try:
             state_dict_loader.load(state, checkpoint_id=folder, process_group=self._group)
         except CheckpointException as error:
@@ -72,12 +72,11 @@ class Sharded:
         set_state_dict(
             self._model,
             self._optimizer,
-            model_state_dict=cast("Any", state["model"]),
-            optim_state_dict=cast("Any", state["optimizer"]),
+            model_state_dict=state["model"],
+            optim_state_dict=state["optimizer"],
         )
         for group, settings in zip(self._optimizer.param_groups, groups, strict=True):
             group.update(settings)
-        return cast("Tree", {name: state[name] for name in more})
 
 
 def _settings(group: dict[str, object]) -> dict[str, object]:

@@ -36,9 +36,7 @@ class Strategy(Protocol):
     accumulate: int
     """Micro batches of a step. A global batch is micro_batch x accumulate x ranks."""
     precision: str
-    """Of the matrix products: fp32, bf16 or fp16."""
-    trials: int
-    """Steps that it may skip in a row until its loss scale is found."""
+    """Of the matrix products: fp32, bf16, or DeepSpeed's fp16."""
 
     def rate(self, done: float, step: int) -> float:
         """The learning rate after `step` steps, when this share (0 to 1) of the samples is done."""

@@ -16,12 +16,14 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from engine.exits import UsageError
+from saving import files as on_disk
 from strategies import optimizers
 from strategies.pytorch import TorchStrategy, blocks
 
 try:
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.tensor import DTensor, distribute_tensor
 except ImportError as error:
     raise UsageError(
         f"PyTorch {torch.__version__} has no fully_shard; 2.6 and later have it. "
@@ -124,6 +126,30 @@ class Fsdp(TorchStrategy):
         """Each rank has the gradients of its part: one number to add up, in its group."""
         dist.all_reduce(squares, group=self._group)
         return squares
+
+    def take(self, tree: on_disk.Tree) -> None:
+        """Keep this rank's part of each tensor."""
+        here = self.module.state_dict()
+        model = {name: _part(value, here[name]) for name, value in tree["model"].items()}
+        self.module.load_state_dict(model)
+        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
+        saved = tree["optimizer"]["state"]
+        state = {}
+        if isinstance(saved, dict):
+            for number, values in saved.items():
+                like = weights[number]
+                state[number] = {
+                    name: _part(value, like) if like.shape == value.shape else value
+                    for name, value in values.items()
+                }
+        optimizers.load(self.optimizer, {"state": state})
+
+
+def _part(value: object, like: object) -> object:
+    """This rank's part of a whole tensor, split as another one is."""
+    if not isinstance(value, Tensor) or not isinstance(like, DTensor):
+        return value
+    return distribute_tensor(value, like.device_mesh, like.placements)
 
 
 def _own(module: nn.Module) -> Iterator[Tensor]:

@@ -61,17 +61,13 @@ class Lightning(TorchStrategy):
     name = "lightning"
     trainer: Trainer
 
-    def scaled(self, loss: Tensor) -> Tensor:
-        """What Lightning is to differentiate."""
-        return spread_nan(loss) * self._scale.scale
-
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take Lightning's checkpoint, which rank 0 writes."""
         self.trainer.save_checkpoint(folder / CHECKPOINT)
         held = self.trainer.strategy.checkpoint_io
         if self._me.rank or not isinstance(held, HeldCheckpoint):  # rank 0 alone is given it
             return list
-        return self._writer(held.content | self._loss_scale(), folder / CHECKPOINT, copy)
+        return self._writer(held.content, folder / CHECKPOINT, copy)
 
     def load(self, folder: Path, saved_by: int) -> None:
         """Take weights and optimizer from Lightning's checkpoint, with any number of ranks."""
@@ -79,7 +75,6 @@ class Lightning(TorchStrategy):
         tree = torch.load(path, map_location=self._device, weights_only=True)
         weights = {name.removeprefix(NET): one for name, one in tree["state_dict"].items()}
         self.take({"model": weights, "optimizer": tree["optimizer_states"][0]})
-        self._take_loss_scale(tree)
 
 
 class EpochBatches:
@@ -136,7 +131,7 @@ class Module(LightningModule):
         inputs, targets = batch
         loss = self._of.loss(inputs, targets, last=True)
         self._loss = self._loss + loss.detach()
-        return self._with.scaled(loss)
+        return spread_nan(loss)
 
     def optimizer_step(
         self, epoch: int, number: int, optimizer: object, optimizer_closure: Any = None

@@ -4,9 +4,8 @@ A step whose gradient is not finite changes no weight. To read on the CPU whethe
 the CPU wait for the GPU in each step. The fused optimizers take the answer as a tensor instead
 (`found_inf`, made for torch.amp.GradScaler) and leave everything as it is where it says 1.
 
-Weights, gradients' sums and the optimizer's state stay float32; the matrix products get smaller
-numbers. bf16 has float32's range. fp16 has not: small gradients become 0, so that the loss is
-multiplied by a scale, which is found by trying.
+Weights, gradients' sums and the optimizer's state stay float32; with bf16 the matrix products get
+smaller numbers of the same range.
 """
 
 from __future__ import annotations
@@ -136,50 +135,10 @@ def rate(args: argparse.Namespace, done: float, step: int) -> float:
     return SCHEDULES[args.schedule](float(args.lr), done, warm)
 
 
-PRECISIONS: dict[str, torch.dtype | None] = {
-    "fp32": None,
-    "bf16": torch.bfloat16,
-    "fp16": torch.float16,
-}
-FIRST_SCALE = 2.0**16
-TRIALS = 16
-"""Steps that fp16 may skip in a row, more than another precision, until its scale has become 1."""
-GROWS_AFTER = 2000
-"""Steps. These are the values of torch.amp.GradScaler."""
+PRECISIONS: dict[str, torch.dtype | None] = {"fp32": None, "bf16": torch.bfloat16}
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[None]:
     """The context of a forward pass."""
     dtype = PRECISIONS[precision]
     return torch.autocast(device.type, dtype) if dtype else nullcontext()
-
-
-class LossScale:
-    """fp16's scale, kept on the device: to see that a gradient overflowed, nobody waits for it.
-
-    torch.amp.GradScaler does the same with another pass over the gradients, and asks the GPU.
-    """
-
-    def __init__(self, precision: str, device: torch.device) -> None:
-        """Begin with the first scale; other precisions than fp16 have 1 and keep it."""
-        self.moves = precision == "fp16"
-        self.scale = torch.full((), FIRST_SCALE if self.moves else 1.0, device=device)
-        self._good = torch.zeros((), device=device)
-
-    def update(self, finite: Tensor) -> None:
-        """Halve it after a step that was skipped, double it after enough good ones."""
-        if not self.moves:
-            return
-        good = (self._good + 1) * finite
-        grows = good >= GROWS_AFTER
-        self._good = torch.where(grows, 0, good)
-        self.scale = torch.where(finite, self.scale * (1 + grows.float()), self.scale / 2)
-
-    def state(self) -> dict[str, object]:
-        """What a checkpoint keeps."""
-        return {"scale": float(self.scale), "good": float(self._good)}
-
-    def load(self, state: dict[str, object]) -> None:
-        """Take it back."""
-        self.scale.fill_(float(str(state["scale"])))
-        self._good.fill_(float(str(state["good"])))

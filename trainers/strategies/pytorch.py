@@ -81,8 +81,6 @@ class TorchStrategy:
         self.micro_batch, self.accumulate = int(args.batch_size), int(args.accumulate)
         self._args, self._me, self._device = args, setup.me, device
         self.precision = str(args.precision)
-        self._scale = optimizers.LossScale(args.precision, device)
-        self.trials = optimizers.TRIALS if self._scale.moves else 0
         wanted = {"yes": True, "no": False, "auto": device.type == "cuda"}[args.channels_last]
         self._channels_last = wanted and setup.example.dim() == 4
         net = self.built(setup.build)
@@ -162,8 +160,7 @@ class TorchStrategy:
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""
         with self.exchange(last):
-            scaled = spread_nan(loss) / self.accumulate * self._scale.scale
-            scaled.backward()  # type: ignore[no-untyped-call]
+            (spread_nan(loss) / self.accumulate).backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float) -> Tensor:
         """Change the weights, unless the gradient is not finite; return the gradient's length."""
@@ -171,16 +168,10 @@ class TorchStrategy:
             group["lr"] = lr
         grads = list(self._gradients())
         squares = torch.stack(torch._foreach_norm(grads)).double().square().sum()
-        norm = (self.over_ranks(squares).sqrt() / self._scale.scale).float()
-        factor = 1 / self._scale.scale if self._scale.moves else None
+        norm = self.over_ranks(squares).sqrt().float()
         if self._args.clip:
-            clipped = (self._args.clip / (norm + 1e-6)).clamp(max=1.0)
-            factor = clipped if factor is None else factor * clipped
-        if factor is not None:
-            torch._foreach_mul_(grads, factor)
-        finite = torch.isfinite(norm)
-        optimizers.step(self.optimizer, finite)
-        self._scale.update(finite)
+            torch._foreach_mul_(grads, (self._args.clip / (norm + 1e-6)).clamp(max=1.0))
+        optimizers.step(self.optimizer, torch.isfinite(norm))
         self.optimizer.zero_grad()
         return norm
 
@@ -193,9 +184,9 @@ class TorchStrategy:
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take everything on rank 0, or each rank's part where checkpoints are in parts."""
         if self.in_parts or self._args.save == "sharded":
-            return self._parts().stage(folder, self._loss_scale(), copy)
+            return self._parts().stage(folder, copy)
         state = {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return self._writer(state | self._loss_scale(), folder / STATE, copy)
+        return self._writer(state, folder / STATE, copy)
 
     def _writer(self, tree: object, path: Path, copy: bool) -> Write:
         """What writes a tree, which rank 0 has, into one file."""
@@ -212,19 +203,9 @@ class TorchStrategy:
     def load(self, folder: Path, saved_by: int) -> None:
         """Continue from it, with any number of ranks."""
         if (folder / on_disk.METADATA).is_file():
-            scale = self._parts().load(folder, self._loss_scale())
+            self._parts().load(folder)
         else:
-            path = on_disk.of_this_trainer(folder, on_disk.METADATA if self.in_parts else STATE)
-            scale = on_disk.load(path, self._device)
-            self.take(scale)
-        self._take_loss_scale(scale)
-
-    def _loss_scale(self) -> on_disk.Tree:
-        return {"loss scale": self._scale.state()} if self._scale.moves else {}
-
-    def _take_loss_scale(self, tree: on_disk.Tree) -> None:
-        if self._scale.moves and "loss scale" in tree:
-            self._scale.load(tree["loss scale"])
+            self.take(on_disk.load(on_disk.of_this_trainer(folder, STATE), self._device))
 
     def _parts(self) -> Sharded:
         from saving.sharded import Sharded  # takes a second, and not every training needs it

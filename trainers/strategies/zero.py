@@ -240,8 +240,6 @@ def _convert(source: Path, target: Path) -> None:
 class Zero:
     """DeepSpeed's engine. Its configuration decides on stage, optimizer, precision and batch."""
 
-    trials = 0
-
     def __init__(self, setup: Setup) -> None:
         """Start the engine in the process group that stands.
 
