@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -37,16 +37,6 @@ def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
     """The order in which one epoch visits the samples: the same on every rank."""
     generator = torch.Generator().manual_seed(epoch_seed(seed, epoch))
     return torch.randperm(count, generator=generator)
-
-
-class Shares(Protocol):
-    """One rank's micro batches, as places in the data; every rank has as many."""
-
-    def __len__(self) -> int:
-        """How many micro batches there are."""
-
-    def __getitem__(self, number: int) -> Tensor:
-        """The places of one micro batch."""
 
 
 @dataclass(frozen=True)
@@ -114,77 +104,44 @@ Batch = tuple[Tensor, Tensor]
 """Inputs and targets."""
 
 
-class Batches:
-    """The micro batches of one rank, on its device; close it, or use it in a `with`.
+Shares: TypeAlias = TrainingShares | TestingShares
+"""One rank's micro batches, as places in the data; every rank has as many."""
+
+
+@contextmanager
+def open_batches(
+    samples: Samples, shares: Shares, view: View, device: torch.device, *, workers: int = 0
+) -> Iterator[Iterator[Batch]]:
+    """Give the micro batches of one rank, on its device.
 
     A batch is copied to a GPU while the one before it is computed with: from pinned memory, on a
     stream of its own, as long as the training does not wait for the GPU in between.
+
+    Args:
+        samples: the data.
+        shares: which of them make each micro batch.
+        view: how the model gets them.
+        device: where to.
+        workers: threads that read ahead; 0 reads when a batch is asked for.
     """
-
-    def __init__(
-        self,
-        samples: Samples,
-        shares: Shares,
-        view: View,
-        device: torch.device,
-        *,
-        workers: int = 0,
-    ) -> None:
-        """Start to read.
-
-        Args:
-            samples: the data.
-            shares: which of them make each micro batch.
-            view: how the model gets them.
-            device: where to.
-            workers: threads that read ahead; 0 reads when a batch is asked for.
-        """
-        self._shares, self._view, self._device = shares, view, device
-        self._host = _read_ahead(samples, shares, workers, device)
-        self._batches: Generator[Batch, None, None] = (
-            self._on_gpu() if device.type == "cuda" else self._on_cpu()
+    with closing(_read_ahead(samples, shares, workers, device)) as read:
+        there = _on_gpu(read, device) if device.type == "cuda" else read
+        yield (
+            (view(inputs, shares[number]), targets)
+            for number, (inputs, targets) in enumerate(there)
         )
 
-    def __len__(self) -> int:
-        """How many micro batches there are in all."""
-        return len(self._shares)
 
-    def __iter__(self) -> Iterator[Batch]:
-        """The micro batches that are left."""
-        return self._batches
-
-    def __enter__(self) -> Batches:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
-        """End the workers."""
-        self._batches.close()
-        self._host.close()
-
-    def _on_cpu(self) -> Generator[Batch, None, None]:
-        for number, (inputs, targets) in enumerate(self._host):
-            yield self._view(inputs, self._shares[number]), targets
-
-    def _on_gpu(self) -> Generator[Batch, None, None]:
-        copies = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        for number, host in enumerate(self._host):
-            with torch.cuda.stream(copies):
-                inputs, targets = (each.to(self._device, non_blocking=True) for each in host)
-            computing = torch.cuda.current_stream(self._device)
-            computing.wait_stream(copies)
-            for each in (inputs, targets):
-                each.record_stream(computing)  # its memory is the copies', until this is done
-            yield self._view(inputs, self._shares[number]), targets
+def _on_gpu(read: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+    copies = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    for host in read:
+        with torch.cuda.stream(copies):
+            inputs, targets = (each.to(device, non_blocking=True) for each in host)
+        computing = torch.cuda.current_stream(device)
+        computing.wait_stream(copies)
+        for each in (inputs, targets):
+            each.record_stream(computing)  # its memory is the copies', until this is done
+        yield inputs, targets
 
 
 def _read(samples: Samples, places: Tensor, device: torch.device) -> Batch:

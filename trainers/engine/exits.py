@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import torch
 import torch.distributed as dist
-from torch.distributed.elastic.multiprocessing.errors import record
+from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
 
 class TrainingError(Exception):
@@ -81,26 +81,18 @@ def _recorded(main: Callable[[], None]) -> None:
         ) from error
     # torchrun names a file of its own in a temporary folder and reads it; ours is a copy then.
     file = Path(os.environ.setdefault("TORCHELASTIC_ERROR_FILE", str(mine)))
-    raised: list[BaseException] = []
-
-    def noted() -> None:
-        try:
-            main()
-        except BaseException as error:
-            raised.append(error)
-            if isinstance(error, torch.cuda.OutOfMemoryError):
-                _keep_memory(mine.parents[1] / "memory" / f"rank-{rank}.pickle")
-            raise
-
+    handler = get_error_handler()
+    handler.initialize()
     try:
-        record(noted)()
+        main()
     except Exception as error:
-        raised.append(error)
-        with suppress(OSError):
-            if file != mine and file.exists():
+        if isinstance(error, torch.cuda.OutOfMemoryError):
+            _keep_memory(mine.parents[1] / "memory" / f"rank-{rank}.pickle")
+        with suppress(OSError):  # where the disk is full, the training's error counts
+            handler.record_exception(error)
+            if file != mine:
                 shutil.copyfile(file, mine)
-    if raised:  # and not what `record` raises when the disk is too full for the error's file
-        raise raised[0]
+        raise
 
 
 def _keep_memory(path: Path) -> None:

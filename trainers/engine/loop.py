@@ -243,7 +243,7 @@ def train_epoch(training: Training, report: Reporter, traced: Trace | None) -> N
         while _goes_on(training):
             HEART.step(training.at.step + 1)
             with traced.step(training.at.step + 1) if traced else nullcontext():
-                training.step(iter(batches))
+                training.step(batches)
             after_step(training, report)
 
 

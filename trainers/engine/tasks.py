@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
 
-from data.loading import Batches, TestingShares
+from data.loading import TestingShares, open_batches
 from data.samples import DataSet, Shape
 from engine.ranks import Ranks, average
 from monitor.stop_request import STOP
@@ -47,7 +47,7 @@ def test(
     shares = TestingShares(len(data.test), batch, me.rank, me.world_size)
     strategy.module.eval()
     try:
-        with Batches(data.test, shares, data.view(), device, workers=workers) as batches:
+        with open_batches(data.test, shares, data.view(), device, workers=workers) as batches:
             for inputs, targets in batches:
                 if average([STOP.wanted()], device)[0]:
                     return None

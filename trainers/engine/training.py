@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from data.loading import Batch, Batches, TrainingShares, epoch_order, epoch_seed, seed_of
+from data.loading import Batch, TrainingShares, epoch_order, epoch_seed, open_batches, seed_of
 from data.samples import DataSet, Shape
 from data.sets import open_data
 from engine import exits, loop, ranks, tasks
@@ -60,14 +61,14 @@ class Training:
         """Whether a whole global batch of this epoch is left (the rest is dropped)."""
         return self.at.samples + self.global_batch <= self.at.train_samples
 
-    def batches(self) -> Batches:
+    def batches(self) -> AbstractContextManager[Iterator[Batch]]:
         """Open what is left of the epoch: this rank's micro batches."""
         at, args, me = self.at, self.args, self.me
         order = epoch_order(at.train_samples, args.seed, at.epoch)
         micro, parts = self.strategy.micro_batch, self.strategy.accumulate
         shares = TrainingShares(order, at.samples, micro, parts, me.rank, me.world_size)
         view = self.data.view(seed=epoch_seed(args.seed, at.epoch))
-        return Batches(self.data.train, shares, view, self.device, workers=args.workers)
+        return open_batches(self.data.train, shares, view, self.device, workers=args.workers)
 
     def step(self, batches: Iterator[Batch]) -> None:
         """Train on the next global batch, in as many parts as it is accumulated from.

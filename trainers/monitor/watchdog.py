@@ -79,9 +79,10 @@ class Watch:
         self._woke = time.monotonic()
         self._stall: Stall | None = None
         self._told_at = 0.0
-        self._published: tuple[float, list[int]] | None = None
-        """When this node said how it is, and how often its ranks had moved."""
+        self._published: list[int] | None = None
+        """How often this node's ranks had moved when it said how it is; None: it has not."""
         self._looked = 0.0
+        """When this node said that last, or saw that nothing is to be said."""
         self._number = 0
         """Of what this node said last; it grows."""
         self._heard: dict[int, tuple[int, float]] = {}
@@ -176,29 +177,22 @@ class Watch:
 
         What is said holds until it is said anew, so that a node that moves again says so at once.
         """
-        folder = self._place.run_dir / FOLDER
+        folder, mine = self._place.run_dir / FOLDER, str(self._index)
         counts = [one.count for one in seen]
-        if self._published is None or self._published[1] == counts:
-            last = self._published[0] if self._published else self._looked
-            if now - last < 4 * self._tick and not self._begins_to_be_still(seen):
-                return
+        still = max(one.still for one in seen) >= self._still / 2
+        moved = self._published is not None and counts != self._published
+        begins = still and self._published is None
+        if now - self._looked < 4 * self._tick and not moved and not begins:
+            return
         self._looked = now
-        if max(one.still for one in seen) < self._still / 2 and not self._has_others(folder):
-            if self._published:
+        if not still and not any(path.name != mine for path in folder.glob("[0-9]*")):
+            if self._published is not None:
                 self._withdraw()
             return
         folder.mkdir(exist_ok=True)
         self._number += 1
-        content = {"number": self._number, "seen": [asdict(one) for one in seen]}
-        _write(folder / str(self._index), content)
-        self._published = now, counts
-
-    def _begins_to_be_still(self, seen: Sequence[Seen]) -> bool:
-        return self._published is None and max(one.still for one in seen) >= self._still / 2
-
-    def _has_others(self, folder: Path) -> bool:
-        mine = str(self._index)
-        return folder.is_dir() and any(path.name != mine for path in folder.glob("[0-9]*"))
+        _write(folder / mine, {"number": self._number, "seen": [asdict(one) for one in seen]})
+        self._published = counts
 
     def _withdraw(self) -> None:
         self._published = None

@@ -91,23 +91,23 @@ class Saver:
         except SaveFailed as error:
             self._tell(at, began, error=error)
             return
-        blocked = time.monotonic() - began
+        blocked = time.monotonic() - began if self.background else None
 
         def work() -> None:
             try:
                 self._finish(place, at, write)
-                self._tell(at, began, blocked if self.background else None, saved=place)
+                self._tell(at, began, blocked, saved=place)
             except SaveFailed as error:
-                self._tell(at, began, blocked if self.background else None, error=error)
+                self._tell(at, began, blocked, error=error)
             except Exception as error:  # `wait` raises it again
                 self._error = error
 
-        if not self.background:
+        if self.background:
+            self._thread = threading.Thread(target=work, name="save", daemon=True)
+            self._thread.start()
+        else:  # not in a thread: another one would have another GPU as its current one
             work()
             self.wait()
-            return
-        self._thread = threading.Thread(target=work, name="save", daemon=True)
-        self._thread.start()
 
     def save(self, at: Position, stage: Stage) -> Saved:
         """Save, and return when it counts. A save on its way is awaited.

@@ -88,7 +88,7 @@ class EpochBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         """Begin at the training's next sample."""
-        batches = iter(self.workers.enter_context(self._of.batches()))
+        batches = self.workers.enter_context(self._of.batches())
         while True:
             with self._of.clock.part(DATA):
                 batch = next(batches, None)

@@ -34,7 +34,7 @@ def in_order(load: Load, count: int, batch: int = 8) -> Any:
 def batches(load: Load, samples: Any, shares: Any, workers: int, view: Any = None) -> Any:
     cpu = load("torch").device("cpu")
     view = view or load("data.samples").View()
-    return load("data.loading").Batches(samples, shares, view, cpu, workers=workers)
+    return load("data.loading").open_batches(samples, shares, view, cpu, workers=workers)
 
 
 def test_any_number_of_ranks_and_workers_continues_at_the_next_sample(load: Load) -> None:
