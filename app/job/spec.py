@@ -144,9 +144,6 @@ class JobSpec(MappingField):
     `keep_compiled: false`."""
     project: Line = "."
     """The folder that is sent, relative to the job file's folder: `project: ..`."""
-    ship: Literal["auto", "files", "archive"] = "auto"
-    """How the code is sent: as files, or as one archive that every node unpacks. `auto` becomes
-    `archive` when the project has too many files or too large ones: `ship: archive`."""
     ship_secrets: tuple[Inside, ...] = ()
     """Files that look like secrets and are sent nevertheless; otherwise they are left out, and the
     preview names them. Paths from the project's root, or from what is staged; `*`, `**` and

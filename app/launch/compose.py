@@ -21,7 +21,6 @@ from lumitui.app.launch.script import staged
 from lumitui.app.launch.script.program_call import (
     PROBE,
     ProgramCall,
-    code_folder,
     container_call,
     container_environment,
     expand,
@@ -36,7 +35,6 @@ from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import (
-    CODE_ARCHIVE,
     DEEPSPEED_CONFIG,
     MACHINERY,
     PREFLIGHT_SCRIPTS,
@@ -193,8 +191,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
     activate = container.activate if container and not venv else ""
     environment = container_environment(place)
     own = [path.removeprefix(_OWN) for path in site.node_directories if path.startswith(_OWN)]
-    packed = spec.ship == "archive"
-    needs_tmp = packed or own or any("${NODE_TMP}" in value for value in environment.values())
+    needs_tmp = own or any("${NODE_TMP}" in value for value in environment.values())
     mpi = mpi_of(place)
     return {
         "modules": (*place.modules, *(mpi.modules if mpi else ())),
@@ -207,7 +204,6 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
             name: staged.word(value, spec.stage) for name, value in spec.env.items()
         },
         "staged": list(spec.stage),
-        "staged_links": {one.link: name for name, one in spec.stage.items() if one.link},
         "secrets": spec.secrets,
         "node_tmp": place.node_folder if needs_tmp else "",
         "node_folders": own,
@@ -224,10 +220,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
         "masks": layout.masks,
         "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),
         "measured_nodes": measured_nodes(layout.nodes),
-        "code_folder": code_folder(place),
         "workdir": spec.workdir,
-        "archive": CODE_ARCHIVE if packed else "",
-        "links": spec.links,
         "limit": walltime.seconds_of(spec.time),
         "lead": lead_of(spec) or 0,
         "can_resume": bool(place.resume_arguments),

@@ -50,8 +50,8 @@ def basis_of(parent: Run, request: ResubmissionRequest) -> Basis:
     if request.code == "same":
         return Basis(parent, wanted_spec(parent, request))
     project = Path(parent.project)
-    own = project_files.with_ship_mode(parent.spec, project)
-    spec = with_requirements(wanted_spec(replace(parent, spec=own), request), project)
+    own = parent.spec
+    spec = with_requirements(wanted_spec(parent, request), project)
     if not request.sets("venv"):  # what its files say now is nothing that the user changes
         own = own.model_copy(update={"venv": spec.venv})
     config = project_files.deepspeed_config(spec, project)

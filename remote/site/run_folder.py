@@ -38,8 +38,6 @@ DEEPSPEED_CONFIG = "ds_config.json"
 
 CODE = "code"
 """The run's own copy of the code, a folder."""
-CODE_ARCHIVE = "code.tar.gz"
-"""The same as one archive; its hash is in `code.tar.gz.sha256`."""
 
 LOCK = "attempt-1.submit"
 """A folder. Making it is the lock of the submit step, which keeps its notes inside."""

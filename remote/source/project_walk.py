@@ -11,8 +11,8 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.source.ignore import Ignoring
 from lumitui.remote.source.outside_links import Follow, way
 
-MAX_FILES = 5000
-MAX_BYTES = 200_000_000
+MAX_FILES = 10_000
+MAX_BYTES = 500_000_000
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules"})
 LOOKED_AT = 20_000
 """Entries after which the walk of a project over its limits ends; its error names the largest."""
@@ -27,8 +27,6 @@ class ProjectLimits:
     """Most files and links."""
     bytes: int = MAX_BYTES
     """Most bytes of all files together."""
-    alternative: str = ""
-    """What else a user may do about too much of it, at the end of a sentence."""
 
 
 class FolderWalk:
@@ -194,7 +192,8 @@ class ProjectWalk(FolderWalk):
             raise InputError(
                 f"The project has {least}{count} files, {size / 1e6:.1f} MB, over the limit of "
                 f"{limit}; the largest{so_far}: {self._largest(by_size)}.",
-                f"Exclude data in .lumituiignore and reach it with `links:`{limits.alternative}.",
+                "Exclude data in .lumituiignore; `stage:` sends it once, `links:` reaches what is "
+                "on the site.",
             )
         if self.refused:
             raise InputError(
@@ -250,20 +249,6 @@ def is_system(root: Path) -> bool:
     if real == Path(real.anchor):
         return True
     return any(real.is_relative_to(one) for one in _KERNEL) and not real.is_relative_to("/dev/shm")
-
-
-def exceeds(
-    root: Path,
-    limits: ProjectLimits = ProjectLimits(),  # frozen
-    *,
-    elsewhere: frozenset[str] = frozenset(),
-    follow: Follow | None = None,
-) -> bool:
-    """Whether the project is over the limits: a walk that reads no file and stops there."""
-    project = ProjectWalk(limits, root, follow)
-    if root.is_dir() and not is_system(root):
-        project.walk(project.root, "", Ignoring.of(root, elsewhere))
-    return project.full
 
 
 def _travels(text: str) -> bool:

@@ -129,29 +129,6 @@ lumitui_make_node_tmp() {
   ' make "$mine" "$NODE_TMP" "$@"
 }
 
-# lumitui_unpack [NAME TARGET]...: CODE, the run's archive of code on every node, with its links.
-lumitui_unpack() {
-  local hash
-  hash=$( (sha256sum || shasum -a 256) <"$RUN_DIR/code.tar.gz" 2>/dev/null) || true
-  if [[ -z $hash || ${hash%% *} != "$(cat "$RUN_DIR/code.tar.gz.sha256")" ]]; then
-    lumitui_refuse "the code could not be unpacked on every node: its archive is damaged"
-  fi
-  unpacked=0
-  lumitui_prepare "the code could not be unpacked on every node" lumitui_unpack_once "$@"
-}
-
-# Each try has a folder of its own: what an ended one left is not whole. Nodes with one disk share it.
-lumitui_unpack_once() {
-  CODE=$NODE_TMP/code-$((++unpacked))
-  lumitui_on_nodes bash -c '
-    umask 077
-    mkdir "$1" 2>/dev/null || { [[ -d $1 ]]; exit; }
-    tar -xzof "$2" -C "$1" && cd "$1" || { rm -rf "$1"; exit 1; }
-    shift 2
-    while (($#)); do mkdir -p "$(dirname "./$1")" && ln -s -- "$2" "./$1" || exit 1; shift 2; done
-  ' unpack "$CODE" "$RUN_DIR/code.tar.gz" "$@"
-}
-
 # lumitui_run LAUNCH...: the program. What became of it goes to the exit file, and it is the job's end.
 lumitui_run() {
   local rc=0 before

@@ -30,7 +30,6 @@ NAMES = {
 
 def test_the_templates_name_nothing_that_the_module_does_not_know() -> None:
     named = set(re.findall(r"(?:\$RUN_DIR|SUBMIT_DIR:-\})/([\w.$-]+)", TEXT))
-    named.discard(f"{run_folder.CODE_ARCHIVE}.sha256")
     logs = {attempt_log("$attempt"), attempt_exit("$attempt"), attempt_log("$before")}
     assert named <= NAMES | logs | SCRATCH
     assert {run_folder.LOCK, run_folder.CLAIM, run_folder.SECRETS, run_folder.BINDING} <= named

@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 4640, "app/tui": 12620, "app/runs": 2540, "app/scale": 2990, "app/follow": 4210,
-    "app/survey": 1730, "app/launch": 8330, "app/explain": 2790, "app/history": 3850,
+    "app/cli": 4680, "app/tui": 12620, "app/runs": 2560, "app/scale": 2990, "app/follow": 4210,
+    "app/survey": 1730, "app/launch": 8370, "app/explain": 2790, "app/history": 4280,
     "app/mcp": 830,
     "app/job": 2170, "app/knowledge": 16170, "remote/site": 2740, "remote/ssh": 3200,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1640,

@@ -49,7 +49,7 @@ def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str])
 def _keep_out_of_code(target: Path) -> None:
     """Make the folder one that no send takes for code, unless it already exists.
 
-    It often lies in the project: with a checkpoint of 300 MB the next run was sent as an archive.
+    It often lies in the project: with a checkpoint of 300 MB the next run was sent 300 MB more.
     """
     with suppress(OSError):  # a folder that is there, or one of which the fetch says why
         target.mkdir(mode=0o700, parents=True)

@@ -5,12 +5,6 @@ from lumitui.app.knowledge.causes.meanings import log_rule as _rule
 
 OWN: tuple[LogRule, ...] = (
     _rule(
-        "archive",
-        r"lumitui: the code could not be unpacked on every node",
-        "The archive with the code was damaged, or a node had no room for it.",
-        "Read the lines above it; resubmit, with more `memory:` if the nodes' /tmp is memory.",
-    ),
-    _rule(
         "numa-binding",
         r"Must bind to a non-empty set of CPU indices",
         "torchrun's --numa-binding found none of the job's cores beside a GPU.",

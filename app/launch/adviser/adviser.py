@@ -27,7 +27,6 @@ from lumitui.remote.site.finding import RANK, Finding, Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
 from lumitui.remote.site.source_position import at_key
-from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES
 
 
 def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -85,29 +84,6 @@ def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
             )
 
 
-def _archive(launch: Launch, place: Placement) -> Iterator[Finding]:
-    spec = launch.spec
-    if spec.ship != "archive":
-        return
-    disk = f" (local disk: {place.site.node.local_disk})" if place.site.node.local_disk else ""
-    yield hit(
-        "archive",
-        "ship",
-        f"The code is sent as one archive, like every project over {MAX_FILES} files or "
-        f"{MAX_BYTES / 1e6:.0f} MB: each node unpacks it into {place.node_folder}{disk} "
-        "before the launch, and what the program writes beside its code is lost when the job ends.",
-        "Write results to $RUN_DIR; exclude data in .lumituiignore and reach it with `links:`.",
-    )
-    lost = [pattern for pattern in spec.fetch if pattern.startswith("code/")]
-    if lost:
-        yield hit(
-            "archive-fetch",
-            "fetch",
-            f"`fetch:` names {lost[0]}, but the code of this job is not in the run's folder.",
-            "Let the program write it to $RUN_DIR, and name it from there.",
-        )
-
-
 def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
     zero = sent_config(launch).get("zero_optimization")
     configured = zero.get("stage") if isinstance(zero, dict) else None
@@ -149,7 +125,6 @@ RULES: tuple[LaunchRule, ...] = (
     _strategy_stage,
     _two_micro_batches,
     _lightning_name,
-    _archive,
     _keys_in_words,
 )
 _ALSO = {

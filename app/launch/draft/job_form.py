@@ -88,7 +88,6 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("exclusive", "choice", "false", "whole nodes of a shared partition"),
     ("keep_compiled", "choice", "true", "whether the next job gets what compilers made"),
     ("project", "text", ".", "the folder that is sent"),
-    ("ship", "choice", "auto", "the code as files, or as one archive"),
     ("sbatch", "words", "none", "further options of sbatch"),
 )
 GROUPS = {"name": "where", "trainer": "what", "launcher": "how", "after": "rare"}
@@ -97,7 +96,6 @@ _SHORT = {
     "binding": ("auto", "masks", "none"), "proof": ("on", "strict", "off"),
     "preflight": ("warn", "end", "off"),
     "exclusive": ("false", "true"), "keep_compiled": ("true", "false"),
-    "ship": ("auto", "files", "archive"),
 }  # fmt: skip
 
 _ON_CPU = {

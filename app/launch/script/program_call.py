@@ -54,11 +54,7 @@ PROBE = ProgramCall(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
 
 
 def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
-    """Return the job's own program; `has_config`: it gets a DeepSpeed configuration.
-
-    Raises:
-        InputError: the code is an archive, and the site has no folder to unpack it in.
-    """
+    """Return the job's own program; `has_config`: it gets a DeepSpeed configuration."""
     spec, bundled = place.spec, place.trainer
     path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
     words = [staged.word(text, spec.stage) for text in spec.args]
@@ -67,27 +63,10 @@ def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
     if place.resume_arguments:
         words.append('"${resume[@]}"')
     arguments = "".join(f" {word}" for word in words)
-    quoted = f"{code_folder(place)}/{quote(path)}"
+    quoted = f'"$RUN_DIR"/code/{quote(path)}'
     if not path.endswith(".py"):
         return ProgramCall(f"{quoted}{arguments}")
     return ProgramCall(f"{interpreter(place)} {quoted}{arguments}", f"{quoted}{arguments}")
-
-
-def code_folder(place: Placement) -> str:
-    """Return where the code is while the job runs, as a shell word.
-
-    Raises:
-        InputError: the code is an archive, and the site has no folder to unpack it in.
-    """
-    spec, site = place.spec, place.site
-    if spec.ship != "archive":
-        return '"$RUN_DIR"/code'
-    if not place.node_folder:
-        raise InputError(
-            f"{site.name}'s profile names no folder of the nodes for a project sent as an archive.",
-            "Exclude data in .lumituiignore and reach it with `links:`, or set `node_folder:`.",
-        )
-    return '"$CODE"'
 
 
 def interpreter(place: Placement) -> str:

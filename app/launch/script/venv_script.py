@@ -10,7 +10,7 @@ from lumitui.app.launch.placement import Placement
 from lumitui.app.launch.script import staged
 from lumitui.app.launch.script.program_call import expand, own_python
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.run_folder import CODE, CODE_ARCHIVE
+from lumitui.remote.site.run_folder import CODE
 from lumitui.remote.site.shell_text import quote
 
 _FORM = 1
@@ -83,7 +83,6 @@ def venv_values(place: Placement) -> dict[str, object]:
         "wheels": venv.wheels,
         "found": _found(place),
         "wheels_sent": venv.wheels_in_project,
-        "archive": CODE_ARCHIVE if place.spec.ship == "archive" else "",
         "code": CODE,
         "folder": _folder(place),
         "shared": bool(recipe.folder),

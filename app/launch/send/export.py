@@ -18,17 +18,15 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import (
     CODE,
-    CODE_ARCHIVE,
     DEEPSPEED_CONFIG,
     JOB_SCRIPT,
     VENV_SCRIPT,
 )
 from lumitui.remote.source.manifest import ManifestEntry
 from lumitui.remote.source.scan import source_of
-from lumitui.remote.transfer.contents.pieces import content, packed
+from lumitui.remote.transfer.contents.pieces import content
 
 README = "README.md"
-_MTIME = 1_000_000_000  # fixed, so that the same files give the same bytes
 
 
 @dataclass(frozen=True)
@@ -96,9 +94,6 @@ def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> No
         _write(folder / DEEPSPEED_CONFIG, [config.encode()], 0o600)
     links = (ManifestEntry(name.rstrip("/"), 0, False, "", to) for name, to in spec.links.items())
     entries, where = [*code.manifest.entries, *links], source_of(code.root, code.extra)
-    if spec.ship == "archive":
-        _write(folder / CODE_ARCHIVE, packed(entries, where, mtime=_MTIME), 0o600)
-        return
     (folder / CODE).mkdir(mode=0o700)
     for entry in entries:
         path = folder / CODE / entry.path

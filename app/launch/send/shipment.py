@@ -187,7 +187,6 @@ def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
         folder=run.folder,
         files=tuple(_files(shipment)),
         snapshot=f"{run.root}/{CODE}/{run.snapshot}",
-        archive=launch.spec.ship == "archive",
         links=launch.spec.links | links,
         checkpoints_from=checkpoints.folder if checkpoints else None,
         needs_checkpoints=checkpoints is not None and checkpoints.needed,

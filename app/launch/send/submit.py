@@ -24,7 +24,6 @@ from lumitui.remote.site.errors import (
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import source_of
 from lumitui.remote.transfer.environments.build import build
-from lumitui.remote.transfer.snapshots.archive import sync_archive
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 from lumitui.remote.transfer.snapshots.prepare import SnapshotGone, prepare
 from lumitui.remote.transfer.snapshots.upload import sync
@@ -154,14 +153,7 @@ def _with_code(shipment: Shipment, transport: Transport, history: History, repor
     if isinstance(code, str):
         return replace(run, snapshot=code)
     where, target = source_of(code.root, code.extra), f"{run.root}/code"
-    if run.spec.ship == "archive":
-        synced = sync_archive(transport, target, code.manifest, where)
-        kept = ""  # nothing builds on an archive, so its list of files is not kept
-    else:
-        text = history.snapshots.manifest(run.site, run.root)
-        synced = sync(
-            transport, target, code.manifest, where, Manifest.parse(text) if text else None
-        )
-        kept = code.manifest.text
-    history.snapshots.remember(run.site, run.root, kept, code.manifest.id)
+    text = history.snapshots.manifest(run.site, run.root)
+    synced = sync(transport, target, code.manifest, where, Manifest.parse(text) if text else None)
+    history.snapshots.remember(run.site, run.root, code.manifest.text, code.manifest.id)
     return replace(run, snapshot=synced.id)

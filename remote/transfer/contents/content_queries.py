@@ -34,13 +34,15 @@ class MissingContents:
     blobs: Sequence[Blob]
     parts: dict[str, list[ContentPart]]
     """By the name of the blob that they are of."""
+    linked: bool = True
+    """Whether the file system links a file into another folder."""
 
 
 def ask(transport: Transport, store: Store, item: Item) -> MissingContents | None:
     """Return what `store` lacks of `item`; None: it has it. Makes the store.
 
     Raises:
-        RefusedError: the store cannot be made, or its file system has no hard links.
+        RefusedError: the store cannot be made, or staged files need hard links that it has not.
         AnswerUnusable: the site does not say what it has.
         LinkError, LinkLost: as `Transport.run`.
     """
@@ -51,11 +53,12 @@ def ask(transport: Transport, store: Store, item: Item) -> MissingContents | Non
     result = transport.run(script, stdin=gzip.compress(names.encode(), 1), timeout=PATIENCE)
     check(result, item.name, store)
     if result.text.strip() == "no-links":
+        if item.is_code:
+            return MissingContents(blobs, {}, linked=False)
         raise RefusedError(
-            f"The file system of {store.folder} has no hard links between folders, which "
-            f"{'staged files need' if store.site else 'code as files needs'}.",
-            "Set `work_root:` of the site's profile to a folder on another file system"
-            f"{'.' if store.site else ', or send the code with `ship: archive`.'}",
+            f"The file system of {store.folder} has no hard links between folders, which staged "
+            "files need.",
+            "Set `work_root:` of the site's profile to a folder on another file system.",
         )
     return missing_in(result, blobs, store.folder)
 

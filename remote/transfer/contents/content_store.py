@@ -6,7 +6,6 @@
     <folder>/<id>.sums          of code: the hash of each file, by which every copy is checked
     <folder>/blobs/<sha256>     each content once (with an `x` at the end: executable)
     <folder>/parts/<blob>-<offset>-<random>   a piece of a large blob, from that offset on
-    <folder>/<id>.tar.gz        code as one archive, with its hash in <id>.tar.gz.sha256
     <folder>/.in-<random>/      what arrives now; `.left-...`: what a cut link left
     <folder>/.suspect           the tree of which a copy was found wrong
 
@@ -184,17 +183,12 @@ h=$(sums "$f") && [ "${h%% *}" = {sha} ] || {
   rm -f "$f" {chain}; echo 'what arrived is not what was sent' >&2; exit 74
 }
 # Not over one that another send brought: Linux refuses a link to a file that is being replaced.
-{before}chmod {mode} "$f" && { ln "$f" $to 2>/dev/null || stored || mv -f "$f" $to; } || {
+chmod {mode} "$f" && { ln "$f" $to 2>/dev/null || stored || mv -f "$f" $to; } || {
   [ -f "$f" ] && ! stored || again
   exit 74
 }
 rm -f "$f" {chain}; echo made
 """
-HASH_BESIDE = """\
-echo {sha} >.sum-$own && chmod 0400 .sum-$own && mv -f .sum-$own $to.sha256 || exit 74
-"""
-"""In JOIN, for an archive: its hash is there before it is."""
-
 # Only what differs from another tree follows, whose contents are taken to be there.
 BASED = (
     _STANDS
@@ -220,7 +214,9 @@ e=$( { {unpack} | tar xomf -; } 2>&1) || {
 # refuses a link to a file that is being replaced.
 { mv -T "$w/new" blobs 2>/dev/null && mkdir "$w/new"; } ||
   find "$w/new" -type f -exec sh -c 'ln "$@" blobs/ 2>/dev/null' x {} + || :
-for f in "$w"/new/*; do [ ! -f "$f" ] || [ -f "blobs/${f##*/}" ] || exit 74; done
+for f in "$w"/new/*; do
+  [ ! -f "$f" ] || [ -f "blobs/${f##*/}" ] || { [ '{base}' ] || exit 74; echo base-gone; exit 0; }
+done
 """
 
 PLACE = """\

@@ -49,11 +49,11 @@ class Shipped:
     """An item that is on the site, and what it took to get it there."""
 
     path: str
-    """Of the file or folder there; of an archive without its ending."""
+    """Of the file or folder there."""
     id: str
     files_sent: int
     bytes_sent: int
-    """Of the files; compressed they may have been fewer. Of an archive they are compressed."""
+    """Of the files; compressed they may have been fewer."""
     requests: int
 
 
@@ -79,7 +79,7 @@ class ContentUpload:
         report: Report = lambda progress: None,
         checks: str = "",
     ) -> None:
-        """Nothing is sent yet; `checks` is sh that looks at the tree before it gets its place."""
+        """Nothing is sent yet; `checks` is sh that hashes the tree before it gets its place."""
         self.transport, self.store, self.item, self.checks = transport, store, item, checks
         self.meter = Meter(item.name, report)
         self.blobs = blobs_of(item)
@@ -100,7 +100,7 @@ class ContentUpload:
             had = {blob_name(entry) for entry in base.files}
             differing = [blob for blob in self.blobs if blob.name not in had]
             if not self._send_small(differing, base=base):
-                self._send_small(self.blobs)
+                self._send_missing()
         else:
             self._send_missing()
         single = f"/{self.item.single}" if self.item.single else ""
@@ -113,15 +113,18 @@ class ContentUpload:
         missing = ask(self.transport, self.store, self.item)
         if missing is None:
             return
+        if not missing.linked:
+            self._send_small([], linked=False)
+            return
         total = sum(blob.entry.size for blob in self.blobs)
         rest = sum(blob.entry.size for blob in missing.blobs)
         self.meter.begin("sending", total, total - rest)
         small: list[Blob] = []
         for blob in missing.blobs:
-            if blob.entry.size < content_store.LARGE or self.item.is_code:
+            if blob.entry.size < content_store.LARGE:
                 small.append(blob)
             else:
-                self.send_large(blob, missing.parts.get(blob.name, []))
+                self._send_large(blob, missing.parts.get(blob.name, []))
         *early, last = _batches(small)
         for batch in early:
             self._send_small(batch, places=False)
@@ -129,24 +132,19 @@ class ContentUpload:
 
     # -- large files, one request each
 
-    def send_large(self, blob: Blob, parts: Sequence[ContentPart], archive: str = "") -> None:
-        """Send one large file from where the site has it; if that is wrong, from its start.
-
-        `archive` is the name that it gets in the store with its hash beside it; "": it is a blob.
-        """
+    def _send_large(self, blob: Blob, parts: Sequence[ContentPart]) -> None:
+        """Send one large file from where the site has it; if that is wrong, from its start."""
         chain, offset = covered(parts, blob.entry.size)
-        if self._send_rest(blob, chain, offset, archive):
+        if self._send_rest(blob, chain, offset):
             return
         # What was there is gone now: it was not of this file, or another send took it.
         for _ in range(_TRIES):
             self.meter.add(-blob.entry.size)
-            if self._send_rest(blob, [], 0, archive):
+            if self._send_rest(blob, [], 0):
                 return
         raise wrong(self.item.name, self.store.folder)
 
-    def _send_rest(
-        self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int, archive: str
-    ) -> bool:
+    def _send_rest(self, blob: Blob, chain: Sequence[tuple[str, int]], offset: int) -> bool:
         """Send the bytes from `offset` on; return whether the whole has its hash."""
         entry = blob.entry
         if not self.item.unchanged(entry.path):
@@ -159,11 +157,11 @@ class ContentUpload:
             self.store.folder,
             content_store.PARTS,
             content_store.PART if rest else "",
-            content_store.JOIN.replace("{before}", content_store.HASH_BESIDE if archive else ""),
+            content_store.JOIN,
             own=own,
             unpack="gzip -dc" if squeezed else "cat",
             length=rest,
-            place=f"../{archive}" if archive else f"../blobs/{blob.name}",
+            place=f"../blobs/{blob.name}",
             size=entry.size,
             chain=" ".join(name for name, _ in counted),
             counted=" ".join(f"{name} {size}" for name, size in counted),
@@ -185,22 +183,33 @@ class ContentUpload:
     # -- small files, many in a request
 
     def _send_small(
-        self, batch: Sequence[Blob], *, places: bool = True, base: Manifest | None = None
+        self,
+        batch: Sequence[Blob],
+        *,
+        places: bool = True,
+        base: Manifest | None = None,
+        linked: bool = True,
     ) -> bool:
         """Send a batch of small files; with `places` the item gets its place.
+
+        Without `linked` the tree has every content itself.
 
         Returns:
             False when the item builds on `base`, and that is not there any more.
         """
         item, random = self.item, secrets.token_hex(4)
-        size = sum(blob.entry.size for blob in batch)
-        squeezed = batch_shrinks(item, batch)
+        sent = batch if linked else self.blobs
+        size = sum(blob.entry.size for blob in sent)
+        squeezed = batch_shrinks(item, sent)
         manifest = item.manifest
+        # Contents are hashed as they arrive, but not those of a tree without links; and not every
+        # tool that reads a list of hashes knows a backslash in a name.
+        hashed = not linked or any("\\" in path for path in item.sources)
         text = content_store.script(
             self.store.folder,
             content_store.BASED if base else "",
             content_store.BATCHED,
-            self.checks,
+            self.checks if hashed else "",
             content_store.PLACE if places else 'discard "$w"; echo made\n',
             random=random,
             unpack="gzip -dc" if squeezed else "cat",
@@ -210,14 +219,16 @@ class ContentUpload:
             facts=quote(f"{len(manifest.entries)} {manifest.size} {_label(item)}"),
             **content_store.values(item, base.id if base else ""),
         )
-        pieces = tar_of(item, f".in-{random}", batch, self.meter, places=places, base=base)
+        pieces = tar_of(
+            item, f".in-{random}", batch, self.meter, places=places, base=base, linked=linked
+        )
         stream = gzipped(pieces) if squeezed else gathered(pieces)
         limit = (size + 1024 * len(manifest.entries)) / _SLOWEST
         result = self._request(text, stream, limit)
         words = ("made", "stands", "base-gone") if base else ("made",)
         word = self._answer(result, *words)
         if word == "made":
-            self.files, self.bytes = self.files + len(batch), self.bytes + size
+            self.files, self.bytes = self.files + len(sent), self.bytes + size
         return word != "base-gone"
 
     # -- requests

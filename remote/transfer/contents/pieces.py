@@ -13,7 +13,7 @@ from lumitui.remote.source.manifest import Manifest, ManifestEntry
 from lumitui.remote.source.scan import FileState, changed, file_state, opened
 from lumitui.remote.transfer.contents.content_store import Blob, Item, blob_name
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.contents.tar import CHUNK, END, file, gzipped, header, link
+from lumitui.remote.transfer.contents.tar import CHUNK, END, file, header, link
 
 _SAMPLES = 8
 _SAMPLE = 1 << 14
@@ -27,8 +27,11 @@ def tar_of(
     *,
     places: bool,
     base: Manifest | None = None,
+    linked: bool = True,
 ) -> Iterator[bytes]:
     """Yield a tar of the contents `batch` below `work`; with `places` also of the item's tree.
+
+    Without `linked` the tree has each file's bytes, for a file system without hard links.
 
     The tree links to contents of the `base` by their paths there, which repeat: their hashes would
     not shrink.
@@ -39,20 +42,28 @@ def tar_of(
     now = int(time.time())  # not the local time: sites purge scratch files by age
     if item.sums is not None and places:
         yield from file(f"{work}/sums", [item.sums], len(item.sums), 0o400, now)
-    for blob in batch:
-        entry = blob.entry
+
+    def whole(place: str, entry: ManifestEntry) -> Iterator[bytes]:
         mode = 0o500 if entry.executable else 0o400
-        pieces = meter.pass_on(content_of(item, entry))
-        yield from file(f"{work}/new/{blob.name}", pieces, entry.size, mode, now)
+        return file(place, meter.pass_on(content_of(item, entry)), entry.size, mode, now)
+
+    for blob in batch:
+        yield from whole(f"{work}/new/{blob.name}", blob.entry)
     if places:
-        yield from _tree(item, work, {blob.name for blob in batch}, now, base)
+        fresh = {blob.name for blob in batch}
+        yield from _tree(item, work, fresh, now, base, None if linked else whole)
     yield END
 
 
 def _tree(
-    item: Item, work: str, fresh: set[str], now: int, base: Manifest | None
+    item: Item,
+    work: str,
+    fresh: set[str],
+    now: int,
+    base: Manifest | None,
+    whole: Callable[[str, ManifestEntry], Iterator[bytes]] | None,
 ) -> Iterator[bytes]:
-    """Yield the folders, hard links and links of the item's tree."""
+    """Yield the folders, hard links and links of the item's tree; `whole` gives a file instead."""
     made: set[str] = set()
     same = set(base.entries if base is not None else ())
     for entry in item.manifest.entries:
@@ -63,6 +74,9 @@ def _tree(
         place = f"{work}/tree/{entry.path}"
         if entry.target is not None:
             yield link(place, now, entry.target)
+            continue
+        if whole is not None:
+            yield from whole(place, entry)
             continue
         name = blob_name(entry)
         target = f"{work}/new/{name}" if name in fresh else f"blobs/{name}"
@@ -112,31 +126,6 @@ def content(
     same = now == state if state else offset or digest.hexdigest() == entry.sha256
     if rest or grown or not same:
         raise changed(entry.path)
-
-
-def tar_stream(
-    entries: Sequence[ManifestEntry], where: Callable[[str], Path], *, mtime: int
-) -> Iterator[bytes]:
-    """Yield a tar of `entries`, whose files `where` returns.
-
-    Raises:
-        InputError: a file is no longer what its entry says.
-    """
-    for entry in entries:
-        if entry.target is not None:
-            yield link(entry.path, mtime, entry.target)
-            continue
-        mode = 0o700 if entry.executable else 0o600
-        pieces = content(entry, where(entry.path))
-        yield from file(entry.path, pieces, entry.size, mode, mtime)
-    yield END
-
-
-def packed(
-    entries: Sequence[ManifestEntry], where: Callable[[str], Path], *, mtime: int
-) -> Iterator[bytes]:
-    """Return `tar_stream` as gzip; the same files and `mtime` give the same bytes."""
-    return gzipped(tar_stream(entries, where, mtime=mtime))
 
 
 def shrinks(path: Path, size: int) -> bool:

@@ -18,7 +18,7 @@ from lumitui.remote.site.run_folder import (
 from lumitui.remote.site.shell_text import REFLINK, quote
 from lumitui.remote.transfer.contents.tar import END, file
 from lumitui.remote.transfer.snapshots.once_mark import Once, already_sent, once_script
-from lumitui.remote.transfer.snapshots.snapshot_store import archive_copy_script, copy_script
+from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -40,9 +40,7 @@ class Plan:
     """Its path on the site, absolute; it must not be there yet."""
     files: Sequence[PlacedFile]
     snapshot: str
-    """The path of the snapshot that the run gets a copy of, without an archive's ending."""
-    archive: bool
-    """Whether the snapshot is one archive; the job then unpacks it and makes the links."""
+    """The path of the snapshot that the run gets a copy of."""
     links: Mapping[str, str]
     """Names below the code to what each links to."""
     checkpoints_from: str | None
@@ -135,11 +133,8 @@ def _script(plan: Plan) -> str:
     if plan.once is not None:
         lines.append(once_script(plan.once))
     lines += _staged_lines(plan)
-    if plan.archive:
-        lines.append(archive_copy_script(plan.snapshot, plan.folder))
-    else:
-        lines.append(copy_script(plan.snapshot, f"{plan.folder}/{CODE}"))
-        lines += _link_lines(plan.links)
+    lines.append(copy_script(plan.snapshot, f"{plan.folder}/{CODE}"))
+    lines += _link_lines(plan.links)
     if plan.checkpoints_from is not None:
         lines.append(_checkpoints_script(plan.checkpoints_from, needed=plan.needs_checkpoints))
     return "\n".join([*lines, "made=yes"])

@@ -19,23 +19,22 @@ _PRUNE = """\
 dry={dry}
 stay= gone= beside=
 for s in *; do
-  id=${s%.tar.gz}
-  case $id in *[!0-9a-f]*) continue;; esac
-  [ "${#id}" -eq 24 ] && [ -e "$s" ] || continue
-  case {keep} in *" $id "*) stay="$stay $s"; continue;; esac
+  case $s in *[!0-9a-f]*) continue;; esac
+  [ "${#s}" -eq 24 ] && [ -e "$s" ] || continue
+  case {keep} in *" $s "*) stay="$stay $s"; continue;; esac
   gone="$gone $s"
-  for f in "$s.sums" "$s.facts" "$s.sealed" "$s.sha256"; do
+  for f in "$s.sums" "$s.facts" "$s.sealed"; do
     [ ! -e "$f" ] || beside="$beside $f"
   done
 done
 for old in $(
   find . -maxdepth 1 -mtime +0 \\( -name '.in*' -o -name '.left-*' -o -name '.gone-*' \
-    -o -name '*.sums' -o -name '*.sha256' -o -name '*.facts' -o -name '*.sealed' \\)
+    -o -name '*.sums' -o -name '*.facts' -o -name '*.sealed' \\)
   find ./parts -type f -mtime +0 2>/dev/null
 ); do
   s=${old%.*}
   case $old in ./.*|./parts/*) ;; *)
-    case ${s%.tar.gz} in ./*[!0-9a-f]*) continue ;; ./*) [ ! -e "$s" ] || continue ;; esac
+    case $s in ./*[!0-9a-f]*) continue ;; ./*) [ ! -e "$s" ] || continue ;; esac
   esac
   case $old in ./*) [ ! -e "$old" ] || beside="$beside $old" ;; esac
 done
@@ -64,7 +63,7 @@ for s in $gone; do echo "$s 0 0"; done
 echo "- $files $kib"
 """
 
-_REMOVED = re.compile(r"(-|[0-9a-f]{24}(?:\.tar\.gz)?) ([0-9]{1,15}) ([0-9]{1,15})")
+_REMOVED = re.compile(r"(-|[0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15})")
 
 
 @dataclass(frozen=True)
@@ -113,6 +112,6 @@ def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool
                 "files print.",
             )
         if match[1] != "-":
-            names.append(match[1].removesuffix(".tar.gz"))
+            names.append(match[1])
         files, kib = files + more, kib + size
     return Pruned(tuple(names), files, kib * 1024)

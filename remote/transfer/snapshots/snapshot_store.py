@@ -1,11 +1,9 @@
 """The snapshots on a site: how a run copies one.
 
-A snapshot is `<id>/` with its checksums in `<id>.sums`, or one archive `<id>.tar.gz` with its hash
-in `<id>.tar.gz.sha256`. Runs have copies: with hard links one run's writes would change another's.
-A copy that is wrong marks its snapshot, and the next send mends that.
+A snapshot is `<id>/` with its checksums in `<id>.sums`. Runs have copies: with hard links one run's
+writes would change another's. A copy that is wrong marks its snapshot, and the next send mends it.
 """
 
-from lumitui.remote.site.run_folder import CODE_ARCHIVE
 from lumitui.remote.site.shell_text import REFLINK, SHA, fill, quote
 
 VERIFIED = """\
@@ -31,25 +29,21 @@ which 50 are reading, and sha256sum 110. Where openssl is missing or prints anyt
 sha256sum decides: a name with a backslash is written otherwise in LIST."""
 
 # 4: the snapshot is not there (a prune may take it at any moment), 5: it is not whole. The
-# checksums are copied first, so that the copy is checked whatever happens to the original.
+# checksums are copied first, so that the copy is checked whatever happens to the original. Equal
+# files of a snapshot are one file. busybox's cp leaves them so: a write would change both.
 _COPY = """\
 (
 {sha}umask 077
 s={snapshot}; t={target}; w=$t.part-$$
-[ -{kind} "$t" ] && exit 0
-gone() { [ -{kind} "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
+[ -d "$t" ] && exit 0
+gone() { [ -d "$s" ] || { echo no-snapshot; exit 4; }; exit 1; }
 damaged() { echo damaged-snapshot; exit 5; }
-trap 'rm -rf "$w" "$w.{sums}" "$w.own"' EXIT
-[ -{kind} "$s" ] || gone
-[ -f "$s.{sums}" ] || damaged
-cp "$s.{sums}" "$w.{sums}" || gone
+trap 'rm -rf "$w" "$w.sums" "$w.own"' EXIT
+[ -d "$s" ] || gone
+[ -f "$s.sums" ] || damaged
+cp "$s.sums" "$w.sums" || gone
 {reflink}
 cp -PR $reflink "$s" "$w" || gone
-{check}mv "$w" "$t"
-)"""
-
-# Equal files of a snapshot are one file. busybox's cp leaves them so: a write would change both.
-_TREE = """\
 chmod -R u+w "$w" || exit 1
 find "$w" -type f -links +1 -exec sh -c '
   own=$1; shift
@@ -57,11 +51,8 @@ find "$w" -type f -links +1 -exec sh -c '
 ( cd "$w" && verified "$w.sums" &&
   [ $(( $(find . -type f | wc -l) )) -eq $(( $(wc -l <"$w.sums") )) ]
 ) || { printf '%s\\n' "${s##*/}" 2>/dev/null >"${s%/*}/.suspect"; damaged; }
-"""
-_ARCHIVE = """\
-h=$(sha <"$w") && [ "${h%% *}" = "$(cat "$w.sha256")" ] || damaged
-chmod u+w "$w" "$w.sha256" && mv "$w.sha256" "$t.sha256" || exit 1
-"""
+mv "$w" "$t"
+)"""
 
 
 def copy_script(snapshot: str, target: str) -> str:
@@ -70,14 +61,10 @@ def copy_script(snapshot: str, target: str) -> str:
     When it fails it leaves nothing at `target`: with status 4 it prints `no-snapshot`, with 5
     `damaged-snapshot`. When `target` is there it does nothing, so that it may be repeated.
     """
-    return _copy(snapshot, target, kind="d", sums="sums", sha=SHA + VERIFIED, check=_TREE)
-
-
-def archive_copy_script(snapshot: str, folder: str) -> str:
-    """Return the same for an archive, which becomes `CODE_ARCHIVE` in the run's `folder`."""
-    archive, target = f"{snapshot}.tar.gz", f"{folder}/{CODE_ARCHIVE}"
-    return _copy(archive, target, kind="f", sums="sha256", sha=SHA, check=_ARCHIVE)
-
-
-def _copy(snapshot: str, target: str, **words: str) -> str:
-    return fill(_COPY, reflink=REFLINK, snapshot=quote(snapshot), target=quote(target), **words)
+    return fill(
+        _COPY,
+        sha=SHA + VERIFIED,
+        reflink=REFLINK,
+        snapshot=quote(snapshot),
+        target=quote(target),
+    )

@@ -17,7 +17,6 @@ from lumitui.remote.transfer.snapshots.snapshot_store import VERIFIED
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
-# Not every tool that reads a list of hashes knows a backslash in a name.
 _CHECKED = """\
 ( cd "$w/tree" && verified ../sums ) || { echo 'what arrived is not what was sent' >&2; exit 74; }
 """
@@ -50,10 +49,9 @@ def sync(
     """
     sources = {entry.path: where(entry.path) for entry in manifest.files}
     item = Item("the code", manifest, sources, {}, sums=manifest.checksum_text().encode())
-    odd = any("\\" in path for path in sources)
-    checks = VERIFIED + _CHECKED if odd else ""
+    upload = ContentUpload(transport, Store(folder, ""), item, checks=VERIFIED + _CHECKED)
     try:
-        return ContentUpload(transport, Store(folder, ""), item, checks=checks).run(base)
+        return upload.run(base)
     except RefusedError as error:
         if "what arrived is not" in error.message:
             refuse_names(manifest, folder)

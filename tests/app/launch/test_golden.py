@@ -15,8 +15,6 @@ from lumitui.remote.site.run_folder import MACHINERY
 from tests.support.guide.batch_differences import BATCH_DIFFERENCES as DIFFERENCES
 from tests.support.guide.scripts import NAMES, SCRIPTS, Script
 from tests.support.jobs.sites.golden_jobs import (
-    ARCHIVE,
-    archive_launch,
     exported_scripts,
     guide_scripts,
     launch_of,
@@ -32,12 +30,6 @@ def test_the_scripts_are_the_golden_ones() -> None:
     # and read the diff.
     assert len(guide_scripts()) == 6
     assert guide_scripts() == {path: path.read_text() for path in guide_scripts()}
-
-
-def test_a_job_with_an_archive_is_the_golden_one() -> None:
-    assert archive_launch().script == ARCHIVE.read_text()
-    checked = subprocess.run(["bash", "-n", ARCHIVE], capture_output=True, text=True)
-    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_a_person_can_read_each_of_them_at_a_glance() -> None:

@@ -69,7 +69,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
         return
     say(
         "What stays: the last code of each project, on which the next send builds, that of "
-        "unfinished runs, and each run's own copy, as `code` or `code.tar.gz` in its folder. To "
+        "unfinished runs, and each run's own copy, as `code` in its folder. To "
         "free the copy of a run that has ended, remove it there manually."
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lumitui.app.job.spec import JobSpec, changed
+from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
 from lumitui.app.launch.rules.job_file_catalogue import hit
@@ -24,9 +24,7 @@ from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.outside_links import Follow
-from lumitui.remote.source.project_walk import MAX_BYTES, MAX_FILES, ProjectLimits, exceeds
 from lumitui.remote.source.scan import scan
-from lumitui.remote.transfer.snapshots import archive
 
 _CONFIG_BYTES = 1_000_000
 """More than DeepSpeed's configuration ever has."""
@@ -104,18 +102,6 @@ def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
         raise InputError(
             f"The DeepSpeed configuration {path} cannot be read.", "Check `deepspeed.config`."
         ) from error
-
-
-def with_ship_mode(spec: JobSpec, root: Path) -> JobSpec:
-    """Return `spec` with `ship: archive` when it is `auto` and the project is over the limits.
-
-    The files are counted each time. The count stops at the limits: it took 10 ms for 1000 files
-    and 50 ms for 5000, the most.
-    """
-    elsewhere, follow = left_out(spec, root), Follow(spec.follow_links)
-    if spec.ship != "auto" or not exceeds(root, elsewhere=elsewhere, follow=follow):
-        return spec
-    return changed(spec, {"ship": "archive"}, "ship")
 
 
 @dataclass(frozen=True)
@@ -251,14 +237,8 @@ def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
 def _scanned(spec: JobSpec, root: Path, hashes: Path | None) -> tuple[Code, ScanGuard]:
     extra, elsewhere = _bundled(spec), left_out(spec, root)
     kept = _hashes(hashes, root) if hashes else None
-    limits = ProjectLimits(MAX_FILES, MAX_BYTES, ", or send it as one archive with `ship: archive`")
-    if spec.ship == "archive":
-        limits = ProjectLimits(archive.MAX_FILES, archive.MAX_BYTES)
     guard, follow = ScanGuard(spec.ship_secrets), Follow(spec.follow_links)
-    manifest = scan(
-        root, extra=extra, guard=guard, limits=limits, hashes=kept, elsewhere=elsewhere,
-        follow=follow,
-    )  # fmt: skip
+    manifest = scan(root, extra=extra, guard=guard, hashes=kept, elsewhere=elsewhere, follow=follow)
     return Code(root, manifest, {**extra, **follow.taken}, tuple(guard.kept_back)), guard
 
 

@@ -108,11 +108,10 @@ def _comments_of(run: Run, sent: Callable[[JobSpec], JobSpec]) -> str | None:
         spec = parse_job(text, "job")
     except LumiError:
         return None
-    # `auto` became one of the others, and the run knows what the requirements said.
-    update: dict[str, object] = {"ship": run.spec.ship}
-    if spec.venv and run.spec.venv:
-        update["venv"] = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
-    return text if sent(spec.model_copy(update=update)) == run.spec else None
+    if spec.venv and run.spec.venv:  # the run knows what the requirements said
+        venv = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
+        spec = spec.model_copy(update={"venv": venv})
+    return text if sent(spec) == run.spec else None
 
 
 def _read(path: Path) -> str:

@@ -34,7 +34,7 @@ from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
 
-_FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir", "ship",
+_FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir",
           "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
 """The keys that say which files are sent."""
 
@@ -137,10 +137,7 @@ class Drafts:
                 (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
             )
             # A project is inspected once: a grid has a hundred runs of the same files.
-            ship = {"ship": same.launch.spec.ship} if same else {}
-            ready = dependency.spec.model_copy(update=ship)
-            ready = ready if same else project_files.with_ship_mode(ready, root)
-            ready = with_requirements(ready, root)
+            ready = with_requirements(dependency.spec, root)
             named = ready.deepspeed.config if ready.deepspeed else None
             config = dict(beside).get(named or "") or project_files.deepspeed_config(ready, root)
             launch = compose(ready, site, deepspeed_config=config, dependency=dependency.options)
@@ -330,7 +327,7 @@ def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> 
 
 
 def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
-    own, mode = preview.launch.spec, spec.ship
-    if preview.project != root or (mode != "auto" and mode != own.ship):
-        return False
-    return all(getattr(own, key) == getattr(spec, key) for key in _FILES if key != "ship")
+    own = preview.launch.spec
+    return preview.project == root and all(
+        getattr(own, key) == getattr(spec, key) for key in _FILES
+    )

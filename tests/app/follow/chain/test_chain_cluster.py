@@ -63,7 +63,7 @@ def chains(
         for name, chain in CHAINS.items():
             changes: dict[str, object] = {"name": name, "chain": chain.limits}
             if chain.packed:
-                changes |= {"ship": "archive", "secrets": ["TOKEN"]}
+                changes |= {"secrets": ["TOKEN"]}
             sent[name] = chained(runs, folder / "project", chain.plan, **changes)
         jobs = " ".join(run.job_id or "" for run in sent.values())
         try:

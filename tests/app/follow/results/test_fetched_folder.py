@@ -6,7 +6,6 @@ import pytest
 
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
-from lumitui.remote.source import project_walk
 from tests.support.program.command_line import Here
 from tests.support.program.home import Home
 
@@ -40,9 +39,6 @@ def test_what_fetch_brings_into_the_project_is_not_sent_as_code(
     here: Here, runs: Runs, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    # Of the 200 MB that are sent as files, a hundredth.
-    limits = project_walk.ProjectLimits(bytes=2_000_000)
-    monkeypatch.setattr(project_walk.exceeds, "__defaults__", (limits,))
     spec = parse_job(JOB, "job.yaml")
     before = runs.preview(spec, project)
     run = runs.send(before)
@@ -51,7 +47,6 @@ def test_what_fetch_brings_into_the_project_is_not_sent_as_code(
     assert done.returncode == 0, done.stderr
     assert (project / run.id / "checkpoints/last.pt").stat().st_size == 2_010_000
     after = runs.preview(spec, project)
-    assert after.launch.spec.ship == before.launch.spec.ship
     assert (after.files.count, after.files.bytes) == (before.files.count, before.files.bytes)
     assert after.files.count == 2
     done = here("preview", "job.yaml")
@@ -59,7 +54,7 @@ def test_what_fetch_brings_into_the_project_is_not_sent_as_code(
     assert before.files.weight.startswith("2 files, ")
     # Who wants the folder to be sent removes the file in it that says so.
     (project / run.id / ".lumituiignore").unlink()
-    assert runs.preview(spec, project).launch.spec.ship == "archive"
+    assert runs.preview(spec, project).files.bytes > 2_000_000
 
 
 def test_no_folder_that_is_there_is_kept_from_the_code(

@@ -32,7 +32,6 @@ VALUES: dict[str, tuple[object, ...]] = {
     "container": ({"generation": "laif"}, {"none": True}, {"binds": ["/a:/b", "/c"]}),
     "binding": ("none",),
     "proof": ("strict",),
-    "ship": ("archive",),
     "ship_secrets": (["keys/*.pem"],),
     "workdir": ("train",),
     "links": ({"resources": "/scratch/resources"},),

@@ -104,33 +104,6 @@ def test_what_the_first_attempt_left_is_removed_and_nothing_of_others(run_dir: P
     assert left == {"theirs", "other"}
 
 
-def test_half_of_an_archive_is_never_used(run_dir: Path) -> None:
-    """A try that was killed leaves a folder that looks like the code."""
-    (run_dir / "train.py").write_text("whole\n")
-    packed = "tar -czf code.tar.gz train.py; sha256sum <code.tar.gz >code.tar.gz.sha256"
-    packed += "; sed -i 's/ .*//' code.tar.gz.sha256"
-    subprocess.run(["bash", "-c", packed], cwd=run_dir, check=True)
-    tar = run_dir / "bin" / "tar"
-    killed = '[[ $4 != *code-1 ]] || { echo half >"$4/train.py"; kill -9 "$PPID"; exit 1; }'
-    tar.write_text(f'#!/bin/bash\n{killed}\nexec /bin/tar "$@"\n')
-    tar.chmod(0o755)
-    text = """
-lumitui_node_tmp node
-lumitui_unpack "a/it's" /etc
-cat "$CODE/train.py"; readlink "$CODE/a/it's"
-"""
-    done = job(run_dir, text)
-    assert (done.returncode, done.stdout) == (0, "slept 5\nwhole\n/etc\n"), done.stderr
-
-
-def test_a_damaged_archive_is_not_tried_twice(run_dir: Path) -> None:
-    (run_dir / "code.tar.gz").write_text("x")
-    (run_dir / "code.tar.gz.sha256").write_text("0" * 64)
-    done = job(run_dir, "lumitui_unpack; echo launched")
-    assert done.returncode == 74 and "launched" not in done.stdout
-    assert "could not be unpacked on every node: its archive is damaged" in done.stderr
-
-
 def test_without_its_functions_a_job_does_nothing(run_dir: Path) -> None:
     (run_dir / "job.sh").write_text(
         f"set -eo pipefail\n. ./nowhere.sh\nlumitui_begin\ntouch {run_dir.name!r}/launched"

@@ -5,7 +5,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,17 +105,6 @@ def test_it_names_secrets_and_has_none(
         assert done.returncode == code and ("export it before sbatch" in done.stderr) == bool(code)
 
 
-def test_a_large_project_is_one_archive(runs: Runs, project: Path, tmp_path: Path) -> None:
-    spec = hello_job(site="lumi", ship="archive", links={"data": "/scratch/data"})
-    out = exported(runs, spec, project, tmp_path / "out").path
-    assert modes(out) == {"README.md": 0o600, "job.sh": 0o700, "code.tar.gz": 0o600}
-    with tarfile.open(out / "code.tar.gz") as tar:
-        names = {member.name: member.linkname for member in tar}
-    assert names == {
-        "hello.py": "", "link": "sub/deep/tool.sh", "sub/deep/tool.sh": "", "data": "/scratch/data"
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("what", ["a file in it", "a file", "a link", "a dangling link"])
 def test_what_is_there_already_stays(runs: Runs, project: Path, tmp_path: Path, what: str) -> None:
     target, other = tmp_path / "out", tmp_path / "other"
@@ -211,8 +199,7 @@ JOBS: dict[str, dict[str, object]] = {
     "plain": {"launcher": "plain", "gpus_per_node": 1},
     "none": {"launcher": "srun", "container": {"none": True}, "script": "say.sh"},
     "legacy": {"launcher": "srun", "container": {"generation": "legacy"}},
-    "archive": {
-        "ship": "archive",
+    "workdir": {
         "nodes": 2,
         "links": {"sub/in": "/etc"},
         "workdir": "sub",
@@ -293,11 +280,10 @@ def test_plain_sbatch_runs_it(
         assert len(said) == count, f"{name}: {done.stdout}{done.stderr}{log}"
         for one in said:
             words = (folder / one).read_text().split(" ")
-            expected = "sub" if name == "archive" else "code"
-            assert words == [expected, "planted", str(name == "archive"), "it's", "$x\n"], name
+            expected = "sub" if name == "workdir" else "code"
+            assert words == [expected, "planted", str(name == "workdir"), "it's", "$x\n"], name
         left = {path.name.partition("-")[0] for path in folder.iterdir()}
-        code = "code.tar.gz" if name == "archive" else "code"
-        assert left == {"README.md", "job.sh", code, "said", "slurm"}
+        assert left == {"README.md", "job.sh", "code", "said", "slurm"}
         others = {path for path, mode in modes(folder).items() if mode not in (0o600, 0o700)}
         # Slurm makes the log under the person's umask.
         assert {path.partition("-")[0] for path in others} <= {"slurm"}

@@ -25,7 +25,7 @@ def test_a_strangers_folders_in_tmp_end_no_job(
     cluster_runs: Runs, cluster: Cluster, tmp_path: Path
 ) -> None:
     runs, project = cluster_runs, hello_project(tmp_path / f"packed-{os.getpid()}")
-    spec = hello_job(nodes=2, ship="archive", sbatch=["--hold"])
+    spec = hello_job(nodes=2, sbatch=["--hold"])
     run = runs.send(runs.preview(spec, project))
     nodes = sorted(cluster.root.glob("nodes/*/tmp"))
     assert len(nodes) > 2

@@ -3,8 +3,10 @@
 import pytest
 
 from lumitui.app.launch.adviser.adviser import findings
+from lumitui.app.launch.compose import compose
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.profile import Site
 from tests.support.jobs.sites.site_jobs import asked, job, launched, site
 
 
@@ -85,17 +87,15 @@ def test_a_disk_is_asked_for_beside_the_gpus() -> None:
 
 def test_a_disk_is_asked_for_where_gpus_are_not_a_gres() -> None:
     disk = {"request": "nvme:{gib}", "max_gib": 100, "variable": "LOCAL_SCRATCH"}
-    from lumitui.app.launch.compose import compose
-    from lumitui.remote.site.profile import Site
-
     other = Site.model_validate(site("karolina").model_dump(mode="json") | {"local_disk": disk})
     given = asked(compose(job("karolina", "qgpu", local_disk=50), other))
     assert (given["--gres"], given["--gpus-per-node"]) == ("nvme:50", "8")
 
 
 def test_the_nodes_own_folder_is_on_the_disk_that_was_asked_for() -> None:
-    script = launched("puhti", "gpu", local_disk=200, ship="archive").script
-    assert 'lumitui_node_tmp "${LOCAL_SCRATCH}"' in script
+    own = site("puhti").model_copy(update={"node_directories": ("${NODE_TMP}/x",)})
+    script = compose(job("puhti", "gpu", local_disk=200), own).script
+    assert 'lumitui_node_tmp "${LOCAL_SCRATCH}" x' in script
 
 
 def test_a_disk_where_there_is_none_is_an_error() -> None:

@@ -98,7 +98,6 @@ async def test_a_folder_of_many_files_is_closed_and_stays_as_the_user_left_it(
         ("venv.log", "logs"),
         ("code/src/train.py", "code"),
         ("job.sh", "code"),
-        ("code.tar.gz.sha256", "code"),
         ("attempt-2.exit", "records"),
         ("lumitui.json", "records"),
         ("binding.json", "records"),

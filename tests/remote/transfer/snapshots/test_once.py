@@ -32,7 +32,6 @@ def make(transport: Transport, tmp_path: Path) -> Make:
             folder=f"{tmp_path}/root/runs/{run}",
             files=(),
             snapshot=synced.path,
-            archive=False,
             links={},
             checkpoints_from=None,
             needs_checkpoints=False,

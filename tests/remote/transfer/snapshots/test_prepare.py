@@ -24,7 +24,6 @@ def plan(transport: Transport, tmp_path: Path) -> Plan:
         folder=f"{tmp_path}/root/runs/it's a run",
         files=(PlacedFile("job.sh", "echo hi\n", 0o700), PlacedFile(".secrets", "K=\udcff\n")),
         snapshot=synced.path,
-        archive=False,
         links={"data/big": "/scratch/big"},
         checkpoints_from=None,
         needs_checkpoints=True,

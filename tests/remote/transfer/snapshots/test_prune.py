@@ -162,7 +162,7 @@ def test_an_answer_that_does_not_say_what_was_removed_is_said(line: str) -> None
 
 
 def test_what_was_removed_is_added_up() -> None:
-    answer = f"{NAME}.tar.gz 3 12\n{NAME} 1 4\n- 2 8".encode()
+    answer = f"{NAME} 3 12\n{NAME} 1 4\n- 2 8".encode()
     assert prune(FixedAnswer(answer), "/code", ()) == Pruned((NAME, NAME), 6, 24 * 1024)
     assert prune(FixedAnswer(b""), "/code", ()) == Pruned((), 0, 0)
     with pytest.raises(RefusedError, match="exit status 255"):

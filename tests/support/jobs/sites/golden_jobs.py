@@ -76,28 +76,6 @@ def guide_scripts() -> dict[Path, str]:
     return {golden_path(script): launch_of(script).script for script in kept}
 
 
-ARCHIVE = GOLDEN / "archive.sh"
-
-
-def archive_launch() -> Launch:
-    """Return a job of two nodes whose code goes as one archive, with a link and a workdir."""
-    shapes = ((script.nodes > 1, script.launcher, script.era != "seed") for script in SCRIPTS)
-    found = dict(zip(shapes, SCRIPTS, strict=True))
-    job = changed(
-        job_of(found[True, "srun", True]),
-        {
-            "ship": "archive",
-            "trainer": None,
-            "strategy": "ddp",
-            "script": "multi-node/train.py",
-            "workdir": "multi-node",
-            "links": {"data/it's": "/scratch/project_462000001/data"},
-        },
-        "archive",
-    )
-    return compose(job, Sites([BUILT_IN]).load("lumi"))
-
-
 def launcher_scripts() -> dict[Path, str]:
     """Return the golden files of the launchers that the guide has no script for."""
     lumi = Sites([BUILT_IN]).load("lumi")
@@ -116,14 +94,13 @@ def launcher_scripts() -> dict[Path, str]:
 
 
 def exported_scripts() -> dict[Path, str]:
-    """Return the golden files of `export`, with what is written now: each launcher, an archive."""
+    """Return the golden files of `export`, with what is written now."""
     lumi = Sites([BUILT_IN]).load("lumi")
     by_name = {(script.name, script.era): script for script in SCRIPTS}
     launches = {
         "srun": launch_of(by_name["run_ddp_srun_4.sh", "current"]),
         "torchrun": launch_of(by_name["run_ds_torchrun_4.sh", "current"]),
         "plain": compose(parse_job(_PLAIN, "plain"), lumi),
-        "archive": archive_launch(),
     }
     return {
         GOLDEN / "exported" / f"{name}.sh": plain_script(launch, lumi, name)
@@ -148,4 +125,3 @@ args: ["it's"]
 if __name__ == "__main__":
     for path, text in (guide_scripts() | exported_scripts() | launcher_scripts()).items():
         path.write_text(text)
-    ARCHIVE.write_text(archive_launch().script)

@@ -16,7 +16,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS
 from tests.support.jobs.sites.accounts import own_account
-from tests.support.jobs.sites.golden_jobs import archive_launch, launch_of
+from tests.support.jobs.sites.golden_jobs import launch_of
 from tests.support.systems.rows import table
 
 
@@ -49,7 +49,6 @@ def official_jobs(every: int = 1) -> Iterator[Official]:
         yield Official(row.name, table().launch_of(row), site)
     for script in SCRIPTS[::every]:
         yield Official(f"guide/{script.era}/{script.name}", launch_of(script), sites()["lumi"])
-    yield Official("archive", archive_launch(), sites()["lumi"])
     yield from example_jobs(every)
 
 

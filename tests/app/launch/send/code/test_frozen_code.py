@@ -4,6 +4,7 @@ import hashlib
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.transfer.contents.content_upload import Shipped
+from lumitui.remote.transfer.snapshots import upload
 from tests.support.jobs.small_jobs import finish, hello_job, wait_until
 from tests.support.servers.cluster import Cluster
 
@@ -30,10 +32,6 @@ for top in (here, os.environ["RUN_DIR"] + "/code"):
             os.chmod(os.path.join(at, name), 0o600)
             open(os.path.join(at, name), "w").write("ruined\\n")
         open(os.path.join(at, "more"), "w").write("more\\n")
-archive = os.environ["RUN_DIR"] + "/code.tar.gz"
-if os.path.exists(archive):
-    os.chmod(archive, 0o600)
-    open(archive, "r+b").write(b"ruined")
 """
 
 
@@ -50,17 +48,13 @@ def project(tmp_path: Path) -> Path:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Shipped]:
     """What each send had to send."""
     seen: list[Shipped] = []
-    for name in ("sync", "sync_archive"):
-        plain = getattr(submit, name)
+    plain = upload.sync
 
-        def counted(*words: object, plain: object = plain) -> Shipped:
-            assert callable(plain)
-            done = plain(*words)
-            assert isinstance(done, Shipped)
-            seen.append(done)
-            return done
+    def counted(*words: Any) -> Shipped:
+        seen.append(plain(*words))
+        return seen[-1]
 
-        monkeypatch.setattr(submit, name, counted)
+    monkeypatch.setattr(submit, "sync", counted)
     return seen
 
 
@@ -76,13 +70,12 @@ def said(runs: Runs, run: Run) -> str:
     return log
 
 
-@pytest.mark.parametrize("ship", ["files", pytest.param("archive", marks=pytest.mark.slow)])
 def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
-    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Shipped], ship: str
+    cluster_runs: Runs, cluster: Cluster, project: Path, sent: list[Shipped]
 ) -> None:
     runs, first = cluster_runs, identity(project)
-    job = hello_job(script="spoils.py", ship=ship, gpus_per_node=1)
-    held = hello_job(script="spoils.py", ship=ship, gpus_per_node=1, sbatch=["--hold"])
+    job = hello_job(script="spoils.py", gpus_per_node=1)
+    held = hello_job(script="spoils.py", gpus_per_node=1, sbatch=["--hold"])
     behind = runs.send(runs.preview(held, project))
     spoiling = finish(runs, runs.send(runs.preview(job, project)))
     assert first in said(runs, spoiling) and spoiling.snapshot == behind.snapshot
@@ -94,7 +87,7 @@ def test_a_queued_run_is_touched_by_no_other_and_by_no_edit(
     (project / "pkg" / "a.py").write_text("a = 1\n")
     again = finish(runs, runs.send(runs.preview(job, project)))
     assert first in said(runs, again)
-    assert [item.files_sent for item in sent] == [2, 0, 1 if ship == "files" else 2, 0]
+    assert [item.files_sent for item in sent] == [2, 0, 1, 0]
     assert cluster.admin("scontrol", "release", str(behind.job_id)).returncode == 0
     assert first in said(runs, finish(runs, behind))
     same = runs.resubmit(runs.plan_resubmission(spoiling.id))

@@ -25,12 +25,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("ship", ["files", "archive"])
 @pytest.mark.parametrize("link", ["train.py", "train.py/x", "sub", "sub/", "sub/a.py/deep/x"])
-def test_a_link_onto_the_code_is_an_error_of_the_preview(
-    link: str, ship: str, project: Path
-) -> None:
-    spec = parse_job(f"{JOB}ship: {ship}\nstage: {{D: {{path: /data, link: {link}}}}}", "job.yaml")
+def test_a_link_onto_the_code_is_an_error_of_the_preview(link: str, project: Path) -> None:
+    spec = parse_job(f"{JOB}stage: {{D: {{path: /data, link: {link}}}}}", "job.yaml")
     (error,) = look(spec, project, None).findings
     assert (error.rule, error.severity, error.at.field) == ("link-taken", "error", "stage.D")
     assert f"`link: {link}`" in error.message and error.final

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, RefusedError
 from lumitui.remote.source import scan as scanning
 from lumitui.remote.source.ignore import Ignoring
@@ -21,7 +19,6 @@ from lumitui.remote.transfer.snapshots.upload import refuse_names, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import same
-from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 
 NAMES = [
     "-rf", "--", "- -", "tab\there", "quote'", 'double"', "back\\slash", "\\", "$(touch gone)",
@@ -231,15 +228,3 @@ def test_names_that_differ_in_case_arrive_and_their_clash_is_named(tmp_path: Pat
         refuse_names(state, "/there")
     (tmp_path / "Model.py").unlink()
     refuse_names(scan(tmp_path), "/there")
-
-
-@pytest.mark.slow
-def test_almost_two_gigabytes_go_as_an_archive(runs: Runs, tmp_path: Path) -> None:
-    project = hello_project(tmp_path / "p")
-    with open(project / "weights", "wb") as file:
-        file.truncate(1_999_000_000)  # sparse: its archive is small
-    (project / "hello.py").write_text("import os; print(os.path.getsize('weights'))\n")
-    spec = hello_job(site="laptop", partition="local", account="none", gpus_per_node=1)
-    run = finish(runs, runs.send(runs.preview(spec, project)), 600)
-    assert run.state is State.DONE and run.spec.ship == "archive"
-    assert b"1999000000" in runs.read_log(run.id)[1]

@@ -54,9 +54,8 @@ def at_the_site(folder: Path) -> Iterator[tuple[str, bytes]]:
                         yield member.name, file.read()
 
 
-@pytest.mark.parametrize("ship", ["files", "archive"])
-def test_no_secret_reaches_the_site_and_all_are_named(ship: str, runs: Runs, project: Path) -> None:
-    preview = runs.preview(laptop_job(ship=ship), project)
+def test_no_secret_reaches_the_site_and_all_are_named(runs: Runs, project: Path) -> None:
+    preview = runs.preview(laptop_job(), project)
     assert not preview.errors
     words = said(preview)
     for name in SECRET_NAMES:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.spec import parse_job
-from lumitui.app.launch.send.code.project_files import collect, look, with_ship_mode
+from lumitui.app.launch.send.code.project_files import collect, look
 from lumitui.app.launch.send.code.provenance import provenance
 from lumitui.remote.source import git as source_git
 
@@ -231,9 +231,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def previewed_and_sent(repo: Path) -> str:
     """Do with the project what a preview and a send do; return the patch that is kept."""
-    assert "train.py" in {
-        entry.path for entry in collect(with_ship_mode(SPEC, repo), repo).manifest.entries
-    }
+    assert "train.py" in {entry.path for entry in collect(SPEC, repo).manifest.entries}
     assert not [one for one in look(SPEC, repo, None).findings if one.severity == "error"]
     return provenance(repo).patch
 

@@ -50,9 +50,9 @@ def test_the_second_run_builds_nothing(cluster: Cluster, cluster_runs: Runs, pro
     cluster.login(f"rm -rf {cluster.scratch}/{cluster.user}/lumitui/venvs")
     said: list[list[str]] = []
     logs = []
-    for changes in ({"proof": "off"}, {"proof": "off", "ship": "archive"}):
+    for _ in range(2):
         told = Told()
-        preview = cluster_runs.preview(job(**changes), project)
+        preview = cluster_runs.preview(job(proof="off"), project)
         run = cluster_runs.send(preview, report=told)
         said.append(told.words)
         run = finish(cluster_runs, run)
