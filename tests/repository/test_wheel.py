@@ -34,9 +34,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next((folder / "dist").glob("*.whl"))
 
 
-def test_the_wheel_holds_the_package_and_nothing_at_the_top(wheel: Path) -> None:
+def test_the_wheel_holds_the_package_and_at_the_top_only_the_plugin_of_hydra(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"lumitui"}
+    tops = {name.split("/")[0] for name in names if "dist-info" not in name}
+    assert tops == {"lumitui", "hydra_plugins"}
+    plugins = [name for name in names if name.startswith("hydra_plugins")]
+    assert plugins == ["hydra_plugins/lumitui_launcher.py"], "other distributions share the folder"
     for folder in ("app", "remote", "templates", "trainers"):
         for path in (ROOT / folder).rglob("*"):
             cached = {"__pycache__", ".mypy_cache", ".ruff_cache"} & set(path.parts)
