@@ -25,7 +25,7 @@ _NEAR = 0.8
 """How like a key of the job file a word must be to be taken for its misspelling: `node`."""
 _ARGUMENT = re.compile(r"[A-Za-z][\w.-]*")
 _EXAMPLE = "`lr: [1e-3, 3e-4]` is --lr"
-_PER_RUN = frozenset({"name", "grid"})
+_PER_RUN = frozenset({"name", "grid", "at_once"})
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,12 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
     Raises:
         InputError: an unknown key, a value that it cannot have, or too many runs.
     """
+    if spec.at_once and not spec.grid:
+        raise InputError(
+            "`at_once:` is for the runs of a `grid:`, and there is none.",
+            "Remove it, or add a grid.",
+            field="at_once",
+        )
     if not spec.grid:
         return (Cell(spec, ()),)
     count = math.prod(len(values) for values in spec.grid.values())
@@ -113,6 +119,7 @@ def _plain(name: str) -> str:
 def _cell(spec: JobSpec, settings: tuple[tuple[str, str], ...], number: int) -> Cell:
     data: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True)
     del data["grid"]
+    data.pop("at_once", None)
     for key, value in settings:
         set_in(data, key, value)
     data["name"] = _name(spec.name, settings, number)

@@ -176,6 +176,9 @@ class JobSpec(MappingField):
     grid: dict[Line, Annotated[tuple[Text, ...], Field(min_length=1)]] = Field(default={})
     """Keys of the job file or arguments of the script, each with a list of values: the file
     becomes a run for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
+    at_once: Annotated[int, Field(ge=1, le=100)] | None = None
+    """How many runs of the grid may run at the same time; each of the others waits in the queue
+    for the end of one before it: `at_once: 4`. Left out: as many as Slurm starts."""
 
     @field_validator("strategy", "trainer")
     @classmethod

@@ -1,6 +1,6 @@
 """The runs that a job waits for, as Slurm's dependency on their jobs. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.history.run import Run
@@ -28,8 +28,12 @@ class Dependency:
     findings: tuple[Finding, ...] = ()
 
 
-def dependency_of(spec: JobSpec, site: Site, run_of: Callable[[str], Run]) -> Dependency:
+def dependency_of(
+    spec: JobSpec, site: Site, run_of: Callable[[str], Run], lane: Run | None = None
+) -> Dependency:
     """Return the dependency that `spec.after` means; `run_of` gives the run that a word names.
+
+    The job also waits for the end of `lane`, an unfinished run of its grid, whatever that end is.
 
     Slurm forgets an ended job after minutes, so a run that has ended is judged here. A chain keeps
     its job when it is requeued, so its dependents wait for its last attempt.
@@ -38,7 +42,7 @@ def dependency_of(spec: JobSpec, site: Site, run_of: Callable[[str], Run]) -> De
         InputError: no such run; it is at another site, has no job, or ended otherwise.
     """
     if spec.after is None:
-        return Dependency(spec)
+        return Dependency(spec, _options(_ends(lane)))
     if site.scheduler != "slurm":
         raise _error(f"{site.name} has no queue, so a job cannot wait there.", "Remove `after:`.")
     ids, jobs, ended = list[str](), list[str](), list[str]()
@@ -61,16 +65,21 @@ def dependency_of(spec: JobSpec, site: Site, run_of: Callable[[str], Run]) -> De
         for words in ended
     )
     after = spec.after.model_copy(update={"run": tuple(dict.fromkeys(ids))}) if ids else None
-    options = (
-        (
-            f"--dependency={_TYPES[spec.after.when]}:{':'.join(dict.fromkeys(jobs))}",
-            # Otherwise some sites cancel a job that can never start, and nobody is told why.
-            "--kill-on-invalid-dep=no",
-        )
-        if jobs
-        else ()
-    )
+    kinds = [f"{_TYPES[spec.after.when]}:{':'.join(dict.fromkeys(jobs))}"] if jobs else []
+    options = _options([*kinds, *_ends(lane)])
     return Dependency(spec.model_copy(update={"after": after}), options, findings)
+
+
+def _ends(lane: Run | None) -> list[str]:
+    return [f"{_TYPES['any']}:{lane.job_id}"] if lane else []
+
+
+def _options(kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the options for dependencies of which all must hold."""
+    if not kinds:
+        return ()
+    # Without the second, some sites cancel a job that can never start, and nobody is told why.
+    return f"--dependency={','.join(kinds)}", "--kill-on-invalid-dep=no"
 
 
 def _check(run: Run, site: Site, when: str) -> None:

@@ -20,7 +20,13 @@ from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.shipment import slug
 from lumitui.app.launch.site_names import escaped, escaped_text, templates_of
 from lumitui.app.scale.resubmission import Resubmission
-from lumitui.app.scale.series_words import LadderUnfinished, MemberOutcome, Standing, standing
+from lumitui.app.scale.series_words import (
+    NEVER_A_JOB,
+    LadderUnfinished,
+    MemberOutcome,
+    Standing,
+    standing,
+)
 from lumitui.remote.site.errors import LinkError, LumiError
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from lumitui.app.runs.launches import Launches
 
 _LONGEST_NOTE = 200
+_FRESH = 60.0
+"""Seconds for which the state of an awaited run counts; Slurm remembers jobs for 300 by default."""
 
 
 @dataclass(frozen=True)
@@ -175,14 +183,23 @@ class SeriesRuns:
             request = {key: plan[key] for key in ("nodes", "settings", "code", "start")}
             made = self._core.plan_resubmission(plan["parent"], **request)
             return _Ready(made.preview, made)
+        preview = self._grid_preview(member)
+        return _Ready(replace(preview, note=known.preview.note) if known else preview)
+
+    def _grid_preview(
+        self, member: SeriesMember, recent: tuple[Preview, ...] = (), lane: Run | None = None
+    ) -> Preview:
+        """Return the preview of a grid's member from its plan; it waits for the end of `lane`."""
         # Late: what reads job files is not needed to say what is left.
         from lumitui.app.job.spec import JobSpec
 
+        plan = json.loads(member.plan)
         job_file = Path(plan["job_file"]) if plan["job_file"] else None
         spec = JobSpec.model_validate(plan["spec"])
-        (preview,) = self._core.drafts.previews(spec, Path(plan["folder"]), job_file)
-        note = known.preview.note if known else ""
-        return _Ready(replace(preview, cell=member.words, note=note))
+        (preview,) = self._core.drafts.previews(
+            spec, Path(plan["folder"]), job_file, recent, lane=lane
+        )
+        return replace(preview, cell=member.words)
 
     # -- send
 
@@ -250,7 +267,8 @@ class SeriesRuns:
                 report(step, f"{place} of {total}: {words}" if words else words)
 
             try:
-                run = self._send_one(now.series, member, one, told)
+                in_lane = self._in_lane(now.series, member, one)
+                run = self._send_one(now.series, member, in_lane, told)
             except AlreadySent as error:
                 outcomes.append(self._sent_elsewhere(now.series, member, error))
                 told("record", error.message)
@@ -262,6 +280,41 @@ class SeriesRuns:
                 self._ready.pop((now.series.id, member.place), None)
                 sent(run)
         return outcomes
+
+    def _in_lane(self, series: RunSeries, member: SeriesMember, one: _Ready) -> _Ready:
+        """Return a member so that it waits for the run of its lane, if that has not ended.
+
+        With `at_once: 4` that is the run of the place four before, or four before that one if the
+        user left it out. All those have been sent.
+        """
+        lanes = json.loads(member.plan).get("at_once")
+        if not lanes:
+            return one
+        history = self._core.history
+        by_place = {each.place: each.run for each in history.series.get(series.id).members}
+        places = range(member.place - lanes, 0, -lanes)
+        ids = [run for place in places if (run := by_place.get(place))]
+        lane = self._awaited(series.site, ids)
+        if lane is None:
+            return one
+        preview = self._grid_preview(member, (one.preview,), lane)
+        agreed = {"note": one.preview.note, "forced": one.preview.forced}
+        return replace(one, preview=replace(preview, **agreed))
+
+    def _awaited(self, site: str, ids: Sequence[str]) -> Run | None:
+        """Return the first of some runs that is a job, if it has not ended; None: it has."""
+        find, stale = self._core.history.finder.with_ids, time.time() - _FRESH
+        runs = [run for run in map(find(ids).get, ids) if run and run.state not in NEVER_A_JOB]
+        if runs and runs[0].updated < stale:
+            # Slurm forgets an ended job after minutes, and then refuses who waits for it.
+            self._refresh(site)
+            runs = [find([runs[0].id])[runs[0].id]]
+        if runs and runs[0].job_id is None:
+            raise LumiError(
+                f"It is not known yet whether {runs[0].id} is a job, and this run waits for it.",
+                "Run `lumitui status`, then send the rest.",
+            )
+        return runs[0] if runs and not runs[0].state.is_final else None
 
     def _send_one(
         self, series: RunSeries, member: SeriesMember, one: _Ready, report: Report
@@ -319,7 +372,8 @@ def _grid_plan(preview: Preview) -> str:
     if not preview.job_file:
         data.pop("project", None)  # the folder is the project itself
     job_file = str(preview.job_file) if preview.job_file else None
-    return json.dumps({"spec": data, "folder": str(folder), "job_file": job_file})
+    plan = {"spec": data, "folder": str(folder), "job_file": job_file}
+    return json.dumps(plan | ({"at_once": preview.at_once} if preview.at_once else {}))
 
 
 def _ladder_plan(made: Resubmission) -> str:

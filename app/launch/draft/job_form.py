@@ -80,6 +80,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("proof", "choice", "on", "whether the job measures its binding"),
     ("fetch", "words", "none", "the results that `fetch` brings"),
     ("after", "words", "none", "runs that must be done first, by id, name or `last`"),
+    ("at_once", "number", "all", "runs of the grid that run at the same time"),
     ("preflight", "choice", "the site's", "whether speed and network are measured first"),
     ("signal", "text", "none", "a signal before the time limit, like USR1@120"),
     ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),

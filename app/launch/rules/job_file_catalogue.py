@@ -71,6 +71,8 @@ TOPICS = (
            "docs/scripts.md; the site's profile, work_root"),
     _topic("grid-output", "warning", "runs of a grid that all write to one place",
            "Each run overwrites the checkpoints and logs of the others.", "docs/scripts.md"),
+    _topic("at-once", "note", "runs of a grid that wait for each other",
+           "Slurm starts each once another one has ended.", "sbatch(1) --dependency=afterany"),
     _topic("zero-stage", "warning", "a strategy and a DeepSpeed configuration that differ",
            "DeepSpeed follows the configuration, so that memory is not what the strategy says.",
            "DeepSpeed configuration, zero_optimization.stage"),

@@ -110,6 +110,24 @@ def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
     )
 
 
+def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
+    """Return how the runs of a grid with `at_once:` wait for each other."""
+    lanes = spec.at_once
+    if lanes is None or lanes >= runs:
+        return ()
+    before = "the run before it" if lanes == 1 else f"the run {lanes} before it"
+    return (
+        hit(
+            "at-once",
+            "at_once",
+            f"At most {lanes} of the {runs} runs run at the same time: from run {lanes + 1} on, "
+            f"each waits until {before} has ended, whatever its end.",
+            "Its script then has one line more than the preview: `--dependency=afterany:` with "
+            "that run's job.",
+        ),
+    )
+
+
 def _outputs(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """Yield the arguments that name a place on the site that is not the run's own."""
     for number, word in enumerate(spec.args):

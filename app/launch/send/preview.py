@@ -28,6 +28,8 @@ class Preview:
     job_file: Path | None = None
     cell: str = ""
     """What this run of a grid has of its own, like `--lr=1e-3`; "": there is no grid."""
+    at_once: int | None = None
+    """How many runs of its grid may run at the same time; None: there is no limit, or no grid."""
     note: str = ""
     """A line that is kept with the run."""
     forced: bool = False

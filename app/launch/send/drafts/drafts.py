@@ -18,7 +18,7 @@ from lumitui.app.launch.draft import job_form, problems
 from lumitui.app.launch.draft.job_form import Field, FieldChoice
 from lumitui.app.launch.from_script.import_report import import_lines
 from lumitui.app.launch.from_script.own_scripts import import_script, program_text
-from lumitui.app.launch.rules.mistakes import shared_outputs
+from lumitui.app.launch.rules.mistakes import shared_outputs, waiting_lanes
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.drafts import draft as beginnings
@@ -117,21 +117,30 @@ class Drafts:
         job_file: Path | None = None,
         recent: tuple[Preview, ...] = (),
         beside: tuple[tuple[str, str], ...] = (),
+        lane: Run | None = None,
     ) -> tuple[Preview, ...]:
         """Return what `spec` would send, a preview for each of its runs.
 
         What `recent` ones say of the same files is taken from them. The files `beside` are not
-        written yet.
+        written yet. The job waits for the end of `lane`, an earlier run of its grid.
 
         Raises:
             InputError: it cannot be composed.
         """
         previews: list[Preview] = []
         cells = grid.cells(spec)
-        shared = shared_outputs(cells)
+        shared = (*shared_outputs(cells), *waiting_lanes(spec, len(cells)))
         for cell in cells:
             site = self.sites.load(cell.spec.site)
-            dependency = dependency_of(self.with_names(cell.spec, site), site, self.history.get)
+            if spec.at_once and site.scheduler != "slurm":
+                raise InputError(
+                    f"{site.name} has no queue, so the runs of a grid cannot wait there.",
+                    "Remove `at_once:`.",
+                    field="at_once",
+                )
+            dependency = dependency_of(
+                self.with_names(cell.spec, site), site, self.history.get, lane
+            )
             root = project_files.project_folder(folder, cell.spec.project)
             same = next(
                 (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
@@ -144,7 +153,8 @@ class Drafts:
             command = self.connections.get(site).scheduler.command()
             files = same.files if same else project_files.look(launch.spec, root, self.hashes)
             one = preview_of(launch, site, command, files, job_file, cell.words)
-            previews.append(replace(one, findings=(*one.findings, *shared, *dependency.findings)))
+            every = (*one.findings, *shared, *dependency.findings)
+            previews.append(replace(one, findings=every, at_once=spec.at_once))
         return tuple(previews)
 
     def with_names(self, spec: JobSpec, site: Site) -> JobSpec:

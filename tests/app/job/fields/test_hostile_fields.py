@@ -183,7 +183,7 @@ MORE = ("lr", "stage", "stage link", "packages", "requirements", "wheels", "ship
 
 def test_every_key_of_a_job_file_that_takes_text_is_tried() -> None:
     tried = {key for field in (*ALL, *MORE) for key in with_field(field, "x")}
-    numbers = {"cpus_per_task", "local_disk", "chain", "relaunch"}
+    numbers = {"cpus_per_task", "local_disk", "chain", "relaunch", "at_once"}
     assert set(JobSpec.model_fields) - tried == {"exclusive", "hostfile", "keep_compiled", *numbers}
 
 

@@ -136,7 +136,7 @@ async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> Non
         await sees(pilot, "`hang:` does nothing here")
         await pilot.press("ctrl+f")
         await sees(pilot, r"partition +standard-g")
-        await sees(pilot, "10 rare fields")
+        await sees(pilot, "11 rare fields")
         await until(pilot, lambda: can_submit(pilot), "no error")
 
 
