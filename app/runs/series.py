@@ -298,8 +298,8 @@ class SeriesRuns:
         if lane is None:
             return one
         preview = self._grid_preview(member, (one.preview,), lane)
-        agreed = {"note": one.preview.note, "forced": one.preview.forced}
-        return replace(one, preview=replace(preview, **agreed))
+        note, forced = one.preview.note, one.preview.forced
+        return replace(one, preview=replace(preview, note=note, forced=forced))
 
     def _awaited(self, site: str, ids: Sequence[str]) -> Run | None:
         """Return the first of some runs that is a job, if it has not ended; None: it has."""
