@@ -44,7 +44,6 @@ from lumitui.app.tui.preferences.themes import (
 from lumitui.app.tui.refreshes import TICK, Refreshes
 from lumitui.app.tui.screens.runs_screen import RunsScreen
 from lumitui.app.tui.terminal import Errors, ask_person
-from lumitui.app.tui.widgets.control_filter import ControlFilter
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Connect, Draft, Run
@@ -165,7 +164,7 @@ class LumiApp(OrderedKeysApp):
         self._job, self._demo, self._shares_runs = job, demo, runs is not None
         self._place: Screen[None] | None = None
         """The place opened last."""
-        self._own_filters = (ControlFilter(), ReadableText())
+        self._own_filters = (ReadableText(),)
         self._sixteen = (SixteenColours(),) if self.console.color_system == "standard" else ()
         if self.no_color:
             self._filters.insert(1, WithoutColour())  # before the colours become greys
@@ -357,7 +356,7 @@ class LumiApp(OrderedKeysApp):
         self.notices.keep_last_seen()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's own filters; then no control characters, and readable text."""
+        """Return Textual's own filters; then readable text without control characters."""
         sixteen = () if self.is_headless else self._sixteen  # what is drawn there has all colours
         return [*super().get_line_filters(), *self._own_filters, *sixteen]
 

@@ -1,4 +1,4 @@
-"""Text that can be read: the contrast of two colours, and a filter that sees to it."""
+"""Text that can be read: the contrast of two colours, and the filters that see to it."""
 
 import re
 from functools import lru_cache
@@ -11,6 +11,8 @@ from rich.style import Style
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 from textual.color import Color
 from textual.filter import LineFilter
+
+from lumitui.app.runs import CONTROL_CHARACTERS
 
 LEAST_CONTRAST = 4.5
 """Between text and its background. source: WCAG 2.2, success criterion 1.4.3 (AA)"""
@@ -45,20 +47,28 @@ def readable(colour: ColorTriplet, background: ColorTriplet) -> ColorTriplet:
 class ReadableText(LineFilter):
     """Gives texts, curves and blocks on the screen enough contrast; frames are drawn as they are.
 
-    It comes last: after `dim`, opacity and NO_COLOR, which makes greys of colours.
+    It comes last: after `dim`, opacity and NO_COLOR, which makes greys of colours. Characters that
+    control a terminal never get past it: screens spell them out before (`plain`), and dropped
+    here they leave the line as wide as it was laid out.
     """
 
-    _DRAWN = re.compile(r"[\s\u2500-\u257f]*")
+    _DRAWN = re.compile(r"[ \u2500-\u257f]*")
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return `segments` with other text colours where they must be."""
         below = background.rich_color.triplet
         return [
-            Segment(segment.text, _readable_style(segment.style, below), segment.control)
-            if segment.style and not self._DRAWN.fullmatch(segment.text)
-            else segment
-            for segment in segments
+            Segment(_printable(text), style and _readable_style(style, below), more)
+            if not more and not self._DRAWN.fullmatch(text)
+            else Segment(text, style, more)
+            for text, style, more in segments
         ]
+
+
+def _printable(text: str) -> str:
+    if CONTROL_CHARACTERS.isdisjoint(text):
+        return text
+    return "".join(char for char in text if char not in CONTROL_CHARACTERS)
 
 
 class WithoutColour(LineFilter):

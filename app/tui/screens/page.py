@@ -16,6 +16,7 @@ from textual.widgets import Static
 from lumitui.app.runs import InputError, LinkState, LumiError, Runs, link_titles
 from lumitui.app.tui import messages
 from lumitui.app.tui.asking import as_lumi_error, ask, show_error, tui
+from lumitui.app.tui.loop.row_compositor import RowCompositor
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.bars import footer
 
@@ -49,6 +50,7 @@ class FullScreen(Screen[None]):
     def __init__(self, runs: Runs) -> None:
         """A screen over `runs`."""
         super().__init__(classes="-high")  # as most are: one that changes is styled twice
+        self._compositor = RowCompositor()
         self.runs = runs
         self._title_parts: tuple[str | Text, ...] = ()
         self._title = Text()

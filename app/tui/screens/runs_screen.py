@@ -43,7 +43,7 @@ WIDE = 130
 TALL = 36
 """Lines from which on they are below it in a narrower terminal."""
 REST = 0.15
-"""Seconds that the cursor rests on a run before its facts are read."""
+"""Seconds that the cursor rests on a run before its facts are drawn: they cost three keys."""
 _COUNT_STYLES = {
     "running": "green",
     "waiting": "yellow",
@@ -201,33 +201,24 @@ class RunsScreen(MarkedPage):
     def _moved(self) -> None:
         if self._resting is not None:
             self._resting.stop()
-        self._draw_selected(self._window.run(self.chosen or ""))
-        self._resting = self.set_timer(REST, self._draw_chosen)
+        self._resting = self.set_timer(REST, self._rested)
+        self._draw_chosen()
+
+    def _rested(self) -> None:
+        self._resting = None
+        self._draw_chosen()
 
     def _draw_chosen(self) -> None:
-        run = self._window.run(self.chosen or "")
-        self._draw_selected(run)
-        if self._detail is not None and self.query_one("#beside").display and run is not None:
-            self._detail.draw(run)
-
-    def _draw_selected(self, run: Run | None) -> None:
-        line = Text()
-        if run is not None:
-            job = f"  job {run.job_id}" if run.job_id else ""
-            self.query_one("#beside").border_title = styled.plain(run.id)
-            line.append(styled.plain(run.id, "bold")).append(
-                styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.brief.partition}")
-            )
-            if said := row_words.news(run, time.time()):
-                line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
-            note, tags = split_tags(run.note)
-            if tags:
-                line.append(styled.plain(f"  {tags}", "cyan"))
-            if note:
-                line.append(styled.plain(f"  {note}", "italic"))
-            if run.parent:
-                line.append(styled.plain(f"  from {run.parent}"))
-        self._say("#selected", line)
+        """Show what is known of the run under the cursor; its facts when the cursor rests."""
+        run, beside = self._window.run(self.chosen or ""), self.query_one("#beside")
+        if not beside.display:
+            self._say("#selected", _line(run))
+        elif self._resting is None and run is not None:
+            if self._said.get("beside") != (title := styled.plain(run.id)):
+                self._said["beside"] = title
+                beside.border_title = title
+            if self._detail is not None:
+                self._detail.draw(run)
 
     def _draw_polls(self, now: float) -> None:
         schedule, line = self._schedule, Text()
@@ -254,6 +245,7 @@ class RunsScreen(MarkedPage):
         self.query_one("#beside").display = room = width >= WIDE or height >= TALL
         self.query_one("#master").set_class(width < WIDE, "tall")
         self.query_one("#selected").display = not room
+        self._draw_chosen()
         if room:
             # What it needs takes a while to import, and the list is shown without it.
             self.set_timer(REST, self._show_detail)
@@ -323,3 +315,23 @@ class RunsScreen(MarkedPage):
     @on(RunTable.Opened)
     def _open(self) -> None:
         self.action_pane("overview")
+
+
+def _line(run: Run | None) -> Text:
+    """Return a run in the one line that a small terminal has for it."""
+    line = Text()
+    if run is not None:
+        job = f"  job {run.job_id}" if run.job_id else ""
+        line.append(styled.plain(run.id, "bold")).append(
+            styled.plain(f"{job}  {words.layout_size(run.layout)}, {run.brief.partition}")
+        )
+        if said := row_words.news(run, time.time()):
+            line.append(styled.plain(f"  {' '.join(said.split())}", "yellow"))
+        note, tags = split_tags(run.note)
+        if tags:
+            line.append(styled.plain(f"  {tags}", "cyan"))
+        if note:
+            line.append(styled.plain(f"  {note}", "italic"))
+        if run.parent:
+            line.append(styled.plain(f"  from {run.parent}"))
+    return line

@@ -2,33 +2,28 @@
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.cache import LRUCache
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from lumitui.app.tui.widgets.log import log_rows
 from lumitui.app.tui.widgets.log.line_kinds import ShownLine
 from lumitui.app.tui.widgets.log.log_rows import LineLayout, LogRow
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES, LineChange, LogWindow
+from lumitui.app.tui.widgets.row_view import RowView
 
 BETWEEN = 1.0
 """Seconds between two drawings of a log that grows all the time."""
-_KEPT = 256
-"""Rows that are kept as they were drawn."""
 
 
-class LogView(ScrollView, can_focus=True):
+class LogView(RowView, can_focus=True):
     """Lines of remote text, drawn as they are: no markup, no control characters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,10 +76,7 @@ class LogView(ScrollView, can_focus=True):
         """Rows of the last line, which has not ended."""
         self._note = ""
         self._widest = 0
-        self._base = Style()
-        """The style of all rows, while they are drawn."""
         self._drawn, self._is_due = 0.0, False
-        self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
 
     @property
     def lines(self) -> list[str]:
@@ -261,19 +253,14 @@ class LogView(ScrollView, can_focus=True):
         if not same_bars:
             self.virtual_size = size
         elif size != old:
-            self.set_reactive(ScrollView.virtual_size, size)
-            self.vertical_scrollbar.window_virtual_size = size.height
+            self.set_reactive(RowView.virtual_size, size)
+            self.move_bar()
         return not same_bars
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
         """Put a bar that comes where the rows are: Textual moves only a bar that is shown."""
         if shown:
             self.vertical_scrollbar.position = self.scroll_y
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw rows; their common style is computed once."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
@@ -284,27 +271,14 @@ class LogView(ScrollView, can_focus=True):
             row = self._tail[at - len(self._rows)]
         else:
             note = self._note if not y and not self._rows and not self._tail else ""
-            return self._strip((note,), lambda: [Segment(note, self._base)])
+            return self.strip((note,), lambda: [Segment(note, self._base)])
         line = row.line
         marked = self.mark is not None and line.offset == self.mark
         folded = self._layout.fold_words(line) if line.folds is not None else ""
-        return self._strip(
+        return self.strip(
             (row, line.text, folded, marked, self.found),
             lambda: log_rows.segments(row, self._base, folded, marked=marked, found=self.found),
         )
-
-    def _strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
-        """Return a row as it was drawn before, or draw it; `key` is all that it depends on.
-
-        Of a log that grows most rows were on the screen before.
-        """
-        left, width = self.scroll_offset.x, self.size.width
-        whole = (key, left, width, self._base)
-        strip = self._strips.get(whole)
-        if strip is None:
-            strip = Strip(segments()).crop_extend(left, left + width, self._base)
-            self._strips[whole] = strip
-        return strip
 
     # -- where a user reads
 

@@ -10,17 +10,14 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import BindingType
-from textual.cache import LRUCache
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
+from textual.geometry import Size
 from textual.strip import Strip
 
+from lumitui.app.tui.widgets.row_view import RowView
 from lumitui.app.tui.widgets.scroll import AtOnce, Scroll
 
 GAP = 2
 """Cells between two columns."""
-_KEPT = 512
-"""Rows that are kept as they were drawn: a key shows most of them again."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class TitledRows:
         return tuple(max(map(cell_len, column)) for column in zip(*rows, strict=True))
 
 
-class RowList(AtOnce, ScrollView, can_focus=True):
+class RowList(AtOnce, RowView, can_focus=True):
     """Wrapped lines, a heading and rows that scroll together, thousands as fast as ten."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(Scroll.BINDINGS)
@@ -59,10 +56,6 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         self._table: TitledRows | None = None
         self._widths: tuple[int, ...] = ()
         self._wrapped: list[Text] = []
-        self._base = Style()
-        """The style of all rows, while they are drawn."""
-        self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(_KEPT)
-        """Rows as they were drawn, by their number and the first column on the screen."""
 
     def show(self, lines: Sequence[Text], table: TitledRows | None = None) -> None:
         """Show `lines`, wrapped, and `table` below them; no text in them is markup."""
@@ -87,23 +80,10 @@ class RowList(AtOnce, ScrollView, can_focus=True):
         """Wrap the lines again."""
         self._lay_out()
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw rows; their common style, which takes longer than a row, is computed once."""
-        if (base := self.rich_style) != self._base:
-            self._base = base
-            self._strips.clear()
-        return super().render_lines(crop)
-
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen."""
-        left, top = self.scroll_offset
-        key = (y + top, left)
-        strip = self._strips.get(key)
-        if strip is None or strip.cell_length != self.size.width:
-            strip = Strip(self._segments(y + top))
-            strip = strip.crop_extend(left, left + self.size.width, self._base)
-            self._strips[key] = strip
-        return strip
+        at = y + self.scroll_offset.y
+        return self.strip(at, lambda: self._segments(at))
 
     def _segments(self, at: int) -> list[Segment]:
         if at < len(self._wrapped):

@@ -1,0 +1,155 @@
+"""What a key draws: the rows that it changes, and none that is hidden or was drawn before."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from textual._compositor import Compositor
+from textual.pilot import Pilot
+from textual.scrollbar import ScrollBar
+from textual.widget import Widget
+
+from lumitui.app.job.settings import Settings
+from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.panes.overview_pane import OverviewPane
+from lumitui.app.tui.screens.page import FullScreen
+from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.app.tui.screens.runs_screen import REST
+from lumitui.app.tui.widgets.row_view import RowView
+from lumitui.app.tui.widgets.tables.row_list import RowList
+from lumitui.app.tui.widgets.tables.run_table import RunTable
+from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.binding.binding_reports import EXACT, reports
+from tests.support.jobs.made_runs import a_run
+from tests.support.program.driven_tui import app_of, sees, until
+
+RANKS = 2048
+
+
+@contextmanager
+def counted(owner: type[Any], method: str) -> Iterator[list[object]]:
+    """Collect on whom a method is called."""
+    called: list[object] = []
+    original = getattr(owner, method)
+
+    def call(self: object, *values: Any, **more: Any) -> Any:
+        called.append(self)
+        return original(self, *values, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, method, call)
+        yield called
+
+
+def some_runs(app: LumiApp) -> None:
+    runs = [
+        a_run(f"run-{number:06d}", created=1e9 + number, state=State.DONE, job_id=str(number))
+        for number in range(20)
+    ]
+    app.runs.history.adopt(runs)
+
+
+async def at_rest(pilot: Pilot[Any], detail: OverviewPane) -> None:
+    """Wait until the facts of the run under the cursor are drawn."""
+    chosen = app_of(pilot).query_one(RunTable).selected
+    await until(pilot, lambda: detail._run is not None and detail._run.id == chosen, "its facts")
+    await pilot.pause(REST)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 50)])
+async def test_a_key_in_the_list_of_runs_draws_two_rows_and_no_facts(
+    settings: Settings, size: tuple[int, int]
+) -> None:
+    async with LumiApp(settings).run_test(size=size) as pilot:
+        some_runs(app_of(pilot))
+        app_of(pilot).history_changed()
+        await sees(pilot, "run-000019")
+        await until(pilot, lambda: bool(pilot.app.query(OverviewPane)), "the facts")
+        detail = pilot.app.query_one(OverviewPane)
+        await at_rest(pilot, detail)
+        with (
+            counted(RunTable, "render_line") as rows,
+            counted(OverviewPane, "draw") as facts,
+            counted(FullScreen, "_refresh_layout") as layouts,
+        ):
+            await pilot.press("j")
+            await pilot.pause()
+            assert len(rows) <= 2 and not facts and not layouts
+            await until(pilot, lambda: bool(facts), "the facts of a run on which the cursor rests")
+
+
+async def test_a_change_of_history_draws_no_facts_while_the_cursor_moves(
+    settings: Settings,
+) -> None:
+    async with LumiApp(settings).run_test(size=(120, 40)) as pilot:
+        some_runs(app_of(pilot))
+        app_of(pilot).history_changed()
+        await until(pilot, lambda: bool(pilot.app.query(OverviewPane)), "the facts")
+        await at_rest(pilot, pilot.app.query_one(OverviewPane))
+        with counted(OverviewPane, "draw") as facts:
+            await pilot.press("j")
+            app_of(pilot).runs.history.update("run-000000", note="changed")
+            app_of(pilot).history_changed()
+            await pilot.press("j")
+            assert not facts
+
+
+async def test_a_key_in_a_long_table_of_ranks_draws_one_new_row(settings: Settings) -> None:
+    layout = replace(EXACT, nodes=RANKS // 8)
+    async with LumiApp(settings).run_test(size=(120, 40)) as pilot:
+        app = app_of(pilot)
+        run = replace(a_run("proved-000001"), layout=layout, state=State.DONE, job_id="7")
+        app.runs.history.begin(run)
+        app.runs.history.update(run.id, binding=json.dumps(reports(layout)))
+        app.push_screen(RunScreen(app.runs, run.id, "proof"))
+        await sees(pilot, "nid005001")
+        await pilot.pause(0.2)
+        with (
+            counted(RowList, "_segments") as rows,
+            counted(ScrollBar, "render") as bars,
+            counted(FullScreen, "_refresh_layout") as layouts,
+        ):
+            for key in "jjkk":
+                await pilot.press(key)
+                await pilot.pause()
+            assert len(rows) <= 2 and len(bars) <= 1 and not layouts
+
+
+async def test_containers_behind_a_table_are_not_drawn(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(120, 40)) as pilot:
+        some_runs(app_of(pilot))
+        app_of(pilot).history_changed()
+        await sees(pilot, "run-000019")
+        table = pilot.app.query_one(RunTable)
+        table.refresh()
+        with counted(Widget, "render_lines") as drawn:
+            await pilot.pause()
+        assert table in drawn and table.parent not in drawn
+
+
+async def test_the_screen_is_as_textual_composes_it(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(120, 40)) as pilot:
+        some_runs(app_of(pilot))
+        app_of(pilot).history_changed()
+        await sees(pilot, "run-000019")
+        compositor = pilot.app.screen._compositor
+        own = [strip.text for strip in compositor.render_strips()]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(compositor), "_get_renders", Compositor._get_renders)
+            assert [strip.text for strip in compositor.render_strips()] == own
+
+
+async def test_rows_with_a_frame_are_drawn_by_textual(settings: Settings) -> None:
+    async with LumiApp(settings).run_test(size=(200, 50)) as pilot:
+        app = app_of(pilot)
+        run = replace(a_run("proved-000001"), layout=EXACT, state=State.DONE, job_id="7")
+        app.runs.history.begin(run)
+        app.runs.history.update(run.id, binding=json.dumps(reports(EXACT)))
+        app.push_screen(RunScreen(app.runs, run.id))
+        await sees(pilot, "nid005001")
+        view = pilot.app.screen.query_one(RowList)
+        assert isinstance(view, RowView) and view.styles.gutter
+        assert len(view.render_lines(view.region.reset_offset)) == view.region.height
