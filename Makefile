@@ -13,15 +13,18 @@
 # make chaos    break 1,000 sends on the mini cluster; N=50 SEED=7 breaks 50, drawn from seed 7
 # make frozen   renew the hashes of what users see and print what changed; KINDS="scripts why" renews those
 # make systems  run each job script of the documents on a mini cluster of its site's shape; docs/systems.md
+# make docs     build the documentation's site into build/site; a broken link or anchor fails
+# make reference  write docs/{commands,job_file,rules}.md, the causes of docs/why.md and docs/lumitui.1 from the program
 # make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the picture of docs/first_job.md
+# make diagrams     draw the small pictures of the documents, in light and in dark
 # make recording    draw the tour as an animated picture, docs/pictures/tour.svg
 # make cluster-up SLURM=26    start the mini cluster with Slurm 26.05 beside the one with 22.05; 24: 24.11
 PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone slurm26-and-lowest test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems picture screenshots recording cluster-up cluster-down
+.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone slurm26-and-lowest test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems docs reference picture screenshots diagrams recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -106,6 +109,13 @@ sbom: setup
 	@.venv/bin/python -m pip --python build/parts/bin/python install --quiet --require-hashes --no-deps -r requirements.txt
 	@cyclonedx-py environment --output-reproducible --pyproject pyproject.toml build/parts/bin/python >build/lumitui.cdx.json
 
+# An environment of its own: nothing of lumitui needs the site's generator.
+docs: setup
+	@[ -x build/docs-venv/bin/zensical ] || $(PY) -m venv --without-pip build/docs-venv
+	@$(PY) -m pip --python build/docs-venv/bin/python install --quiet --disable-pip-version-check --group docs
+	@build/docs-venv/bin/zensical build --strict --clean
+	@echo "build/site/index.html"
+
 bench: bench-history bench-tui setup cluster-up
 	@$(PY) -m tests.measure.bench
 
@@ -139,11 +149,17 @@ chaos: setup cluster-up
 frozen: setup
 	@PYTHONPATH=src:. $(PY) -m tests.frozen $(KINDS)
 
+reference: setup
+	@PYTHONPATH=src:. $(PY) -m tests.repository.reference
+
 picture: setup
 	@PYTHONPATH=src $(PY) -m tests.repository.picture
 
 screenshots: setup
 	@PYTHONPATH=src $(PY) -m tests.measure.pictures.screenshots
+
+diagrams: setup
+	@PYTHONPATH=src:. $(PY) -m tests.measure.pictures.diagrams
 
 recording: setup
 	@PYTHONPATH=src $(PY) -m tests.measure.pictures.recording

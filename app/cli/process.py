@@ -53,7 +53,7 @@ class Verbs(click.Group):
     ) -> None:
         """Take what click takes, and of each group the verbs' names and modules in `verbs`."""
         super().__init__(*args, **attributes)
-        self._groups = groups
+        self.groups = groups
         self._modules = {
             name: module for verbs in groups.values() for name, module in verbs.items()
         }
@@ -102,7 +102,7 @@ class Verbs(click.Group):
         """Write the verbs of the help, each group below its title and all in two columns."""
         own = self._own()
         width = max(map(len, own))
-        for title, names in self._groups.items():
+        for title, names in self.groups.items():
             with formatter.section(title):
                 limit = formatter.width - width - 6  # the indent and the gap are 4
                 formatter.write_dl(

@@ -12,6 +12,7 @@ from pathlib import Path
 from lumitui.app.knowledge.rule_catalogue import Topic
 from lumitui.app.runs.rulebook import EXAMPLES, RuleExample, topics
 from lumitui.remote.site.sites import BUILT_IN, Sites
+from tests.repository.markdown_text import plain_markdown
 from tests.support.rules.rule_cases import Case, read_cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,12 +21,14 @@ _MOST = 12
 """Most lines of an example on each side; a longer one is cut."""
 _HEAD = """# The adviser's rules
 
-`lumitui rules` lists these rules, and `lumitui rules ID` explains one with an example. This page is
-written from the same table by `python -m tests.repository.rules_page`.
+`lumitui rules ID` explains a rule with an example and its source. This page lists them all; `make
+reference` writes it.
 
-An *error* means that Slurm refuses the job, or that it fails or hangs; a *warning*, that it is
-slow, wasteful or fragile; a *note* is worth knowing. A rule that does not know what it needs says
-nothing.
+- An *error*: Slurm refuses the job, or the job fails or hangs.
+- A *warning*: the job is slow, wasteful or fragile.
+- A *note*: worth knowing.
+
+A rule that lacks a fact it needs reports nothing.
 """
 _PARTS = {
     "script": "Scripts and job files",
@@ -79,15 +82,10 @@ def _sections(every: tuple[Topic, ...]) -> Iterator[str]:
         if not own:
             continue
         yield f"## {heading}\n\n{len(own)} rules.\n"
-        yield "| rule | | finds | why | source |\n|---|---|---|---|---|"
         for one in own:
-            cells = (f"`{one.id}`", one.severity, one.title, one.why, one.source)
-            yield f"| {' | '.join(map(_cell, cells))} |"
-        yield ""
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+            where = f" at `{one.site}`" if one.site else ""
+            said = plain_markdown(f"{one.title.rstrip('.')}. {one.why}")
+            yield f"### {one.id}\n\n*{one.severity}*{where}: {said}\n"
 
 
 def main() -> None:

@@ -36,8 +36,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_the_package_and_at_the_top_only_the_plugin_of_hydra(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    tops = {name.split("/")[0] for name in names if "dist-info" not in name}
-    assert tops == {"lumitui", "hydra_plugins"}
+    manual = "lumitui-0.1.0.data/data/share/man/man1/lumitui.1"
+    tops = {name.split("/")[0] for name in names if "dist-info" not in name and name != manual}
+    assert tops == {"lumitui", "hydra_plugins"} and manual in names
     plugins = [name for name in names if name.startswith("hydra_plugins")]
     assert plugins == ["hydra_plugins/lumitui_launcher.py"], "other distributions share the folder"
     for folder in ("app", "remote", "templates", "trainers"):

@@ -94,7 +94,7 @@ def page_text(page: ShownRun, now: float, columns: int) -> str:
         section("why", "\n".join(map(_cause, page.why))),
         section("timeline", _timeline(overview, now)),
         section("lineage", _lines(run_facts.lineage(run, page.lineage))),
-        section(f"binding: {proof.kind}", _proof(proof, columns)),
+        section(f"binding: {proof.kind}", proof_text(proof, columns)),
         section("metrics", pairs([*metrics, *run_facts.log_metrics(page.series)])),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -115,7 +115,8 @@ def _lines(lines: Sequence[str]) -> str:
     return "\n".join(map(spell_out, lines))
 
 
-def _proof(proof: Verdict, columns: int) -> str:
+def proof_text(proof: Verdict, columns: int) -> str:
+    """Return the verdict in sentences, and a row for each rank."""
     facts = [*run_facts.differences(proof), *run_facts.preflight(proof)]
     sentences = [spell_out(line) for line in (proof.sentence, *facts)]
     lines = [line for text in sentences for line in textwrap.wrap(text, columns - 2) or [""]]

@@ -57,9 +57,10 @@ def test_a_key_that_is_none_of_the_job_file_is_an_argument_by_its_name(
 
 
 def test_the_grid_of_the_page_is_composed() -> None:
-    page = (Path(__file__).parents[3] / "docs/first_job.md").read_text(encoding="utf-8")
-    job, grids = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0], re.findall(
-        r"`(grid: \{.*?\})`", page
+    docs = Path(__file__).parents[3] / "docs"
+    first, page = (docs / "first_job.md").read_text("utf-8"), (docs / "sweep.md").read_text("utf-8")
+    (job, *_), grids = (
+        re.findall(r"```yaml\n(.*?)```", first, re.DOTALL), re.findall(r"grid: \{.*?\}", page)
     )  # fmt: skip
     text = "\n".join(line.strip() for line in job.splitlines())
     assert grids

@@ -1,13 +1,9 @@
-"""docs/rules.md and the examples of `lumitui rules` are those of the rules and their cases."""
+"""The examples of `lumitui rules` are those of the rules and their cases."""
 
 from lumitui.app.runs.rulebook import EXAMPLES, examples
-from tests.repository.rules_page import PAGE, examples_text, page_text
+from tests.repository.rules_page import examples_text
 
-HOW = "run `PYTHONPATH=src:. .venv/bin/python -m tests.repository.rules_page`"
-
-
-def test_the_page_is_that_of_the_rules() -> None:
-    assert PAGE.read_text() == page_text(), HOW
+HOW = "run `make reference`"
 
 
 def test_the_examples_are_those_of_the_cases() -> None:

@@ -5,7 +5,7 @@ set -euo pipefail
 need=(slurmctld slurmd slurm-client slurmdbd munge mariadb-server openssh-server openssh-client rsync lmod squashfs-tools
       gcc g++ libc6-dev python3 python3-venv python3-dev util-linux btrfs-progs iproute2
       debootstrap patchelf                     # newer Slurms, parts/newer.sh
-      tmux                                     # the TUI as a person runs it
+      tmux groff-base mandoc                   # the TUI as a person runs it; two readers of the manual page
       openmpi-bin mpich libmpich-dev           # both kinds of mpirun, by their full names; mpicc for a program in C
       busybox tcsh zsh ksh fish git procps)    # what a site's login shell may be, and what tests compare with
 missing() { comm -23 <(printf '%s\n' "${need[@]}" | sort) <(dpkg-query -W -f '${Status} ${Package}\n' "${need[@]}" 2>/dev/null | sed -n 's/^install ok installed //p' | sort); }

@@ -64,7 +64,7 @@ def test_a_line_that_pins_nothing_is_an_error(tmp_path: Path) -> None:
 
 def test_ci_has_all_that_pyproject_asks_for_at_an_allowed_version() -> None:
     pins = read(CI)
-    for _, need in ASKED:
+    for need in (need for group, need in ASKED if group != "docs"):  # `make docs` has its own place
         assert name_of(need) in pins, f"{need.name}: run `make lock`"
         version = str(pins[name_of(need)].version)
         assert need.specifier.contains(version), f"{need}: run `make lock`"

@@ -1,4 +1,4 @@
-"""What a row's run showed, kept for the table of docs/systems.md."""
+"""What a row's run showed, kept for the table of tests/golden/systems.md."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,17 +1,20 @@
-"""docs/systems.md: the table of the documents' job scripts, as the last `make systems` left it.
+"""tests/golden/systems.md: the documents' job scripts, as the last `make systems` left each.
 
-`python -m tests.support.systems.page` writes its tables, from what the runs kept in build/systems.
-Edit what is before the first table yourself.
+`python -m tests.support.systems.page` writes its tables, from what the runs kept in build/systems,
+and the summary of docs/systems.md. Edit what is before the first table of either yourself.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tests.support.places import ROOT
 from tests.support.systems.outcome import Outcome, kept
 from tests.support.systems.rows import Row, table
 
-PAGE = ROOT / "docs" / "systems.md"
+PAGE = ROOT / "tests" / "golden" / "systems.md"
+SUMMARY = ROOT / "docs" / "systems.md"
+_TABLE = "\n| scripts of | for |"
 _WORDS = {"unbound": "shared", "not measured": "not planned"}
 
 
@@ -22,6 +25,21 @@ def page(before: str) -> str:
     """
     head = before[: before.index("\n## ")].rstrip("\n")
     return "\n".join([head, *_sections(_lines_of(before))]) + "\n"
+
+
+def summary(before: str, full: str) -> str:
+    """Return docs/systems.md: how many scripts of each group in the `full` page had which proof."""
+    lines = [before.partition(_TABLE)[0], "| scripts of | for | scripts | largest | proof |"]
+    lines.append("|---|---|---|---|---|")
+    proofs = {name: line.split(" | ")[3] for name, line in _lines_of(full).items()}
+    for name, group in table().groups.items():
+        rows = [row for row in table().rows if row.group == name]
+        counted = Counter(proofs[row.name] for row in rows)
+        shown = ", ".join(f"{count} {proof}" for proof, count in counted.most_common())
+        largest = max(rows, key=lambda row: row.nodes * row.ranks)
+        size = f"{largest.nodes} x {largest.ranks}"
+        lines.append(f"| {group.source} | `{group.site}` | {len(rows)} | {size} | {shown} |")
+    return "\n".join(lines) + "\n"
 
 
 def _sections(earlier: Mapping[str, str]) -> Iterator[str]:
@@ -85,5 +103,7 @@ def _lines_of(text: str) -> dict[str, str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    full = PAGE.read_text(encoding="utf-8")
+    SUMMARY.write_text(summary(SUMMARY.read_text(encoding="utf-8"), full), encoding="utf-8")
     missing = PAGE.read_text(encoding="utf-8").count("| not run |  |")
     print(f"{PAGE.relative_to(ROOT)}: {len(table().rows)} rows, {missing} of them not run.")

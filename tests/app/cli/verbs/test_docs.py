@@ -7,14 +7,13 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
-from lumitui.app.explain.doc_pages import page_names, page_text
+from lumitui.app.explain import doc_pages
 from tests.support.places import ROOT
 
 CITED = re.compile(r"(?<![\w/-])docs/(\w+)\.md|`lumitui docs (\w+)`")
-FOREIGN = {"design"}
-"""A page of another project, as the source of a rule."""
+FOREIGN = {"design", "PAGE"}
+"""A page of another project, as the source of a rule; and any page."""
 TEXTS = {".py", ".yaml", ".j2", ".sh", ".md", ".json"}
-LINKED = re.compile(r"\]\((?!https?:)(?:docs/)?(\w+)\.md")
 
 
 def cited(path: Path) -> set[str]:
@@ -28,13 +27,7 @@ def test_every_page_that_code_or_documents_cite_is_there() -> None:
     texts = [path for path in files if path.suffix in TEXTS]
     found = {page for path in (*texts, *ROOT.glob("*.md")) for page in cited(path)}
     assert len(found) > 15
-    assert found - FOREIGN <= set(page_names())
-
-
-@pytest.mark.parametrize("page", page_names())
-def test_every_link_of_a_page_leads_to_a_page_that_travels_too(page: str) -> None:
-    beside = {path.stem for path in ROOT.glob("*.md")}
-    assert set(LINKED.findall(page_text(page))) <= set(page_names()) | beside
+    assert found - FOREIGN <= set(doc_pages.page_names())
 
 
 @pytest.mark.parametrize("word", ["lint", "lint.md", "docs/lint.md"])
@@ -45,15 +38,48 @@ def test_a_page_is_printed_by_any_of_its_names(
     assert capsys.readouterr().out == (ROOT / "docs" / "lint.md").read_text()
 
 
-def test_without_a_name_the_pages_are_listed_with_their_titles(
+@pytest.mark.parametrize(
+    ("word", "heading"),
+    [
+        ("why/gpu-memory", "### gpu-memory"),
+        ("docs/why.md#gpu-memory", "### gpu-memory"),
+        ("exit_codes/6", "## 6"),
+        ("lineage", "## lineage"),
+        ("first_job/when", "## When it fails"),
+    ],
+)
+def test_a_section_is_printed_by_its_anchor_the_beginning_of_it_or_alone(
+    word: str, heading: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_verb(lumitui, ["docs", word]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == heading
+    assert not [line for line in lines[1:] if line.startswith("#")]
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("launcher-", "Did you mean launchers?"),
+        ("why/gpu-memry", "Did you mean why/gpu-memory or why/"),
+        ("why/chain", "Did you mean why/chain-"),
+        ("time-limit", "Did you mean rules/time-limit or why/time-limit?"),
+        ("why/0", "`lumitui docs why` prints all of it."),
+    ],
+)
+def test_the_nearest_page_or_section_is_named(
+    word: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_verb(lumitui, ["docs", word]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_without_a_name_the_pages_are_listed_by_subject(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run_verb(lumitui, ["docs"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == page_names()
-    assert re.search(r"(?m)^first_job +Your first job$", "\n".join(lines))
-
-
-def test_the_nearest_page_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_verb(lumitui, ["docs", "launcher"]) == 2
-    assert "Did you mean launchers?" in capsys.readouterr().err
+    text = capsys.readouterr().out
+    assert text.startswith("Tutorials\n  no_cluster ")
+    assert re.search(r"(?m)^  first_job +Your first job$", text)
+    named = re.findall(r"(?m)^  (\w+) ", text)
+    assert sorted([*named, "index"]) == list(doc_pages.page_names())

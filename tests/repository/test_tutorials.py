@@ -1,0 +1,79 @@
+"""The commands of the documents that need no cluster are run, in the order of their page.
+
+A block marked `sh` is run; one marked with a title is the file that it names. What needs a cluster
+is an indented block, or marked `bash`.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+DOCS = ROOT / "docs"
+_BLOCK = re.compile(r'(?ms)^```(\w+)(?: title="([\w.]+)")?\n(.*?)^```$')
+PAGES = [path for path in sorted(DOCS.glob("*.md")) if "\n```sh\n" in path.read_text()]
+AFTER = {"scale_up": "own_script"}
+"""The page whose files another one continues with."""
+
+
+def blocks(page: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the language, the title and the text of each block."""
+    for found in _BLOCK.finditer((DOCS / f"{page}.md").read_text()):
+        yield found[1], found[2] or "", found[3]
+
+
+def run(words: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(home), "LUMITUI_CONFIG_DIR": str(home / "conf"),
+        "LUMITUI_DATA_DIR": str(home / "data"), "LUMITUI_PYTHON": sys.executable,
+    }  # fmt: skip
+    argv = ["bash", "-euc", words]
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.parametrize("page", [path.stem for path in PAGES])
+def test_the_commands_of_a_page_run(page: str, tmp_path: Path) -> None:
+    folder, home = tmp_path / "project", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    if page in AFTER:
+        assert run("lumitui new --script train.py --run-file", folder, home).returncode == 0
+        for _, title, text in blocks(AFTER[page]):
+            if title:
+                (folder / title).write_text(text)
+    ran = 0
+    for language, title, text in blocks(page):
+        if title:
+            (folder / title).write_text(text)
+        elif language == "sh":
+            done = run(text, folder, home)
+            assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+            assert "internal error" not in done.stderr
+            ran += 1
+    assert ran
+
+
+def test_the_tutorial_shows_what_happens(tmp_path: Path) -> None:
+    """A failure of the tutorial's last step is named, in the words that the page gives."""
+    files = {title: text for _, title, text in blocks("own_script") if title}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "lumitui_run.py").write_text(
+        (ROOT / "templates" / "examples" / "lumitui_run.py").read_text()
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    failing = files["job.yaml"].replace("--steps, 60", "--lr, fast, --steps, 60")
+    (tmp_path / "job.yaml").write_text(failing)
+    sent = run("lumitui submit job.yaml --yes --wait --force", tmp_path, home)
+    assert sent.returncode == 5, sent.stderr
+    why = run("lumitui why last", tmp_path, home).stdout
+    assert "invalid float value: 'fast'" in why
