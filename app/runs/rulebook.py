@@ -1,12 +1,14 @@
 """All rules of the adviser as a user reads them, with an example of each."""
 
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from lumitui.app.explain.doc_pages import page_text
 from lumitui.app.knowledge import rule_catalogue
-from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.app.knowledge.rule_catalogue import Subject, Topic
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.rules import job_file_catalogue as job_file
 from lumitui.app.survey.inquiry import topics as cluster
@@ -16,6 +18,13 @@ from lumitui.remote.site.profile import Site
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "templates" / "rule_examples.json"
 """The lines in which a bad script of each rule differs from a good one."""
+HEADINGS: Mapping[Subject, str] = {
+    "script": "Scripts and job files",
+    "job file": "Job files",
+    "cluster": "What the cluster is asked (--cluster)",
+    "site": "Only at a site",
+}
+"""What the rules read, in the order of the list."""
 
 
 @dataclass(frozen=True)
@@ -71,3 +80,27 @@ def examples() -> Mapping[str, RuleExample]:
         name: RuleExample(item["site"], tuple(item["bad"]), tuple(item["good"]))
         for name, item in rows
     }
+
+
+def explanations(names: Iterable[str], sites: Iterable[Site], width: int) -> Iterator[str]:
+    """Yield what there is to say of rules, and of causes of failures (`why/gpu-memory`)."""
+    every = {one.id: one for one in topics(sites)}
+    for name in names:
+        if name in every:
+            yield rule_text(every[name], width)
+        elif name.startswith("why/"):
+            heading, _, text = page_text(name).partition("\n")
+            yield f"{heading.lstrip('# ')}\n\n{textwrap.fill(' '.join(text.split()), width)}"
+
+
+def rule_text(one: Topic, width: int) -> str:
+    """Return what a rule finds, why it matters, an example of it, and who says so."""
+    room, example = min(width, 100), examples().get(one.id)
+    where = f"at {one.site}" if one.site else HEADINGS[one.subject].split(" (")[0].lower()
+    lines = [f"{one.id}  {one.severity}, {where}", "", *textwrap.wrap(f"Finds {one.title}.", room)]
+    lines += ["", *textwrap.wrap(one.why, room)]
+    if example is not None:
+        for word, side in (("Bad", example.bad), ("Good", example.good)):
+            lines += ["", f"{word}, at {example.site}:"]
+            lines += [f"    {line}" for line in side or ("(without that line)",)]
+    return "\n".join([*lines, "", *textwrap.wrap(f"Source: {one.source}", room)])

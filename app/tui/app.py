@@ -419,11 +419,14 @@ class LumiApp(OrderedKeysApp):
     # -- the palette
 
     def action_help(self) -> None:
-        """Show the keys that work here."""
+        """Show the keys that work here, and explain what was found."""
         from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
         from lumitui.app.tui.dialogs.palette import actions_of
+        from lumitui.app.tui.screens.page import FullScreen
 
-        self.push_screen(HelpDialog(actions_of(self.screen)))
+        below = self.screen
+        explained = below.explained() if isinstance(below, FullScreen) else ()
+        self.push_screen(HelpDialog(actions_of(below), explained))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield those of Textual's own commands that no key of ours does better."""

@@ -2,7 +2,7 @@
 
 import re
 
-_MARKUP = re.compile(r"[*<]|(?<!\w)_|_(?!\w)")
+_MARKUP = re.compile(r"\*|<(?=[a-zA-Z/!])|(?<!\w)_|_(?!\w)")
 
 
 def plain_markdown(text: str) -> str:

@@ -1,5 +1,6 @@
 """Dialogs that are only read and closed: an error, a site, the keys of a screen."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import ClassVar
 
@@ -89,7 +90,10 @@ class SitePageDialog(PageDialog):
 
 
 class HelpDialog(PageDialog):
-    """What the keys of the screen below do, area by area; what is typed after `/` filters them."""
+    """What the keys of the screen below do, area by area; what is typed after `/` filters them.
+
+    Below them are the texts of the rules and causes that the screen shows.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", id="help.filter",
@@ -97,9 +101,10 @@ class HelpDialog(PageDialog):
     ]  # fmt: skip
     heading = "Keys here"
 
-    def __init__(self, actions: list[KeyAction]) -> None:
-        """Show `actions`, those of the pane with the focus first."""
+    def __init__(self, actions: list[KeyAction], explained: Sequence[str] = ()) -> None:
+        """Show `actions`, those of the pane with the focus first, then the texts `explained`."""
         super().__init__()
+        self._explained = explained
         self._areas = by_area(nearest_first(actions))
         self._names = max((len(action.binding.id or "") for action in actions), default=0)
 
@@ -110,6 +115,8 @@ class HelpDialog(PageDialog):
             for area, actions in self._areas.items():
                 yield Static(Text(area, "bold"), classes="area", markup=False)
                 yield Static(self._table(actions), classes="keys")
+            for text in self._explained:
+                yield Static(plain(f"\n{text}"), classes="explained", markup=False)
 
     def on_mount(self) -> None:
         """Show the filter only while it is used."""

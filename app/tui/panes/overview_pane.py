@@ -75,6 +75,8 @@ class OverviewPane(Scroll):
         """Whether what stands there is why the run failed."""
         self.remedy: HelpfulResubmission | None = None
         """The resubmission that may help, where why the run failed is shown."""
+        self.causes: tuple[str, ...] = ()
+        """The ids of the causes that are shown."""
         self._line = ""
         """What the line of the log says that shows why the run failed."""
 
@@ -156,6 +158,7 @@ class OverviewPane(Scroll):
             self._show_why(causes(self._run, found, remedy, code))
             self.remedy = remedy
             self._explained = bool(found)
+            self.causes = tuple(dict.fromkeys(one.id for one in found))
             self._line = line_of(found)
             self.refresh_bindings()
             self.draw(self._run)
@@ -172,6 +175,7 @@ class OverviewPane(Scroll):
         if content is None and self._why is None:
             return  # nothing is shown there already
         self._why, self._explained, self.remedy, self._line = content, False, None, ""
+        self.causes = ()
         self.refresh_bindings()
         why = self.query_one(".why", Static)
         why.display = content is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -23,6 +24,7 @@ from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
 from lumitui.app.tui.screens.draft_page import DraftPage, path_of
+from lumitui.app.tui.screens.page import EXPLAINED_WIDTH
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
@@ -287,6 +289,14 @@ class NewScreen(DraftPage):
             self._guard(lambda: self._open("file", str(path)))
 
     # -- the cluster
+
+    def explained(self) -> Sequence[str]:
+        """Return the texts of the rules that the job as it is now breaks."""
+        from lumitui.app.runs.rulebook import explanations
+
+        previews = self._checked.previews if self._checked else ()
+        rules = dict.fromkeys(one.rule for each in previews for one in each.findings)
+        return list(explanations(rules, [each.site for each in previews], EXPLAINED_WIDTH))
 
     def action_ask_cluster(self) -> None:
         """Ask the cluster about the job as it is now."""

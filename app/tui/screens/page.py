@@ -3,7 +3,7 @@
 import signal
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -36,6 +36,10 @@ TABS = ("1 Runs", "2 New", "3 Sites", "4 Cluster", "0 Guide")
 """How the screens that digits open call themselves."""
 
 
+EXPLAINED_WIDTH = 70
+"""Cells of a line of the texts below the keys, as the box of `?` has room for it at 80 columns."""
+
+
 class FullScreen(Screen[None]):
     """A full screen. It reads history when it is shown and when history changed."""
 
@@ -63,6 +67,10 @@ class FullScreen(Screen[None]):
         yield from self.body()
         yield from tui(self).below()
         yield footer()
+
+    def explained(self) -> Sequence[str]:
+        """Return the texts that `?` shows below the keys: of rules, and of causes."""
+        return ()
 
     def on_mount(self) -> None:
         """Begin; a screen that opens while the app is being left is never composed."""

@@ -1,6 +1,6 @@
 """One run: its state, log, script, proof and metrics, a pane each; the first of them together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from rich.text import Text
@@ -16,7 +16,7 @@ from lumitui.app.explain import words
 from lumitui.app.runs import LumiError, Run, Runs
 from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.overview_pane import OverviewPane
-from lumitui.app.tui.screens.page import RunScreenBase
+from lumitui.app.tui.screens.page import EXPLAINED_WIDTH, RunScreenBase
 from lumitui.app.tui.widgets import styled
 
 if TYPE_CHECKING:
@@ -105,6 +105,13 @@ class RunScreen(RunScreenBase):
         Binding("left_square_bracket", "next_pane(-1)", "Previous pane", show=False,
                 id="run.previous", tooltip="Go to the previous pane"),
     ]  # fmt: skip
+
+    def explained(self) -> Sequence[str]:
+        """Return the texts of the causes that are shown."""
+        from lumitui.app.runs.rulebook import explanations
+
+        causes = [f"why/{one}" for pane in self.query(OverviewPane) for one in pane.causes]
+        return list(explanations(causes, (), EXPLAINED_WIDTH))
 
     def __init__(self, runs: Runs, run_id: str, pane: str = "overview") -> None:
         """Show the run `run_id`, at one of its panes (`why` is in the first)."""

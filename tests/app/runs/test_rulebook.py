@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli.verbs.scripts.rules import explained, listed
+from lumitui.app.cli.verbs.scripts.rules import listed
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.rules import job_file_catalogue
-from lumitui.app.runs.rulebook import RuleExample, topic, topics
+from lumitui.app.runs.rulebook import examples, explanations, rule_text, topic, topics
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
@@ -58,16 +58,24 @@ def test_the_list_fits_its_width_and_names_each_rule() -> None:
 
 
 def test_an_explanation_shows_what_is_bad_and_what_is_good() -> None:
-    one = topic("cluster-image", ())
-    text = explained(one, RuleExample("lumi", ("#SBATCH --x",), ()), 80)
-    assert "Bad, at lumi:\n    #SBATCH --x" in text and "    (without that line)" in text
+    one = topic("directive-with-variable", ())
+    example = examples()[one.id]
+    text = rule_text(one, 80)
+    assert f"Bad, at {example.site}:\n    {example.bad[0]}" in text and "\nGood, at" in text
     assert one.why.split()[0] in text and f"Source: {one.source}" in text
+
+
+def test_rules_and_causes_are_explained_by_their_ids_and_others_are_left_out() -> None:
+    rule, cause = explanations(["account", "nothing", "why/gpu-memory"], (), 70)
+    assert rule == rule_text(topic("account", ()), 70)
+    assert cause.startswith("gpu-memory\n\nA GPU ran out of memory. ")
+    assert max(map(len, cause.splitlines())) <= 70
 
 
 def test_the_note_about_a_comment_that_silences_nothing_is_a_rule_like_others() -> None:
     one = topic("unused-ignore", ())
     assert (one.severity, one.subject) == ("note", "script")
-    assert "hide" in explained(one, None, 80)
+    assert "hide" in rule_text(one, 80)
 
 
 def test_a_name_that_no_rule_has_is_answered_with_those_near() -> None:

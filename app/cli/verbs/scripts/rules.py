@@ -1,6 +1,5 @@
 """`lumitui rules`: what the adviser knows, and each rule explained."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,16 +11,7 @@ from lumitui.app.cli.session import columns, json_option, own_settings, site_opt
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from lumitui.app.runs import Site, Subject, Topic
-    from lumitui.app.runs.rulebook import RuleExample
-
-HEADINGS: "dict[Subject, str]" = {
-    "script": "Scripts and job files",
-    "job file": "Job files",
-    "cluster": "What the cluster is asked (--cluster)",
-    "site": "Only at a site",
-}
-"""What the rules read, in the order of the list."""
+    from lumitui.app.runs import Site, Topic
 
 
 def _rules_beginning(
@@ -46,14 +36,14 @@ def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     and the source.
     """
     from lumitui.app.runs import Sites
-    from lumitui.app.runs.rulebook import examples, topic, topics
+    from lumitui.app.runs.rulebook import examples, rule_text, topic, topics
 
     profiles = Sites(own_settings().profiles)
     if name is not None:
         names = [site_name] if site_name else profiles.names()
         chosen = topic(name, map(profiles.load, names))
         example = examples().get(chosen.id)
-        reply.give({"rule": chosen, "example": example}, explained(chosen, example, columns()))
+        reply.give({"rule": chosen, "example": example}, rule_text(chosen, columns()))
         return
     sites: list[Site] = [profiles.load(site_name)] if site_name else []
     every = topics(sites)
@@ -64,6 +54,8 @@ def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
 
 def listed(every: "Sequence[Topic]", width: int) -> str:
     """Return a line for each rule, by what it reads."""
+    from lumitui.app.runs.rulebook import HEADINGS
+
     wide = max((len(one.id) for one in every), default=0)
     lines: list[str] = []
     for subject, heading in HEADINGS.items():
@@ -73,16 +65,3 @@ def listed(every: "Sequence[Topic]", width: int) -> str:
             line = f"  {one.id:<{wide}}  {one.severity:<7}  {one.title}"
             lines.append(line if len(line) <= width else f"{line[: width - 1].rstrip()}…")
     return "\n".join(lines).strip("\n")
-
-
-def explained(one: "Topic", example: "RuleExample | None", width: int) -> str:
-    """Return all that there is to say of a rule."""
-    room = min(width, 100)
-    where = f"at {one.site}" if one.site else HEADINGS[one.subject].split(" (")[0].lower()
-    lines = [f"{one.id}  {one.severity}, {where}", "", *textwrap.wrap(f"Finds {one.title}.", room)]
-    lines += ["", *textwrap.wrap(one.why, room)]
-    if example is not None:
-        for word, side in (("Bad", example.bad), ("Good", example.good)):
-            lines += ["", f"{word}, at {example.site}:"]
-            lines += [f"    {line}" for line in side or ("(without that line)",)]
-    return "\n".join([*lines, "", *textwrap.wrap(f"Source: {one.source}", room)])

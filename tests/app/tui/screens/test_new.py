@@ -13,6 +13,7 @@ from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.line_dialog import LineDialog
+from lumitui.app.tui.dialogs.notice_dialogs import HelpDialog
 from lumitui.app.tui.panes.compose.compose_views import View, beside
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
@@ -98,6 +99,19 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         await pilot.click("#yes")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen), "the first screen")
         assert runs_of(pilot) == []
+
+
+async def test_help_explains_the_rules_that_the_job_breaks(
+    settings: Settings, project: Path
+) -> None:
+    job = project / "lumi.yaml"
+    job.write_text(LUMI)
+    async with LumiApp(settings, job).run_test(size=(100, 40)) as pilot:
+        await sees(pilot, "9 nodes are more than small-")
+        await pilot.press("?")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
+        await pilot.press("G")
+        await sees(pilot, r"nodes +error, job files|nodes +error, scripts and job files")
 
 
 async def test_no_word_is_behind_a_scrollbar_that_comes_with_the_rows(

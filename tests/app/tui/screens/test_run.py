@@ -95,6 +95,9 @@ async def test_one_key_opens_the_resubmission_that_helps(settings: Settings) -> 
         await pilot.press("enter", "h")
         await sees(pilot, "The job reached its time limit")
         await sees(pilot, f"h: Resubmit with {doubled}")
+        await pilot.press("?", "G")
+        await sees(pilot, r"│ time-limit +│")
+        await pilot.press("escape")
         await pilot.press("h")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResubmitDialog), "the dialog")
         assert pilot.app.screen.query_one("#time", Input).value == doubled
