@@ -147,5 +147,5 @@ def show_end(run: "Run") -> None:
             f"Ask again with `lumitui status`; `lumitui show {run.id}` shows what is known.",
         )
     if run.state is not State.DONE:
-        raise RunFailed(f"{run.id}: {run.state}.", f"Run `lumitui show {run.id}` to see why.")
+        raise RunFailed(f"{run.id}: {run.state}.", f"Run `lumitui why {run.id}`.")
     say(f"{run.id}: done.")

@@ -88,7 +88,11 @@ def compose(
             field="grid",
         )
     if spec.after and not dependency:
-        raise InputError("This job cannot wait for another one.", "Remove `after:`.", field="after")
+        raise InputError(
+            "This job cannot wait for another one.",
+            "Leave out --after, or remove `after:`.",
+            field="after",
+        )
     place = placement_of(spec, site)
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)

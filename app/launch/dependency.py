@@ -44,7 +44,10 @@ def dependency_of(
     if spec.after is None:
         return Dependency(spec, _options(_ends(lane)))
     if site.scheduler != "slurm":
-        raise _error(f"{site.name} has no queue, so a job cannot wait there.", "Remove `after:`.")
+        raise _error(
+            f"{site.name} has no queue, so a job cannot wait there.",
+            "Leave out --after, or remove `after:`.",
+        )
     ids, jobs, ended = list[str](), list[str](), list[str]()
     for word in spec.after.run:
         run = run_of(word)

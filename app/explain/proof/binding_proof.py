@@ -136,7 +136,9 @@ def _all_measured(rows: list[RankProof], layout: RankLayout) -> tuple[Kind, str]
     what = "the planned cores" if layout.exact else "cores of their own NUMA domain"
     # Cores beside a GPU that nobody has seen prove nothing: the job asked for both.
     kind: Kind = "not measured" if silent else "proved"
-    return kind, f"All {len(measured):,} ranks measured on {where} have {what}.{gpus}"
+    who = f"All {len(measured):,} ranks" if len(measured) > 1 else "The only rank"
+    have = "have" if len(measured) > 1 else "has"
+    return kind, f"{who} measured on {where} {have} {what}.{gpus}"
 
 
 def _silent(rows: list[RankProof], layout: RankLayout) -> str:

@@ -75,8 +75,8 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         cause = next((found.brief for found in runs.why(run.id)), "")
     except LumiError as error:
         warn(error.message)
+    how = "has another binding than planned" if wrong else f"ended as {run.state}"
     raise RunFailed(
-        f"The trial {run.id} {'has another binding than planned' if wrong else f'is {run.state}'}"
-        f"{f': {cause}' if cause else ''}.",
+        f"The trial {run.id} {how}{f': {cause}' if cause else ''}.",
         f"Run `lumitui why {run.id}`, and correct the job file before you submit it.",
     )
