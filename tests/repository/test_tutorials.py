@@ -77,3 +77,13 @@ def test_the_tutorial_shows_what_happens(tmp_path: Path) -> None:
     assert sent.returncode == 5, sent.stderr
     why = run("lumitui why last", tmp_path, home).stdout
     assert "invalid float value: 'fast'" in why
+
+
+def test_the_page_of_import_shows_what_import_prints(tmp_path: Path) -> None:
+    (script,) = (text for _, title, text in blocks("import") if title)
+    shown = next(text for language, _, text in blocks("import") if language == "text")
+    (tmp_path / "train.sh").write_text(script)
+    home = tmp_path / "home"
+    home.mkdir()
+    done = run("COLUMNS=100 lumitui import train.sh 2>&1", tmp_path, home)
+    assert done.stdout == shown
