@@ -79,3 +79,11 @@ def test_a_page_begins_with_its_title_and_has_no_other() -> None:
     for path in DOCS.glob("*.md"):
         levels = [one.level for one in doc_pages.headings(path.read_text())]
         assert levels[0] == 1 and 1 not in levels[1:], path.name
+
+
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four() -> None:
+    """With less, the site ends the list, and numbers what follows from 1 again."""
+    wrong = re.compile(r"(?m)^ {1,3}(?:```|\||[-*] ).*$")
+    assert {path.name: wrong.findall(path.read_text()) for path in DOCS.glob("*.md")} == {
+        path.name: [] for path in DOCS.glob("*.md")
+    }
