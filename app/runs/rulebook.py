@@ -1,5 +1,6 @@
 """All rules of the adviser as a user reads them, with an example of each."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from lumitui.remote.site.answer_fields import json_of
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 
+_LINK = re.compile(r"\[[^]]+\]\((\w+)\.md(?:#([\w-]+))?\)")
 EXAMPLES = Path(__file__).resolve().parents[2] / "templates" / "rule_examples.json"
 """The lines in which a bad script of each rule differs from a good one."""
 HEADINGS: Mapping[Subject, str] = {
@@ -90,7 +92,13 @@ def explanations(names: Iterable[str], sites: Iterable[Site], width: int) -> Ite
             yield rule_text(every[name], width)
         elif name.startswith("why/"):
             heading, _, text = page_text(name).partition("\n")
-            yield f"{heading.lstrip('# ')}\n\n{textwrap.fill(' '.join(text.split()), width)}"
+            text = _LINK.sub(_verb_for, " ".join(text.split()))
+            yield f"{heading.lstrip('# ')}\n\n{textwrap.fill(text, width)}"
+
+
+def _verb_for(link: re.Match[str]) -> str:
+    """Return the verb that prints what a link of a page leads to."""
+    return f"`lumitui docs {link[1]}{f'/{link[2]}' if link[2] else ''}`"
 
 
 def rule_text(one: Topic, width: int) -> str:

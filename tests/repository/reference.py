@@ -12,11 +12,13 @@ from typing import Any
 import click
 
 from lumitui.app.cli.main import lumitui
+from lumitui.app.explain.doc_pages import headings
 from lumitui.app.job.json_schema import described_schema
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.causes import meanings
 from lumitui.app.knowledge.causes.cause_table import EVERY
 from lumitui.app.knowledge.causes.meanings import Meaning
+from lumitui.app.knowledge.failure.hangs import HANG
 from tests.repository import rules_page
 from tests.repository.markdown_text import plain_markdown
 from tests.support.places import ROOT
@@ -141,12 +143,46 @@ def _kinds(key: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mappin
         yield schema["$defs"][kind["$ref"].rpartition("/")[2]] if "$ref" in kind else kind
 
 
+_UNRULED = (
+    HANG,
+    Meaning(
+        "chain-late",
+        "The attempt did not end before its time limit, so that no other one followed.",
+        "Let its program end earlier, with more seconds in `signal:` if it is your own.",
+    ),
+    Meaning(
+        "exception",
+        "The program raised an exception that no rule knows.",
+        "Inspect the line of the code; in the log, the traceback shows how it was reached.",
+    ),
+    Meaning(
+        "unknown",
+        "Nothing at the end of the log says why the job failed.",
+        "Read the whole log from the start of the program.",
+    ),
+)
+"""Causes that come from no table; `diagnose.py` has their sentences, with what it found."""
+SEE = {
+    "archive": "reliability.md#frozen-code", "chain-late": "chain.md", "chain-refused": "chain.md",
+    "chain-no-progress": "chain.md", "chain-unsaved": "scripts.md#the-contract-without-it",
+    "chain-used-up": "chain.md", "diverged": "trainers.md#when-something-breaks",
+    "gpu-memory": "trainers.md#does-it-fit",
+    "hung": "reliability.md#a-rank-that-hangs", "no-internet": "offline.md",
+    "numa-binding": "launchers.md", "overtaken": "trainers.md#when-something-breaks",
+    "preempted": "chain.md", "proof-strict": "masks.md", "refused": "troubleshooting.md#refused",
+    "rendezvous": "launchers.md", "stopped-early": "chain.md", "time-limit": "chain.md",
+    "unknown-end": "troubleshooting.md#unknown",
+    "venv-build": "environments.md",
+}  # fmt: skip
+"""The page that has more about a cause."""
+
+
 def causes() -> list[Meaning]:
     """Return all causes that `lumitui why` names, each id once."""
     tables = (
         meanings.STATE_RULES, meanings.EXIT_CODES, meanings.CHAIN_ENDS, meanings.OF_THE_FIRST
     )  # fmt: skip
-    every = [*EVERY, *(one for table in tables for one in table.values())]
+    every = [*_UNRULED, *EVERY, *(one for table in tables for one in table.values())]
     found = {one.id: one for one in reversed(every)}
     return sorted(found.values(), key=lambda one: one.id)
 
@@ -159,8 +195,17 @@ def why_page(before: str) -> str:
     )
     for one in causes():
         said = re.sub(r"\{\w+\}", "…", f"{one.sentence} {one.do}")
-        lines.append(f"### {one.id}\n\n{_wrapped(plain_markdown(said))}\n")
+        more = f" More: {_link(SEE[one.id])}." if one.id in SEE else ""
+        lines.append(f"### {one.id}\n\n{_wrapped(plain_markdown(said) + more)}\n")
     return _page(lines)
+
+
+def _link(target: str) -> str:
+    """Return a link to a page or a section, with its title."""
+    page, _, anchor = target.partition("#")
+    text = (DOCS / (page or "why.md")).read_text(encoding="utf-8")
+    title = next(one.text for one in headings(text) if not anchor or one.anchor == anchor)
+    return f"[{title}]({target})"
 
 
 def _page(lines: list[str]) -> str:

@@ -1,5 +1,6 @@
 """The pages that `make reference` writes are those of the program, and every id has its section."""
 
+import ast
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import LumiError, Sites
 from lumitui.app.runs.rulebook import topics
 from lumitui.remote.site.sites import BUILT_IN
-from tests.repository.reference import DOCS, MANUAL, causes, written
+from tests.frozen.kept import read
+from tests.repository.reference import DOCS, MANUAL, SEE, causes, written
+from tests.support.places import ROOT
 
 
 @pytest.mark.parametrize("name", ["commands.md", "job_file.md", "why.md", "rules.md", "lumitui.1"])
@@ -41,6 +44,21 @@ def test_every_id_has_a_section_of_its_own() -> None:
     for one in every:
         heading = doc_pages.page_text(one).partition("\n")[0].lstrip("# ")
         assert heading.replace(" ", "-") == one.partition("/")[2]
+
+
+def test_each_cause_that_a_log_has_shown_is_on_the_page() -> None:
+    """Those that no table has, too: the screens look each one up."""
+    shown = {name for entry in read("why").values() for name in entry.words.split()}
+    made = {
+        node.args[0].value
+        for path in (ROOT / "app" / "knowledge" / "failure").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Diagnosis", "Meaning")
+        if node.args and isinstance(node.args[0], ast.Constant)
+    }
+    assert len(shown) > 70 and "chain-late" in made
+    assert shown | made <= {one.id for one in causes()}
+    assert set(SEE) <= {one.id for one in causes()}
 
 
 def test_a_key_of_the_job_file_has_an_example() -> None:

@@ -70,6 +70,7 @@ def test_rules_and_causes_are_explained_by_their_ids_and_others_are_left_out() -
     assert rule == rule_text(topic("account", ()), 70)
     assert cause.startswith("gpu-memory\n\nA GPU ran out of memory. ")
     assert max(map(len, cause.splitlines())) <= 70
+    assert "`lumitui docs trainers/does-it-fit`" in " ".join(cause.split())
 
 
 def test_the_note_about_a_comment_that_silences_nothing_is_a_rule_like_others() -> None:
