@@ -20,7 +20,10 @@ def trained(load: Load, make: Any, bad: tuple[int, ...]) -> tuple[Any, Any]:
         if number in bad:
             for weight in net.parameters():
                 weight.grad.fill_(torch.nan)
-        optimizers.step(optimizer, torch.tensor(number not in bad))
+        if optimizer.param_groups[0]["fused"]:
+            optimizers.step(optimizer, torch.tensor(number not in bad))
+        elif number not in bad:
+            optimizer.step()
         optimizer.zero_grad()
         good += number not in bad
     return torch.cat([weight.detach().flatten() for weight in net.parameters()]), optimizer

@@ -26,9 +26,8 @@ TRAIN = "train.bin"
 TESTS = ("val.bin", "test.bin")
 LENGTH = 1024
 """Tokens of a window, unless the model was made for others."""
-DTYPES = {"uint16": (torch.int16, 2, 0xFFFF), "uint32": (torch.int32, 4, 0xFFFFFFFF)}
-"""How the bytes are read, bytes of a token, and what makes them unsigned (PyTorch 2.2 has no
-unsigned numbers of 16 and 32 bits). The lowest byte comes first."""
+DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
+"""How the bytes are read. The lowest byte comes first."""
 HEADERS = {20240520: "uint16", 20240801: "uint32"}
 """First number of a file with a header, of 256 int32.
 
@@ -65,7 +64,8 @@ class TokenWindows:
                 "the same tokenizer."
             )
         self._format = formats[0]
-        self._dtype, self._bytes, self._mask = DTYPES[self._format.dtype]
+        self._dtype = DTYPES[self._format.dtype]
+        self._bytes = self._dtype.itemsize
         self._ends = list(accumulate(self._windows(number, length) for number in range(len(paths))))
         self.shape = Shape("tokens", (length,), self._format.vocabulary)
 
@@ -100,7 +100,7 @@ class TokenWindows:
         if not whole:
             empty = torch.empty((0, length), dtype=torch.int64)
             return empty, empty
-        text = torch.frombuffer(whole, dtype=self._dtype).view(-1, length + 1).long() & self._mask
+        text = torch.frombuffer(whole, dtype=self._dtype).view(-1, length + 1).long()
         if int(text.max()) >= self.shape.classes:
             raise BadData(
                 f"{self._files.paths[0]} has a token {int(text.max())}, but its vocabulary is "

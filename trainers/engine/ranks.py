@@ -8,7 +8,6 @@ them it trains alone.
 
 from __future__ import annotations
 
-import inspect
 import os
 import platform
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -37,15 +36,6 @@ count. A batch script has SLURM_PROCID too, but not the number of a step's tasks
 # Each names how many processes some launcher started; more than one without RANK would be that
 # many separate trainings writing over each other.
 PROCESS_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
-# What torchrun, deepspeed, mpirun and srun call the number of ranks on this node.
-NODE_COUNTS = (
-    "LOCAL_WORLD_SIZE",
-    "LOCAL_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "MPI_LOCALNRANKS",
-    "PMI_LOCAL_SIZE",
-    "SLURM_NTASKS_PER_NODE",
-)
 
 
 @dataclass(frozen=True)
@@ -55,8 +45,6 @@ class Ranks:
     rank: int
     local_rank: int
     world_size: int
-    local_world_size: int | None
-    """Ranks on this node; None where the launcher doesn't say."""
     run_dir: Path
 
 
@@ -80,7 +68,7 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
                     f"{name}={environ[name]} processes were started, but {unknown[0]} is not set. "
                     f"Set {', '.join(unknown)} for each process before python starts."
                 )
-        return Ranks(0, 0, 1, 1, run_dir)
+        return Ranks(0, 0, 1, run_dir)
     found = {ours: environ[name] for ours, name in zip(LAUNCHER_VARIABLES, own or (), strict=False)}
     found |= {name: environ[name] for name in LAUNCHER_VARIABLES if environ.get(name)}
     if missing := [name for name in LAUNCHER_VARIABLES if name not in found]:
@@ -90,8 +78,6 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
         )
     environ.update(found)
     rank, local_rank, world_size = (_number(name, found[name]) for name in LAUNCHER_VARIABLES[:3])
-    given = [name for name in NODE_COUNTS if environ.get(name)]
-    on_node = _number(given[0], environ[given[0]]) if given else None
     if rank >= world_size:
         raise UsageError(
             f"RANK={rank} does not fit WORLD_SIZE={world_size}: ranks count from 0. "
@@ -99,7 +85,7 @@ def read_ranks(environ: MutableMapping[str, str] = os.environ) -> Ranks:
         )
     if own and "TORCHELASTIC_RUN_ID" not in environ:  # torchrun may number the nodes otherwise
         _agree(rank, world_size, own, environ)
-    return Ranks(rank, local_rank, world_size, on_node, run_dir)
+    return Ranks(rank, local_rank, world_size, run_dir)
 
 
 def _agree(rank: int, world_size: int, own: tuple[str, ...], environ: Mapping[str, str]) -> None:
@@ -228,16 +214,6 @@ def name_flight_recorder(version: str, environ: MutableMapping[str, str]) -> Non
             environ.setdefault(old, environ[new])
 
 
-def device_of_group(device: torch.device) -> dict[str, Any]:
-    """Return the argument that binds the process group to a GPU: PyTorch 2.3 and newer have it.
-
-    Each rank then makes its communicator at once, not in its first collective, where it would
-    hang, and two ranks with one GPU fail there. gloo's groups have no device.
-    """
-    takes = "device_id" in inspect.signature(dist.init_process_group).parameters
-    return {"device_id": device} if device.type == "cuda" and takes else {}
-
-
 def join(ranks: Ranks) -> torch.device:
     """Choose this rank's device and join the process group: nccl on GPUs, else gloo."""
     device = choose_device(ranks)
@@ -246,7 +222,10 @@ def join(ranks: Ranks) -> torch.device:
     # 10 minutes: a rank that never comes must not hold the others' nodes for gloo's 30.
     limit = timedelta(minutes=10)
     if all(name in os.environ for name in LAUNCHER_VARIABLES):
-        dist.init_process_group(backend, timeout=limit, **device_of_group(device))
+        # Bound to a GPU, each rank makes its communicator at once, not in its first collective,
+        # where it would hang, and two ranks with one GPU fail here. gloo's groups have no device.
+        bound = device if device.type == "cuda" else None
+        dist.init_process_group(backend, timeout=limit, device_id=bound)
     else:  # alone: no port, so that two trainings on one machine never meet
         dist.init_process_group(
             backend,

@@ -49,9 +49,6 @@ class Sgd(torch.optim.SGD):
             if state.get("momentum_buffer") is None:
                 state["momentum_buffer"] = torch.zeros_like(weight)
             moments.append(local(state["momentum_buffer"]))
-        fused: dict[str, Any] = {}  # none of it for a PyTorch that knows none
-        if group.get("fused"):
-            fused = {"fused": True, "found_inf": getattr(self, "found_inf", None)}
         sgd(
             [local(weight) for weight in weights],
             [local(weight.grad) for weight in weights if weight.grad is not None],
@@ -62,24 +59,15 @@ class Sgd(torch.optim.SGD):
             dampening=group["dampening"],
             nesterov=bool(group["nesterov"]),
             maximize=bool(group["maximize"]),
-            **fused,
+            fused=True,
+            found_inf=getattr(self, "found_inf", None),
         )
 
 
-def make(args: argparse.Namespace, weights: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer that the arguments name: fused where PyTorch has that for the device."""
-    given = list(weights)
-    try:
-        return _make(args, given, fused=True)
-    except (RuntimeError, TypeError):  # of a device, or of a PyTorch that has none
-        return _make(args, given, fused=None)
-
-
-def _make(
-    args: argparse.Namespace, weights: list[nn.Parameter], fused: bool | None
-) -> torch.optim.Optimizer:
-    options: dict[str, Any] = {"weight_decay": float(args.weight_decay)}
-    options |= {"fused": True} if fused else {}
+def make(args: argparse.Namespace, of: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimizer that the arguments name."""
+    weights = list(of)
+    options: dict[str, Any] = {"weight_decay": float(args.weight_decay), "fused": True}
     groups: list[dict[str, Any]] = [{"params": weights}]
     if args.decay == "matrices":
         groups = [
@@ -94,12 +82,9 @@ def _make(
 
 
 def step(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
-    """Change the weights if `finite`; only an optimizer that isn't fused has to wait for it."""
-    if all(group.get("fused") for group in optimizer.param_groups):
-        optimizer.found_inf = 1 - finite.float()  # type: ignore[attr-defined]
-        optimizer.step()
-    elif bool(finite):
-        optimizer.step()
+    """Change the weights if `finite`."""
+    optimizer.found_inf = 1 - finite.float()  # type: ignore[attr-defined]
+    optimizer.step()
 
 
 def load(optimizer: torch.optim.Optimizer, saved: dict[str, object]) -> None:

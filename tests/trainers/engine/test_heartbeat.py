@@ -176,13 +176,6 @@ def test_the_flight_recorder_has_the_names_that_this_pytorch_reads(
     assert environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE") == old
 
 
-def test_only_a_gpu_is_bound_to_the_process_group(load: Load) -> None:
-    torch, ranks = load("torch"), load("engine.ranks")
-    assert ranks.device_of_group(torch.device("cpu")) == {}
-    gpu = torch.device("cuda", 3)
-    assert ranks.device_of_group(gpu) == {"device_id": gpu}
-
-
 def test_a_node_takes_back_what_it_said_as_soon_as_it_moves(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

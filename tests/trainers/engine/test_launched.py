@@ -29,22 +29,20 @@ HYDRA = DAEMON | {"PMI_RANK": "3", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1"}
 
 
 @pytest.mark.parametrize(
-    ("given", "on_node"),
+    "given",
     [
-        (SRUN | {"SLURM_NTASKS_PER_NODE": "4"}, 4),
-        (SRUN | {"PMI_RANK": "3", "PMI_SIZE": "8"}, None),  # srun --mpi=pmi2
-        (SRUN | {"PMIX_RANK": "3"}, None),
-        (MPIRUN | {"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 2),
-        (HYDRA | {"MPI_LOCALNRANKS": "2", "SLURM_NTASKS_PER_NODE": "4"}, 2),
-        (DAEMON | {"PMI_RANK": "3", "PMI_SIZE": "8", "PMI_LOCAL_RANK": "1"}, None),
+        SRUN,
+        SRUN | {"PMI_RANK": "3", "PMI_SIZE": "8"},  # srun --mpi=pmi2
+        SRUN | {"PMIX_RANK": "3"},
+        MPIRUN,
+        HYDRA,
+        DAEMON | {"PMI_RANK": "3", "PMI_SIZE": "8", "PMI_LOCAL_RANK": "1"},
     ],
 )
-def test_every_launcher_says_who_i_am(
-    load: Load, given: dict[str, str], on_node: int | None
-) -> None:
+def test_every_launcher_says_who_i_am(load: Load, given: dict[str, str]) -> None:
     ranks = load("engine.ranks")
     environ = given | MEET
-    assert ranks.read_ranks(environ) == ranks.Ranks(3, 1, 8, on_node, Path())
+    assert ranks.read_ranks(environ) == ranks.Ranks(3, 1, 8, Path())
     # PyTorch, DeepSpeed and Lightning read these.
     assert [environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")] == ["3", "1", "8"]
 
@@ -61,21 +59,20 @@ def test_every_launcher_says_who_i_am(
 )
 def test_the_five_variables_come_first(load: Load, given: dict[str, str]) -> None:
     ranks = load("engine.ranks")
-    assert ranks.read_ranks(FULL | given) == ranks.Ranks(5, 1, 8, None, Path())
+    assert ranks.read_ranks(FULL | given) == ranks.Ranks(5, 1, 8, Path())
 
 
 def test_a_batch_script_without_a_launcher_trains_alone(load: Load) -> None:
     ranks = load("engine.ranks")
     batch = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8"}
-    assert ranks.read_ranks(batch) == ranks.Ranks(0, 0, 1, 1, Path())
+    assert ranks.read_ranks(batch) == ranks.Ranks(0, 0, 1, Path())
 
 
 def test_the_launcher_says_who_i_am(load: Load) -> None:
     ranks = load("engine.ranks")
-    assert ranks.read_ranks({}) == ranks.Ranks(0, 0, 1, 1, Path())
+    assert ranks.read_ranks({}) == ranks.Ranks(0, 0, 1, Path())
     mine = ranks.read_ranks(FULL | {"RUN_DIR": "/run", "LOCAL_WORLD_SIZE": "4"})
-    assert mine == ranks.Ranks(5, 1, 8, 4, Path("/run"))
-    assert ranks.read_ranks(FULL | {"SLURM_NTASKS_PER_NODE": "4"}).local_world_size == 4
+    assert mine == ranks.Ranks(5, 1, 8, Path("/run"))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def group(load: Load) -> Iterator[None]:
 def saver(load: Load, group: None, tmp_path: Path) -> Any:
     kept = load("saving.checkpoint").Checkpoints(tmp_path)
     kept.take_over(resumes=True)
-    me = load("engine.ranks").Ranks(0, 0, 1, 1, tmp_path)
+    me = load("engine.ranks").Ranks(0, 0, 1, tmp_path)
     return load("saving.saver").Saver(me, kept, background=True)
 
 

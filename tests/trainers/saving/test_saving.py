@@ -154,7 +154,7 @@ def test_a_finished_save_without_its_manifest_is_missed_and_a_cut_one_is_not(
 ) -> None:
     checkpoint = load("saving.checkpoint")
     monkeypatch.setattr(load("engine.ranks"), "gather", lambda value, group=None: [value])
-    me = load("engine.ranks").Ranks(0, 0, 1, 1, tmp_path)
+    me = load("engine.ranks").Ranks(0, 0, 1, tmp_path)
     kept = saved_by(load, tmp_path)
     cut = kept.begin(1)
     (cut.folder / "state.pt").write_bytes(b"half")
@@ -269,7 +269,7 @@ def test_losses_that_are_no_numbers_end_the_training_and_spoil_no_checkpoint(
 def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
     load: Load, tmp_path: Path, saved: bool, words: str
 ) -> None:
-    loop, me = load("engine.loop"), load("engine.ranks").Ranks(0, 0, 1, 1, tmp_path)
+    loop, me = load("engine.loop"), load("engine.ranks").Ranks(0, 0, 1, tmp_path)
     guard = loop.LossGuard(0)
     guard.accepts(float("nan"))
     with pytest.raises(loop.Diverged, match=words):
