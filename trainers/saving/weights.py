@@ -65,7 +65,7 @@ def _suit(net: nn.Module, place: Path) -> None:
 def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
     if place.is_file():
         if place.suffix == ENDING:
-            return _safetensors([place])
+            return _safetensors([place], net)
         return iter(net.state_dict().items()) if _elsewhere(net) else _whole(place)
     if not place.is_dir():
         raise UsageError(
@@ -74,7 +74,7 @@ def _weights(net: nn.Module, place: Path) -> Iterator[tuple[str, Tensor]]:
         )
     inside = sorted(place.glob(f"*{ENDING}"))
     if inside:
-        return _safetensors(inside)
+        return _safetensors(inside, net)
     if _elsewhere(net):
         return iter(net.state_dict().items())
     if (place / files.METADATA).is_file():
@@ -115,8 +115,12 @@ def _parts(net: nn.Module, folder: Path) -> Iterator[tuple[str, Tensor]]:
     return iter(state["model"].items())
 
 
-def _safetensors(paths: list[Path]) -> Iterator[tuple[str, Tensor]]:
-    """Read one tensor at a time; counters and the like are no weights."""
+KINDS = ("F64", "F32", "F16", "BF16")
+"""The kinds of numbers that weights have, as safetensors calls them."""
+
+
+def _safetensors(paths: list[Path], net: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Read one tensor at a time; only its shape where another rank has the weights."""
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
@@ -128,9 +132,14 @@ def _safetensors(paths: list[Path]) -> Iterator[tuple[str, Tensor]]:
         try:
             with safe_open(path, framework="pt") as file:
                 for name in file.keys():  # noqa: SIM118  # it has no iterator
-                    value: Tensor = file.get_tensor(name)
-                    if value.is_floating_point():
-                        yield name.removeprefix(PREFIX), value
+                    about = file.get_slice(name)
+                    if about.get_dtype() not in KINDS:
+                        continue  # counters and the like, which are no weights
+                    if _elsewhere(net):
+                        value = torch.empty(about.get_shape(), device="meta")
+                    else:
+                        value = file.get_tensor(name)
+                    yield name.removeprefix(PREFIX), value
         except SafetensorError as error:
             raise UsageError(
                 f"{path} can't be read as safetensors ({error}). Download it again."

@@ -6,8 +6,7 @@ and drops them again. The blocks are those of the model's row in models/table.py
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -21,6 +20,7 @@ from strategies import optimizers
 from strategies.pytorch import TorchStrategy, blocks
 
 try:
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
     from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.distributed.tensor import DTensor, distribute_tensor
@@ -38,16 +38,13 @@ class Fsdp(TorchStrategy):
     in_parts = True
 
     def built(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Rank 0 has the whole model in the CPU's memory; on the others it takes none."""
-        with torch.device("cpu" if self._me.rank == 0 else "meta"):
+        """Rank 0 has the first weights in the CPU's memory; on the others they take none."""
+        self._first = build().state_dict() if self._me.rank == 0 else {}
+        with torch.device("meta"):
             return build()
 
     def placed(self, net: nn.Module) -> nn.Module:
-        """Split it, its blocks first; weights come and are split a block at a time."""
-        self._came: set[tuple[int, str]] = set()
-        uses = Counter(tensor for module in net.modules() for tensor in _own(module))
-        shared: dict[Tensor, Tensor | None] = {one: None for one in uses if uses[one] > 1}
-        del uses
+        """Split it, its blocks first; then rank 0's weights come and are split one at a time."""
         mesh = self._mesh()
         self._group = mesh.get_group(mesh.ndim - 1)
         # Gathered in the precision that computes; the sums over ranks stay float32. Batch norm
@@ -59,12 +56,14 @@ class Fsdp(TorchStrategy):
         for part in parts:
             if self._args.compile:  # each by itself: what gathers weights can't be compiled
                 part.compile()
-            self._bring(part, shared)
             fully_shard(part, mesh=mesh, mp_policy=policy)
         if self._args.compile and not parts:
             net.compile()
-        self._bring(net, shared)
         self._split = fully_shard(net, mesh=mesh, mp_policy=policy)
+        net.to_empty(device=self._device)
+        options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        set_model_state_dict(net, self._first, options=options)
+        self._first = {}
         return net
 
     def _mesh(self) -> DeviceMesh:
@@ -83,34 +82,6 @@ class Fsdp(TorchStrategy):
             return init_device_mesh(self._device.type, (count,))
         names = ("repeated", "split")
         return init_device_mesh(self._device.type, (count // size, size), mesh_dim_names=names)
-
-    def _bring(self, part: nn.Module, shared: dict[Tensor, Tensor | None]) -> None:
-        """Give every rank what a part of the model lacks there, as rank 0 has built it.
-
-        `shared` has the tensors that several modules have in common, which come once and stay one.
-        No other is kept: it is dropped as soon as it is split.
-        """
-        for module in part.modules():
-            for kept in (module._parameters, module._buffers):
-                for name, built in kept.items():
-                    if built is None or (id(module), name) in self._came:
-                        continue
-                    self._came.add((id(module), name))
-                    came = shared.get(built)
-                    if came is None:
-                        came = self._from_first(built)
-                    if built in shared:
-                        shared[built] = came
-                    kept[name] = came  # type: ignore[assignment]
-
-    def _from_first(self, built: Tensor) -> Tensor:
-        """A tensor of rank 0's on this rank's device; of the others only its shape is known."""
-        if self._me.rank == 0:
-            came = built.detach().to(self._device)
-        else:
-            came = torch.empty_like(built, device=self._device, requires_grad=False)
-        dist.broadcast(came, 0)
-        return nn.Parameter(came, built.requires_grad) if isinstance(built, nn.Parameter) else came
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
         """Each micro batch's gradient is split at once, unless the arguments have memory for it.
@@ -150,9 +121,3 @@ def _part(value: object, like: object) -> object:
     if not isinstance(value, Tensor) or not isinstance(like, DTensor):
         return value
     return distribute_tensor(value, like.device_mesh, like.placements)
-
-
-def _own(module: nn.Module) -> Iterator[Tensor]:
-    """The weights and buffers of a module itself."""
-    for kept in (module._parameters, module._buffers):
-        yield from (tensor for tensor in kept.values() if tensor is not None)
