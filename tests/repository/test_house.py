@@ -15,7 +15,7 @@ LINES = {
     "app/mcp": 830,
     "app/job": 2190, "app/knowledge": 16170, "remote/site": 2760, "remote/ssh": 3200,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1630,
-    "remote/transfer": 4250, "remote/survey": 2770, "remote/laptop": 1480, "trainers": 8600,
+    "remote/transfer": 4250, "remote/survey": 2770, "remote/laptop": 1480, "trainers": 8590,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3

@@ -55,46 +55,16 @@ class LossGuard:
         """Steps skipped since the last good one. No checkpoint is made on the way while there are
         any: the weights after the last good step may be what makes the loss infinite."""
 
-    def accepts(self, *values: float) -> bool:
-        """Whether a step with this loss and gradient norm may change the weights."""
-        if all(map(math.isfinite, values)):
-            self.in_a_row = 0
-            return True
-        self.skipped += 1
-        self.in_a_row += 1
-        return False
+    def note(self, *values: float) -> None:
+        """Note a step with this loss and gradient norm: not finite, it has changed no weight."""
+        skipped = not all(map(math.isfinite, values))
+        self.skipped += skipped
+        self.in_a_row = (self.in_a_row + 1) * skipped
 
     @property
     def gives_up(self) -> bool:
         """Whether more steps than allowed were skipped in a row."""
         return self.in_a_row > self._most
-
-    def check(
-        self, step: int, checkpoints: checkpoint.Checkpoints, me: ranks.Ranks, saved: bool
-    ) -> None:
-        """End the training after too many skipped steps.
-
-        The checkpoint after the last good step goes, if there is an older one: nothing shows that
-        its weights were good.
-
-        Raises:
-            Diverged: more than allowed followed each other; `step` is the last. Its words are of
-                whether this training has `saved` a checkpoint.
-        """
-        if not self.gives_up:
-            return
-        if me.rank == 0:
-            checkpoints.discard(step - self.in_a_row)
-        raise Diverged(
-            f"The loss or its gradient was not a finite number in the last {self.in_a_row} "
-            f"steps, up to step {step}. "
-            + (
-                "Resume from the last checkpoint"
-                if saved
-                else "There is no checkpoint: start again"
-            )
-            + " with a lower learning rate, or look at the data of these steps."
-        )
 
 
 SAVE_EVERY = 100
@@ -276,18 +246,38 @@ def read(training: Training, report: Reporter) -> bool:
     split = {name: seconds / len(steps) for name, seconds in spent.items()}
     split |= training.strategy.communication() | memory(training.device)
     for one in steps:
-        guard.accepts(one.loss, one.grad_norm)
+        guard.note(one.loss, one.grad_norm)
         figures = training.figures.step(training.global_batch / one.seconds)
         samples = training.global_batch
         report.step(one, samples=samples, skipped=guard.skipped, split=split | figures)
         if guard.gives_up:
-            training.saver.wait()  # it may be the one that is to be discarded
-        saved = training.saver.last is not None
-        guard.check(one.step, training.checkpoints, training.me, saved)
+            give_up(training, one.step)
     tell_of_saves(training, report)
     if stopping:
         stop(training, report)
     return saves
+
+
+def give_up(training: Training, step: int) -> NoReturn:
+    """End the training after too many skipped steps, of which this is the last.
+
+    The checkpoint after the last good step goes, if there is an older one: nothing shows that its
+    weights were good.
+
+    Raises:
+        Diverged: always.
+    """
+    saver, skipped = training.saver, training.guard.in_a_row
+    saver.wait()  # it may be the one that is to be discarded
+    if training.me.rank == 0:
+        training.checkpoints.discard(step - skipped)
+    go_on = (
+        "Resume from the last checkpoint" if saver.last else "There is no checkpoint: start again"
+    )
+    raise Diverged(
+        f"The loss or its gradient was not a finite number in the last {skipped} steps, up to step "
+        f"{step}. {go_on} with a lower learning rate, or look at the data of these steps."
+    )
 
 
 def save(training: Training, report: Reporter, write: Callable[[], object]) -> None:

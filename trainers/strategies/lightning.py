@@ -26,7 +26,7 @@ from monitor.metrics import Reporter
 from monitor.stop_request import STOP
 from saving import files as on_disk
 from saving.saver import Write
-from strategies import spread_nan
+from strategies.optimizers import spread_nan
 from strategies.pytorch import TorchStrategy
 
 try:

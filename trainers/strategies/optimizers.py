@@ -22,6 +22,16 @@ from torch.optim.sgd import sgd
 
 from saving.files import local
 
+
+def spread_nan(loss: Tensor) -> Tensor:
+    """The loss, with a gradient that is not finite where the loss is not.
+
+    So the ranks' average of the gradient tells each rank that the step is to be skipped, and no
+    collective is needed for it. A finite loss is multiplied by exactly 1.
+    """
+    return loss * (loss.detach() * 0 + 1)
+
+
 OPTIMIZERS = ("sgd", "adam", "adamw")
 DECAYS = ("all", "matrices")
 """Which weights decay; "matrices" leaves out what has one axis: biases and norms."""

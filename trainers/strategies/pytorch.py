@@ -19,7 +19,7 @@ from models.table import MODELS
 from saving import files as on_disk
 from saving.files import local
 from saving.saver import Staging, Write
-from strategies import Setup, optimizers, spread_nan
+from strategies import Setup, optimizers
 
 if TYPE_CHECKING:
     from saving.sharded import Sharded
@@ -160,7 +160,7 @@ class TorchStrategy:
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""
         with self.exchange(last):
-            (spread_nan(loss) / self.accumulate).backward()  # type: ignore[no-untyped-call]
+            (optimizers.spread_nan(loss) / self.accumulate).backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float) -> Tensor:
         """Change the weights, unless the gradient is not finite; return the gradient's length."""

@@ -29,7 +29,8 @@ from engine import ranks
 from engine.exits import UsageError
 from saving.checkpoint import on_all_ranks, on_first_rank
 from saving.saver import LONGEST, Staging, Write
-from strategies import Setup, spread_nan
+from strategies import Setup
+from strategies.optimizers import spread_nan
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.

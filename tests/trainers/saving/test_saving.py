@@ -6,6 +6,7 @@ import resource
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -271,9 +272,12 @@ def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
 ) -> None:
     loop, me = load("engine.loop"), load("engine.ranks").Ranks(0, 0, 1, tmp_path)
     guard = loop.LossGuard(0)
-    guard.accepts(float("nan"))
+    guard.note(float("nan"))
+    saver = SimpleNamespace(last=object() if saved else None, wait=lambda: None)
+    checkpoints = load("saving.checkpoint").Checkpoints(tmp_path)
+    training = SimpleNamespace(me=me, guard=guard, saver=saver, checkpoints=checkpoints)
     with pytest.raises(loop.Diverged, match=words):
-        guard.check(1, load("saving.checkpoint").Checkpoints(tmp_path), me, saved)
+        loop.give_up(training, 1)
 
 
 def test_pytorchs_words_for_a_full_disk_are_the_systems(load: Load, tmp_path: Path) -> None:
