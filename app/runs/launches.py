@@ -101,7 +101,8 @@ class Launches(Watching):
 
     def start_places(
         self,
-        job: Path | str,
+        job: JobSpec | Path | str,
+        folder: Path | None = None,
         *,
         sites: Mapping[str, str] | None = None,
         nodes: Sequence[int] = (),
@@ -112,23 +113,25 @@ class Launches(Watching):
 
         One request for each site, with `sbatch --test-only` for each partition that takes the job,
         on each of `nodes` (as many as in the job file, if none is given); nothing is sent.
+        `job` and `folder`: see `preview`.
 
         Raises:
             InputError: the job file has a mistake or a grid, or there is no such site.
         """
-        from lumitui.app.job.spec import read_job
+        from lumitui.app.job.spec import JobSpec, read_job
         from lumitui.app.launch.send.preview import only
         from lumitui.app.survey.inquiry.start_places import start_places
 
-        path = Path(job)
-        spec = read_job(path)
+        if isinstance(job, JobSpec):
+            spec, base = job, folder or Path.cwd()
+        else:
+            spec, base = read_job(Path(job)), folder or Path(job).resolve().parent
         if spec.grid:
             raise InputError("The job file has a grid, and this is about one run.", "Remove it.")
         recent: list[Preview] = []
 
         def preview(changed: JobSpec) -> Preview:
-            folder = path.resolve().parent
-            made = only(self.drafts.previews(changed, folder, recent=tuple(recent[:1])))
+            made = only(self.drafts.previews(changed, base, recent=tuple(recent[:1])))
             recent.append(made)
             return made
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lumitui.app.explain import words
 from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.site import walltime
@@ -44,6 +45,22 @@ class StartPlace:
     price: Price | None = None
     """What it is billed at most."""
 
+    def cells(self, now: float) -> tuple[str, ...]:
+        """Return start, waiting jobs, latest end and price, as people read them."""
+        start, end = self.start, self.latest_end
+        soon = start is not None and start - now < 60
+        return (
+            "not known" if start is None else "now" if soon else words.minute(start, now),
+            "-" if self.waiting is None else str(self.waiting),
+            "-" if end is None else words.minute(end, now),
+            words.amount(self.price) if self.price else "-",
+        )
+
+    def change_words(self, *shown: str) -> str:
+        """Return the keys that have other values there, but for those `shown` already."""
+        changes = ((key, value) for key, value in self.changes.items() if key not in shown)
+        return ", ".join(f"no {k}" if v is None else f"{k}={v}" for k, v in changes)
+
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -67,8 +84,8 @@ def start_places(
     """
     places = list(_variants(spec, site, home, account, nodes))
     if site.account.required and site.name != spec.site and not account:
-        words = f"{site.name} needs an account, and none of your runs there has one."
-        return tuple(replace(each, refusal=words) for each in places)
+        unpaid = f"{site.name} needs an account, and none of your runs there has one."
+        return tuple(replace(each, refusal=unpaid) for each in places)
     candidates = [_composed(spec, each, preview) for each in places]
     tried = [each for each in candidates if each.preview is not None]
     if site.scheduler != "slurm":
@@ -139,17 +156,17 @@ def _asked(
     try:
         starts = ask_starts(connection(site).transport, scripts[:MOST_SCRIPTS])
     except LumiError as error:
+        silence = f"{site.name} could not be asked: {error.message}"
         for each in tried:
-            words = f"{site.name} could not be asked: {error.message}"
-            yield replace(each, place=replace(each.place, refusal=words, unreachable=True))
+            yield replace(each, place=replace(each.place, refusal=silence, unreachable=True))
         return
     for number, each in enumerate(tried):
         name = site.partitions[each.place.partition].slurm_partition or each.place.partition
         waiting = None if starts.waiting is None else starts.waiting.get(name, 0)
         trial = starts.trials[number] if number < MOST_SCRIPTS else None
         if trial is not None and not trial.accepted:
-            words = f"sbatch refuses the script: {trial.words}."
-            yield replace(each, place=replace(each.place, refusal=words, waiting=waiting))
+            refusal = f"sbatch refuses the script: {trial.words}."
+            yield replace(each, place=replace(each.place, refusal=refusal, waiting=waiting))
         else:
             yield _starting(each, trial.start if trial else None, waiting)
 

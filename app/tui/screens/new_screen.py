@@ -17,7 +17,16 @@ from textual.widgets import Button, Input, Static
 
 from lumitui.app.explain.phrases.price_words import Outlook
 from lumitui.app.explain.words import count
-from lumitui.app.runs import CheckedDraft, Draft, InputError, LumiError, Runs
+from lumitui.app.runs import (
+    CheckedDraft,
+    Draft,
+    InputError,
+    LumiError,
+    Runs,
+    attendance,
+    place_of_key,
+    set_key,
+)
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
@@ -30,9 +39,12 @@ from lumitui.app.tui.widgets.input import JobFileSuggester, LineInput
 from lumitui.app.tui.widgets.launch_text import SEVERITY, cost_line, series_terms, terms
 
 if TYPE_CHECKING:
-    from lumitui.app.runs import Inquired
+    from lumitui.app.runs import Inquired, Preview, StartPlace
 
 START = "Choose what to begin with, or type the path of a job file above and press enter."
+
+_NEWER = 50
+"""Runs whose sites are compared with the job's own."""
 
 
 class NewScreen(DraftPage):
@@ -47,6 +59,8 @@ class NewScreen(DraftPage):
                 id="new.previous", tooltip="Go to the view before"),
         Binding("Q", "ask_cluster", "Ask the cluster", show=False, id="new.cluster",
                 tooltip="Ask the cluster: image, folders, quotas, limits, budget, start"),
+        Binding("P", "places", "Where it starts", show=False, id="new.places",
+                tooltip="Compare when partitions and sites would start the job; choose one"),
         Binding("n", "start", "New", id="new.open",
                 tooltip="Begin with another file, an example or a run"),
         Binding("r", "again", "Read again", show=False, id="new.again",
@@ -255,7 +269,8 @@ class NewScreen(DraftPage):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer what needs a draft only when one is open."""
-        needs = ("submit", "next_view", "save", "editor", "ask_cluster", "view", "start", "again")
+        needs = ("submit", "next_view", "save", "editor", "ask_cluster", "places", "view", "start",
+                 "again")  # fmt: skip
         return action not in needs or self._draft is not None
 
     def _show_parts(self) -> None:
@@ -307,6 +322,38 @@ class NewScreen(DraftPage):
         first = checked.previews[0]
         self.notify(f"Asking {first.site.name} …", markup=False)
         ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
+
+    def action_places(self) -> None:
+        """Compare where and when the job would start, at its site and at those of newer runs."""
+        checked = self._checked
+        if checked is None or not checked.previews:
+            self.notify("The job file must be right before the cluster can be asked about it.")
+            return
+        first, folder, number = checked.previews[0], checked.draft.folder, self._asked
+        self.notify("Asking when the job would start …", markup=False)
+        ask(
+            self,
+            lambda runs: _places(runs, first, folder),
+            lambda places: self._offer_places(number, places),
+        )
+
+    def _offer_places(self, number: int, places: tuple[StartPlace, ...]) -> None:
+        from lumitui.app.tui.dialogs.start_dialog import StartDialog
+
+        def chosen(place: StartPlace | None) -> None:
+            if place is None or self._draft is None:
+                return
+            try:
+                text = self._draft.text
+                for key, value in place.changes.items():
+                    text = set_key(text, place_of_key(key), None if value is None else str(value))
+            except LumiError as error:
+                show_error(self, error)
+            else:
+                self.query_one(DraftViews).write(text)
+
+        if number == self._asked:  # it was not edited meanwhile
+            self.app.push_screen(StartDialog(places), chosen)
 
     def _answered(self, found: Inquired) -> None:
         said = "\n".join(one.message for one in found.findings)
@@ -369,6 +416,26 @@ def _opened(runs: Runs, kind: Beginning, value: str) -> Draft:
 def _checked(runs: Runs, draft: Draft) -> tuple[CheckedDraft, Outlook | None]:
     checked = runs.drafts.check(draft)
     return checked, runs.price_outlook(checked.previews[0]) if checked.previews else None
+
+
+def _places(runs: Runs, preview: Preview, folder: Path) -> tuple[StartPlace, ...]:
+    """Return where a job would start: at its site, and where newer runs are.
+
+    Only a log-in at its own site may ask the user something.
+    """
+    spec = preview.launch.spec
+    own = runs.start_places(spec, folder)
+    others = {run.site: "" for run in runs.history.page(limit=_NEWER) if run.site != spec.site}
+    slurms = {name: "" for name in others if _is_slurm(runs, name)}
+    with attendance(False):
+        return own + (runs.start_places(spec, folder, sites=slurms) if slurms else ())
+
+
+def _is_slurm(runs: Runs, site: str) -> bool:
+    try:
+        return runs.sites.load(site).scheduler == "slurm"
+    except InputError:
+        return False  # its profile is gone
 
 
 def _may_be_forced(checked: CheckedDraft) -> bool:

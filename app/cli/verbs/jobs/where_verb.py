@@ -51,7 +51,9 @@ def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) ->
     now = time.time()
     for line in _refusals(places):
         say_rows(line)
-    rows = [_row(place, now) for place in open_places]
+    rows = [
+        (at.site, at.partition, at.nodes, *at.cells(now), at.change_words()) for at in open_places
+    ]
     if not rows and any(place.unreachable for place in places):
         raise LinkError(
             "A site could not be asked, and no other takes the job.",
@@ -77,20 +79,3 @@ def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:
         elif refusal:
             names = (f"{place.partition} ({words.count(place.nodes, 'node')})" for place in group)
             yield f"{site}, {', '.join(names)}: {refusal}"
-
-
-def _row(place: "StartPlace", now: float) -> Sequence[object]:
-    start, end = place.start, place.latest_end
-    return (
-        place.site,
-        place.partition,
-        place.nodes,
-        "not known" if start is None else "now" if start - now < 60 else words.minute(start, now),
-        "-" if place.waiting is None else place.waiting,
-        "-" if end is None else words.minute(end, now),
-        words.amount(place.price) if place.price else "-",
-        ", ".join(
-            f"no {key}" if value is None else f"{key}={value}"
-            for key, value in place.changes.items()
-        ),
-    )
