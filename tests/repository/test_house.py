@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 4670, "app/tui": 12840, "app/runs": 2660, "app/scale": 2990, "app/follow": 4220,
+    "app/cli": 4670, "app/tui": 12880, "app/runs": 2660, "app/scale": 2990, "app/follow": 4220,
     "app/survey": 1740, "app/launch": 8430, "app/explain": 2880, "app/history": 4280,
     "app/mcp": 830,
     "app/job": 2190, "app/knowledge": 16170, "remote/site": 2760, "remote/ssh": 3200,

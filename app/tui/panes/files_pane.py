@@ -71,7 +71,7 @@ class FilesPane(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "view", "View", id="files.view", tooltip="Show the beginning of the file"),
-        Binding("r", "list_again", "List again", show=False, id="files.list",
+        Binding("r", "list_again", "Refresh", show=False, id="files.list",
                 tooltip="List the files on the site again"),
         Binding("j", "move(1)", "Down", show=False, id="files.down", tooltip="Next file"),
         Binding("k", "move(-1)", "Up", show=False, id="files.up", tooltip="Previous file"),

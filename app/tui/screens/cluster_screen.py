@@ -47,7 +47,7 @@ class ClusterScreen(FullScreen):
     """One site, or as many as fit; they are asked when they are opened, and then each minute."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "ask", "Ask again", id="page.refresh", tooltip="Ask these sites again now"),
+        Binding("r", "ask", "Refresh", id="page.refresh", tooltip="Ask these sites again now"),
         Binding("right_square_bracket,right", "turn(1)", "Next site", key_display="]",
                 id="cluster.next", tooltip="Show the next site"),
         Binding("left_square_bracket,left", "turn(-1)", "Previous site", show=False,

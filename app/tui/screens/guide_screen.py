@@ -15,7 +15,7 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
@@ -40,9 +40,33 @@ from lumitui.app.tui.widgets.scroll import Scroll
 if TYPE_CHECKING:
     from lumitui.app.runs import Finding
 
-INTRO = "Two ways to begin. Leave with esc, come back with 0: what you answered is kept."
+LEAVE = "Leave with esc, come back with 0: your answers are kept"
 DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."
-MARKS = {"done": "✔ done", "next": "▶ next", "later": "· later"}
+PLACES = (
+    ("1 Runs", "every run with its state, loss and price; enter opens one"),
+    ("2 New", "a job file as a form, with its script and its price"),
+    ("3 Sites", "the clusters that lumitui knows, and what it asked each"),
+    ("4 Cluster", "idle nodes, your queue and your budget at a site"),
+)
+KEYS = (
+    ("s Submit", "on New: sends the job exactly once, after you agree to its price"),
+    ("P Where", "on New: compares when partitions and sites would start it"),
+    ("l Log", "follows the log; e goes to the next error"),
+    ("p Proof", "the cores and GPUs that each rank really had"),
+    ("d Why", "why the run waits or failed, and what to do"),
+    ("+ Resubmit", "the same training on twice the nodes; shows first what changes"),
+    ("? Help", "the keys of the screen you are on; : finds a command by its name"),
+)
+VERBS = (
+    ("lumitui tour", "a recording of a cluster with all of this; needs no account"),
+    ("lumitui lint", "the mistakes in any sbatch script, each with its fix"),
+    ("lumitui why", "why a job failed; --log FILE reads the log of any job"),
+)
+MARKS = {"done": ("✔ done", "green"), "next": ("▶ next", "bold"), "later": ("· later", "dim")}
+TALL = 36
+"""Lines from which every step is explained, and the keys of a run are listed."""
+WIDE = 150
+"""Cells from which what comes later is beside the steps."""
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
 ANOTHER = "another cluster …: survey it, and save a profile"
@@ -84,21 +108,30 @@ class GuideScreen(FullScreen):
             "check": Button(Text("Check the site (F3)"), action="screen.check", compact=True),
             "job": Button(Text("Make a job (F4)"), action="screen.job", compact=True),
         }
-        with Scroll(id="guide", classes="frame") as box:
-            box.border_title = "First run"
-            yield Static(INTRO, markup=False)
-            yield Static("This machine", classes="heading", markup=False)
-            yield Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
-            yield Static(DEMO, classes="words", markup=False)
-            yield Static("A cluster", classes="heading", markup=False)
-            for name in TITLES:
-                yield Horizontal(
-                    Static(id=f"mark-{name}", classes="mark", markup=False),
-                    fields[name],
-                    classes="step",
-                )
-                yield Static(id=f"words-{name}", classes="words", markup=False)
-            yield Static(id="results", markup=False)
+        with Scroll(id="guide"):
+            with Vertical(id="begin"):
+                with Horizontal(id="machine", classes="frame") as box:
+                    box.border_title = "On this machine"
+                    yield Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
+                    yield Static(DEMO, classes="words", markup=False)
+                with Vertical(id="steps", classes="frame") as box:
+                    box.border_title, box.border_subtitle = "On a cluster", LEAVE
+                    for name in TITLES:
+                        yield Horizontal(
+                            Static(id=f"mark-{name}", classes="mark", markup=False),
+                            fields[name],
+                            classes="step",
+                        )
+                        yield Static(id=f"words-{name}", classes="words", markup=False)
+                    yield Static(id="results", markup=False)
+            with Vertical(id="then", classes="frame") as box:
+                box.border_title = "Then"
+                yield Static(id="later", markup=False)
+
+    def on_resize(self) -> None:
+        """Explain as much as there is room for."""
+        super().on_resize()
+        self.reread()
 
     def begin(self) -> None:
         """Show the answers that are kept."""
@@ -157,15 +190,23 @@ class GuideScreen(FullScreen):
     def draw(self) -> None:
         """Show which step is next, and what each will do."""
         self.title_text("0 Guide")
+        width, height = self.app.size
+        tall = height >= TALL
+        self.query_one("#guide").set_class(width >= WIDE, "wide").set_class(tall, "tall")
         for number, step in enumerate(self._steps(), 1):
             bold = "bold" if step.mark == "next" else ""
-            said = "! differs" if step.name == "check" and self._differs else MARKS[step.mark]
-            mark = Text(f"{number} {step.name:8}{said}", bold)
+            said, style = MARKS[step.mark]
+            if step.name == "check" and self._differs:
+                said, style = "! differs", "yellow"
+            mark = Text.assemble((f"{number} {step.name:8}", bold), (said, style))
             self.query_one(f"#mark-{step.name}", Static).update(mark)
-            # One explanation at a time: all of it fits a small terminal.
+            # In a small terminal one explanation at a time: all of it is on the screen.
             words = self.query_one(f"#words-{step.name}", Static)
             words.update(styled.plain(step.words))
-            words.display = step.mark == "next"
+            words.display = tall or step.mark == "next"
+        gap = ("", "")
+        later = (*PLACES, gap, *KEYS, *((gap, *VERBS) if width >= WIDE else ())) if tall else PLACES
+        self.query_one("#later", Static).update(styled.labelled(later))
 
     def _answer(self, **answers: object) -> None:
         """Keep answers; another site, name or key has to be checked again."""

@@ -63,7 +63,7 @@ class NewScreen(DraftPage):
                 tooltip="Compare when partitions and sites would start the job; choose one"),
         Binding("n", "start", "New", id="new.open",
                 tooltip="Begin with another file, an example or a run"),
-        Binding("r", "again", "Read again", show=False, id="new.again",
+        Binding("r", "again", "Refresh", show=False, id="new.again",
                 tooltip="Read the job file again"),
         Binding("f1", "view('form')", "Form", show=False, id="new.form", tooltip="Show the form"),
         Binding("f2", "view('yaml')", "YAML", show=False, id="new.yaml",

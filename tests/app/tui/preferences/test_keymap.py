@@ -27,7 +27,6 @@ SEVERAL = {
     "f": {"Follow", "Fix"},
     "i": {"Overview", "Profile"},
     "n": {"Next match", "New"},
-    "r": {"Refresh", "Ask again", "Read again", "List again"},
     "s": {"Submit", "Smooth"},
     "w": {"Wrap", "Save"},
 }

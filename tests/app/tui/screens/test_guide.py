@@ -15,7 +15,7 @@ from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.screens.guide_screen import GuideScreen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
-from tests.support.program.driven_tui import sees, until
+from tests.support.program.driven_tui import cut_off, sees, shown, until
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, new_key
 
@@ -55,7 +55,13 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
         # All of it is on the smallest usual terminal, and the first step is the next one.
-        for words in ("This machine", "1 site +▶ next", "4 project +· later", "6 job"):
+        for words in (
+            "On this machine",
+            "4 Cluster +idle nodes",
+            "1 site +▶ next",
+            "4 project +· later",
+            "6 job",
+        ):
             await sees(pilot, words)
         await pilot.press("f3")
         await sees(pilot, "The step `site` comes first")
@@ -106,4 +112,21 @@ async def test_the_demo_is_a_key_away(first: Settings) -> None:
         await sees(pilot, "2 ranks on CPU")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide again")
+    app.runs.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "there"), [((80, 24), False), ((120, 40), True), ((200, 50), True)]
+)
+async def test_a_large_terminal_has_every_step_explained_and_the_keys_of_a_run(
+    first: Settings, size: tuple[int, int], there: bool
+) -> None:
+    app = LumiApp(first)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "4 Cluster +idle nodes, your queue")
+        await sees(pilot, "Choose a cluster")
+        text = shown(pilot)
+        assert ("p Proof" in text) == ("Nothing is sent yet" in text) == there
+        assert ("lumitui tour" in text) == (size[0] == 200)
+        assert not cut_off(pilot)
     app.runs.close()
