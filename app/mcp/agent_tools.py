@@ -39,7 +39,6 @@ from lumitui.app.runs import (
     open_draft,
     parse_filter,
     sender_lock,
-    series_failure,
     write_whole,
 )
 
@@ -179,9 +178,9 @@ class AgentTools:
             digest, previews = self._job(path)
             self._confirm(token, digest, previews)
             marked = [replace(one, note=TAG) for one in previews]
-            if not marked[0].cell:
-                return {"runs": [run_view(self._runs.send(marked[0]))]}
-            return {"runs": list(map(run_view, self._send_grid(marked)))}
+            grid = bool(marked[0].cell)
+            sent = self._runs.send_grid(marked) if grid else [self._runs.send(marked[0])]
+            return {"runs": list(map(run_view, sent))}
 
     def preview_resubmit(
         self,
@@ -319,13 +318,6 @@ class AgentTools:
         self._tokens.redeem(token, digest)
         if refused := self._refusal(self._allowance(), previews):
             raise refused
-
-    def _send_grid(self, previews: Sequence[Preview]) -> list[Run]:
-        series = self._runs.series.begin_grid(previews)
-        outcomes = self._runs.series.send(series.id)
-        if failure := series_failure(series, outcomes):
-            raise failure
-        return [outcome.run for outcome in outcomes if outcome.run is not None]
 
     def _cancellable(self, run_id: str) -> Run:
         """Return a run that an agent may cancel: one that an agent has sent.

@@ -12,7 +12,10 @@ from lumitui.app.runs.results import Results
 from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from lumitui.app.explain.phrases.price_words import Outlook
+    from lumitui.app.history.run import Run
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs.scripts import Scripts
     from lumitui.app.runs.series import SeriesRuns
@@ -33,6 +36,23 @@ class Runs(Launches, Results, Upkeep):
         from lumitui.app.runs.series import SeriesRuns
 
         return SeriesRuns(self, lambda site: self.refresh(site), self._locks)
+
+    def send_grid(
+        self, previews: "Sequence[Preview]", *, sent: "Callable[[Run], None]" = lambda run: None
+    ) -> "tuple[Run, ...]":
+        """Send the runs of a grid, in order, and return them; `sent` hears of each.
+
+        Raises:
+            InputError: one of them has an error; nothing is sent.
+            RefusedError, LinkError, OutcomeUnknown: as `send`; the message says what was sent.
+        """
+        from lumitui.app.scale.series_words import sent_of, series_failure
+
+        series = self.series.begin_grid(previews)
+        outcomes = self.series.send(series.id, sent=sent)
+        if failure := series_failure(series, outcomes):
+            raise failure
+        return tuple(sent_of(outcomes))
 
     @cached_property
     def scripts(self) -> "Scripts":

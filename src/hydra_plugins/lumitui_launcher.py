@@ -17,7 +17,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from lumitui.app.cli.confirmation import ask, grid_lines
-from lumitui.app.runs import LumiError, Preview, Run, Runs, State, series_failure
+from lumitui.app.runs import LumiError, Preview, Run, Runs, State
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_NAME = 100
@@ -76,17 +76,13 @@ class LumituiLauncher(Launcher):
         except LumiError as error:
             raise CompactHydraException(str(error)) from error
 
-    def _send(self, runs: Runs, job_overrides: Sequence[Sequence[str]]) -> list[Run]:
+    def _send(self, runs: Runs, job_overrides: Sequence[Sequence[str]]) -> Sequence[Run]:
         job = Path(self._config.hydra.runtime.cwd) / self._job
         base = runs.preview(job)
         previews = [self._preview(runs, job, base, overrides) for overrides in job_overrides]
         for line in grid_lines(previews):
             _LOG.info(line)
-        series = runs.series.begin_grid(previews)
-        outcomes = runs.series.send(series.id, sent=lambda run: _LOG.info("sent %s", run.id))
-        if failure := series_failure(series, outcomes):
-            raise failure
-        return [outcome.run for outcome in outcomes if outcome.run is not None]
+        return runs.send_grid(previews, sent=lambda run: _LOG.info("sent %s", run.id))
 
     def _preview(self, runs: Runs, job: Path, base: Preview, overrides: Sequence[str]) -> Preview:
         """Return one run of the grid: the job file with the overrides as arguments."""

@@ -1,5 +1,6 @@
 """The Python API as its page tells it: the page's own example, run as a notebook would."""
 
+import ast
 import inspect
 import os
 import re
@@ -20,7 +21,7 @@ from tests.support.places import ROOT
 from tests.support.program.home import Home
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
-YAML, TRAIN, NOTEBOOK = re.findall(r"```(?:yaml|python)\n(.*?)```", PAGE, re.DOTALL)
+YAML, TRAIN, NOTEBOOK, SWEEP = re.findall(r"```(?:yaml|python)\n(.*?)```", PAGE, re.DOTALL)
 
 
 def in_python(code: str, folder: Path, environ: dict[str, str]) -> str:
@@ -50,6 +51,21 @@ def test_the_page_s_example_runs_a_job_and_runs_it_again_on_twice_the_nodes(
     with Runs(home.settings) as runs:
         assert [run.layout.nodes for run in runs.history.page(limit=3)] == [2, 1]
         assert len(runs.metrics("last")) == 20
+
+
+def test_the_page_s_sweep_gives_a_table_and_sends_the_best_run_on_two_nodes(
+    home: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "job.yaml").write_text(YAML)
+    (folder / "train.py").write_text(TRAIN)
+    said = in_python(SWEEP, folder, {**home.environ, "HOME": str(tmp_path)})
+    rows = [ast.literal_eval(line) for line in said.splitlines()[1:]]
+    assert [row["args"] for row in rows] == ["--lr 0.1", "--lr 0.03", "--lr 0.3", "--lr 0.03"]
+    assert [row["nodes"] for row in rows] == [1, 1, 1, 2]
+    assert {row["state"] for row in rows} == {"done"} and len({*map(len, rows)}) == 1
+    assert min(rows, key=lambda row: row["loss"])["args"] == "--lr 0.03"
 
 
 def test_importing_the_package_imports_nothing_of_it(tmp_path: Path) -> None:
