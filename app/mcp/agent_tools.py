@@ -252,7 +252,10 @@ class AgentTools:
             InputError: it is elsewhere, hidden, or not YAML; or it is lumitui's own.
         """
         own = (self._settings.file.parent.resolve(), self._settings.data.resolve())
-        target = (self._folder / path).resolve()
+        try:
+            target = (self._folder / path).resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a NUL
+            raise InputError(f"{path!r} is not a path of a file.", "Name a job file.") from error
         within = target.is_relative_to(self._folder)
         hidden = within and any(
             part.startswith(".") for part in target.relative_to(self._folder).parts

@@ -4,6 +4,7 @@ The job of these tests holds two ranks for five minutes: a sixth of a GPU-hour.
 """
 
 import asyncio
+import json
 import os
 import threading
 from pathlib import Path
@@ -173,6 +174,17 @@ def test_a_run_counts_whole_until_it_has_ended_and_then_as_it_ran(
     assert used_hours(runs, 10_000.0) == pytest.approx(hours)
 
 
+def test_no_setting_of_a_grid_hides_that_an_agent_sent_its_runs(
+    tools: AgentTools, work: Path
+) -> None:
+    values = [f"{word * 120} #agents # #b" for word in "xy"]
+    (work / "job.yaml").write_text(HELLO + f"grid: {{--lr: {json.dumps(values)}}}\n")
+    token = tools.preview_job("job.yaml")["token"]
+    runs = tools.submit_job("job.yaml", token)["runs"]
+    assert [run["sent_by_agent"] for run in runs] == [True, True]
+    assert all(len(run["untrusted_text"]["note"]) <= 200 for run in runs)
+
+
 def test_a_job_counts_what_it_keeps_from_others(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     job = tmp_path / "job.yaml"
@@ -299,12 +311,22 @@ def test_an_agent_cancels_no_run_of_the_user(tools: AgentTools, home: Home, work
 
 @pytest.mark.parametrize(
     "path",
-    ["../out.yaml", "/etc/out.yaml", ".github/out.yaml", "train.py", "up/out.yaml", "list.yaml"],
+    [
+        "../out.yaml",
+        "/etc/out.yaml",
+        ".github/out.yaml",
+        "train.py",
+        "up/out.yaml",
+        "list.yaml",
+        "a\x00.yaml",
+        "loop",
+    ],
 )
 def test_an_agent_writes_job_files_of_its_folder_alone(
     tools: AgentTools, work: Path, path: str
 ) -> None:
     (work / "up").symlink_to(work.parent)
+    (work / "loop").symlink_to("loop")
     (work / "list.yaml").write_text("services: [a]\n")
     with pytest.raises(InputError):
         tools.write_job(path, HELLO)
