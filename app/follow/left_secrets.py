@@ -41,7 +41,7 @@ class LeftSecrets:
         Raises:
             HistoryError: the note cannot be written.
         """
-        if not run.spec.secrets:
+        if not run.spec.secret_names:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -18,6 +18,7 @@ from lumitui.app.job.fields.mapping_fields import (
     ContainerChoice,
     DeepSpeedChoice,
     MappingField,
+    NotifyShort,
     Scale,
     StagedShort,
     StageName,
@@ -120,6 +121,9 @@ class JobSpec(MappingField):
     secrets: tuple[str, ...] = ()
     """Names of the laptop's variables that the job may read; their values are never shown:
     `secrets: [WANDB_API_KEY]`."""
+    notify: NotifyShort | None = None
+    """Who is told that the job has ended, by the job itself: the name of the laptop's variable with
+    an address, which goes the way of `secrets:`: `notify: NTFY_URL`."""
     container: ContainerChoice = ContainerChoice()
     """Which container the ranks run in: `container: {image: $STAGE_IMAGE}`. Left out: the
     site's."""
@@ -179,6 +183,13 @@ class JobSpec(MappingField):
     at_once: Annotated[int, Field(ge=1, le=100)] | None = None
     """How many runs of the grid may run at the same time; each of the others waits in the queue
     for the end of one before it: `at_once: 4`. Left out: as many as Slurm starts."""
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The names of the laptop's variables whose values go to the site."""
+        webhook = self.notify.webhook if self.notify else None
+        own = (webhook,) if webhook and webhook not in self.secrets else ()
+        return (*self.secrets, *own)
 
     @field_validator("strategy", "trainer")
     @classmethod

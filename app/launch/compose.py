@@ -62,6 +62,8 @@ _COMPILERS = (
 """Variables with the folders of what Inductor, Triton and MIOpen compiled."""
 _STAGE = "stage.sh"
 """The same of one with `stage:`."""
+_NOTIFY = "notify.sh"
+"""The same of one with `notify:`."""
 _OWN = "${NODE_TMP}/"
 """Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
 
@@ -131,6 +133,8 @@ def _machinery(place: Placement) -> Iterator[str]:
         yield _RELAUNCH
     if spec.stage:
         yield _STAGE
+    if spec.notify and spec.notify.webhook:
+        yield _NOTIFY
 
 
 def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
@@ -209,6 +213,8 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
         },
         "staged": list(spec.stage),
         "secrets": spec.secrets,
+        "site": site.name,
+        "notify": spec.notify if spec.notify and spec.notify.webhook else None,
         "node_tmp": place.node_folder if needs_tmp else "",
         "node_folders": own,
         "node_directories": [path for path in site.node_directories if not path.startswith(_OWN)],
@@ -261,6 +267,8 @@ def _directives(
         lines.append("--requeue")  # where a site's default forbids it, an attempt could not go back
     if signal:
         lines.append(f"--signal={signal}")
+    if spec.notify and spec.notify.mail and site.mail:
+        lines += ["--mail-type=END,FAIL", f"--mail-user={spec.notify.mail}"]
     lines += [*site.sbatch_arguments, *place.partition.arguments]
     return [*lines, *spec.sbatch]
 

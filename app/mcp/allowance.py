@@ -137,7 +137,7 @@ def _breaches(allowance: Allowance, preview: Preview) -> Iterator[str]:
     spec, site = preview.launch.spec, preview.site.name
     if site not in allowance.sites:
         yield f"Agents may not submit to {site}: `agents.sites` does not list it."
-    for name in spec.secrets:
+    for name in spec.secret_names:
         if name not in allowance.secrets:
             yield f"Agents may not send {name}: `agents.secrets` does not list it."
     if spec.ship_secrets or spec.follow_links:

@@ -23,9 +23,9 @@ _LOOKED = 200
 """The newest runs of a site among which one of the same work is sought."""
 _OTHER = frozenset({
     "name", "nodes", "time", "account", "partition", "chain", "relaunch", "proof", "preflight",
-    "fetch", "metrics", "ship_secrets", "follow_links", "secrets", "project", "signal",
-    "hang", "after", "grid", "at_once", "scale", "keep_compiled", "memory", "exclusive", "sbatch",
-    "resume",
+    "fetch", "metrics", "ship_secrets", "follow_links", "secrets", "notify", "project",
+    "signal", "hang", "after", "grid", "at_once", "scale", "keep_compiled", "memory", "exclusive",
+    "sbatch", "resume",
 })  # fmt: skip
 """Keys of a job file that do not change what is trained; `venv` is compared as it was requested."""
 

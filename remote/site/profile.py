@@ -233,6 +233,8 @@ class Site(Facts):
     `chain:` needs."""
     internet_on_compute_nodes: bool = True
     """Whether a job can download weights or report to the internet."""
+    mail: bool = False
+    """Whether Slurm mails when a job ends (`--mail-user`); False: it does not, or nobody knows."""
     offline_environment: dict[str, str] = Field(default={})
     """Exported in jobs where `internet_on_compute_nodes` is false, e.g. `HF_HUB_OFFLINE`."""
     file_group: Annotated[str, fills("account", "user")] = ""

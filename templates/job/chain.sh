@@ -71,7 +71,7 @@ elsewhere in the run's folder, or in a folder that job.sh or the code names; ano
   fi
   lumitui_note "$(printf '"event": "ended", "rc": %d, "step": %s, "next": "%s"' "$rc" "${step:-null}" "$next")"
   if [[ -n $why ]]; then echo "lumitui: $why. The chain ends here." >&2; fi
-  if [[ $next == requeue ]]; then lumitui_requeue "$step"; fi
+  if [[ $next == requeue ]]; then goes_on=yes; lumitui_requeue "$step"; fi
 }
 
 # lumitui_saved_elsewhere: a newer file, which may be a save of a script that does not use checkpoints/, in the
@@ -119,6 +119,7 @@ lumitui_requeue() {
     if said=$(scontrol requeue "$SLURM_JOB_ID" 2>&1) || [[ -n $killed ]]; then return; fi
     case $said in *disabled* | *[Dd]enied* | *'Invalid job id'*) break ;; esac
   done
+  goes_on=
   said=$(tr -cd 'A-Za-z0-9 ._,:/()-' <<<"${said:0:300}") || true
   echo "lumitui: the job could not go back into the queue ($said). The chain ends here." >&2
   lumitui_note "\"event\": \"refused\", \"said\": \"$said\""

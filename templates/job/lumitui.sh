@@ -66,6 +66,13 @@ lumitui_exit() {
   exit "$1"
 }
 
+# The end of the script, whatever it is: the notice (notify.sh) first, as Slurm gives half a minute.
+lumitui_leave() {
+  local code=$?
+  if [[ -n ${told_site-} ]]; then lumitui_tell "$code"; fi
+  if [[ -n $NODE_TMP ]]; then rm -rf "$NODE_TMP"; fi
+}
+
 # The values of `secrets:`, which are in no script and no record.
 lumitui_secrets() {
   set -a
@@ -105,7 +112,7 @@ lumitui_refuse() {
 # lumitui_node_tmp PARENT [FOLDER...]: NODE_TMP, a folder of the job's own on every node, with folders in it.
 lumitui_node_tmp() {
   # What the job makes on its nodes goes with it.
-  trap 'rm -rf "$NODE_TMP"' EXIT
+  trap lumitui_leave EXIT
   # Without it bash removes it at once, under ranks that are saving; with it, when srun has returned.
   trap 'exit 143' TERM
   lumitui_prepare "a folder in $1 could not be made on every node" lumitui_make_node_tmp "$@"

@@ -1,6 +1,5 @@
 """`notify:` of the settings file: where the user wants to be told what happens to runs."""
 
-import ipaddress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from lumitui.app.follow.notifications.events import Happened
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.yaml_document import read_document
+from lumitui.remote.site.webhook_address import check_webhook
 
 Terminal = Literal["osc9", "osc777", "off"]
 
@@ -29,22 +29,8 @@ class Notify(BaseModel):
     @field_validator("webhook")
     @classmethod
     def _private(cls, value: str) -> str:
-        if not value:
-            return value
-        # urlsplit drops line ends, and other programs end a host at `\\`.
-        if not value.isascii() or not value.isprintable() or set(value) & set(" \\"):
-            raise ValueError("it has a character that no address has; write https://HOST/PATH")
-        try:
-            parts = urlsplit(value)
-            host, _ = parts.hostname, parts.port
-        except ValueError:
-            host, parts = None, urlsplit("")
-        if not host or parts.scheme not in ("https", "http"):
-            raise ValueError("it is not an address; write https://HOST/PATH")
-        if "@" in parts.netloc:
-            raise ValueError("it has a name or a password before the host; write https://HOST/PATH")
-        if parts.scheme == "http" and not _is_loopback(host):
-            raise ValueError("only https is allowed, so that nobody on the way can read it")
+        if value:
+            check_webhook(value)
         return value
 
     @property
@@ -72,10 +58,3 @@ def read_notify(file: Path) -> Notify:
         raise InputError(
             f"{document.where(place)}: {key}: {fault}.", "Correct it and start again."
         ) from error
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

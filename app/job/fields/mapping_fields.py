@@ -1,9 +1,17 @@
 """The parts of a job file that are mappings themselves: container, scale, what is staged."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
+from lumitui.app.job.fields.env_variables import check_secret_name
 from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm
 
 StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
@@ -16,6 +24,10 @@ def _only_path(value: object) -> object:
 
 def _only_runs(value: object) -> object:
     return {"run": value} if isinstance(value, str | list) else value
+
+
+def _only_webhook(value: object) -> object:
+    return {"webhook": value} if isinstance(value, str) else value
 
 
 def _listed(value: object) -> object:
@@ -68,6 +80,38 @@ class After(MappingField):
 
 AfterShort = Annotated[After, BeforeValidator(_only_runs), ShortForm(or_list=True)]
 """`after:` as a user writes it: a run, a list of runs, or keys."""
+
+
+class NotifyChoice(MappingField):
+    """Who is told that the job has ended, with the laptop off."""
+
+    webhook: str | None = None
+    """The name of the laptop's variable that has an address, which gets a line by POST: `notify:
+    {webhook: NTFY_URL}`."""
+    format: Literal["text", "json"] = "text"
+    """How the line is sent: as `text`, for ntfy, or as `json` with the key `text`, for Slack,
+    Mattermost and Matrix: `notify: {webhook: SLACK_URL, format: json}`."""
+    mail: Annotated[str, Field(pattern=r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}$")] | None = (
+        None
+    )
+    """An address that Slurm mails to, at a site that has mail: `notify: {mail: me@example.org}`."""
+
+    @field_validator("webhook")
+    @classmethod
+    def _a_name(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_secret_name(value)
+        return value
+
+    @model_validator(mode="after")
+    def _somebody(self) -> Self:
+        if self.webhook is None and self.mail is None:
+            raise ValueError("give `webhook:` or `mail:`")
+        return self
+
+
+NotifyShort = Annotated[NotifyChoice, BeforeValidator(_only_webhook), ShortForm()]
+"""`notify:` as a user writes it: the name of a variable, or keys."""
 
 
 class BatchRule(MappingField):

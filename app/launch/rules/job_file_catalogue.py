@@ -111,6 +111,10 @@ TOPICS = (
            "Arguments are sent quoted: the program gets `$LR` or `$1` as these letters, and "
            "reads no number, or makes a folder of that name.",
            "docs/scripts.md: only $STAGE_NAME, $USER and the profile's `folders:` are expanded"),
+    _topic("notify-offline", "warning", "a notice from nodes without internet",
+           "The job ends, and nobody is told.", "the site's profile, internet_on_compute_nodes"),
+    _topic("notify-mail", "warning", "a mail at a site that is not known to send any",
+           "Nobody gets a mail.", "the site's profile, mail"),
     _topic("stage-name", "error", "a name of staged data that the job file does not have",
            "The variable is empty in the job.", _JOB_FILE),
     _topic("stage-variable", "error", "a variable of staged data that the job file sets itself",

@@ -123,4 +123,23 @@ def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
         )
 
 
-RULES: tuple[LaunchRule, ...] = (_downloads, _names, _replaced, _literal)
+def _notices(launch: Launch, place: Placement) -> Iterator[Finding]:
+    notify, site = launch.spec.notify, place.site
+    if notify and notify.webhook and not site.internet_on_compute_nodes:
+        yield hit(
+            "notify-offline",
+            "notify",
+            f"The nodes of {site.name} reach no internet, so the job cannot tell {notify.webhook} "
+            "that it has ended.",
+            "Give an address that the nodes reach, or leave the TUI open, which tells you too.",
+        )
+    if notify and notify.mail and not site.mail:
+        yield hit(
+            "notify-mail",
+            "notify",
+            f"{site.name}'s profile does not say that Slurm mails there, so no mail is requested.",
+            "If it does, write `mail: true` into a profile of your own.",
+        )
+
+
+RULES: tuple[LaunchRule, ...] = (_notices, _downloads, _names, _replaced, _literal)

@@ -134,6 +134,9 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     if spec.after:
         yield f"It does not wait for {', '.join(spec.after.run)}, as `after:` asks."
         yield ""
+    if spec.notify and spec.notify.webhook:
+        yield "It tells nobody that it has ended: `notify:` needs what lumitui adds to a job."
+        yield ""
     if spec.relaunch:
         adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
         yield f"It launches the program once: {adds}"

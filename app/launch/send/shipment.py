@@ -203,9 +203,9 @@ def _files(shipment: Shipment) -> Iterator[PlacedFile]:
     yield PlacedFile(RECORD, record_text(run))
     for file in launch.files:
         yield PlacedFile(file.name, file.content, file.mode)
-    if launch.spec.secrets:
+    if launch.spec.secret_names:
         values = shipment.secret_values
-        lines = [f"{name}={quote(values[name])}\n" for name in launch.spec.secrets]
+        lines = [f"{name}={quote(values[name])}\n" for name in launch.spec.secret_names]
         yield PlacedFile(SECRETS, "".join(lines))
     if shipment.checkpoints:
         yield PlacedFile(RECORD_FROM_SCRATCH, record_text(replace(run, resumed_from=None)))

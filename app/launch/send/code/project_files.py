@@ -20,6 +20,7 @@ from lumitui.app.launch.send.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.webhook_address import check_webhook
 from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
@@ -145,8 +146,13 @@ def look(
     They are read as for a send, so that the send finds their hashes in `hashes`. Without
     `ships_code` the code is on the site already, and only the secrets are checked.
     """
-    unset = [name for name in spec.secrets if not environ.get(name)]
+    unset = [name for name in spec.secret_names if not environ.get(name)]
     problems = [("secrets", "secrets", _no_secret(name)) for name in unset]
+    if spec.notify and spec.notify.webhook and spec.notify.webhook not in unset:
+        try:
+            check_webhook(environ[spec.notify.webhook])
+        except ValueError as error:
+            problems.append(("secrets", "notify", _no_webhook(spec.notify.webhook, error)))
     if not ships_code:
         return Files(project, _errors(problems), ships_code=False)
     try:
@@ -216,6 +222,10 @@ def _no_secret(name: str) -> InputError:
     return InputError(f"The secret {name} is not set in this shell.", f"export {name}=… first.")
 
 
+def _no_webhook(name: str, error: ValueError) -> InputError:
+    return InputError(f"{name} is not an address that can be told: {error}.", "Correct it.")
+
+
 def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
     """Return what is sent: the project's files, and the bundled trainer's beside them.
 
@@ -253,10 +263,10 @@ def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dic
     Raises:
         InputError: one of them is not set.
     """
-    missing = [name for name in spec.secrets if not environ.get(name)]
+    missing = [name for name in spec.secret_names if not environ.get(name)]
     if missing:
         raise _no_secret(missing[0])
-    return {name: environ[name] for name in spec.secrets}
+    return {name: environ[name] for name in spec.secret_names}
 
 
 def _bundled(spec: JobSpec) -> dict[str, Path]:

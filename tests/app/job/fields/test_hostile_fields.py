@@ -77,6 +77,8 @@ def with_field(field: str, text: str) -> dict[str, object]:
         "grid": {"grid": {"--lr": [text]}},
         "grid name": {"grid": {text: ["1"]}},
         "follow_links": {"follow_links": [text]},
+        "notify": {"notify": text},
+        "mail": {"notify": {"mail": text}},
     }
     return JOB | values.get(field, {field: text})
 
@@ -177,8 +179,8 @@ def test_a_quoted_word_is_one_word_of_every_shell(
 
 
 DIRECTIVES = ("#SBATCH --array=0-9", "#PBS -J 0-9", "#BSUB -J x[1-9]", "#FLUX: --cc=0-9")
-MORE = ("lr", "stage", "stage link", "packages", "requirements", "wheels", "ship_secrets", "grid",
-        "follow_links", "grid name", "hang", "proof", "binding", "preflight")  # fmt: skip
+MORE = ("lr", "stage", "stage link", "notify", "mail", "packages", "requirements", "wheels",
+        "ship_secrets", "grid", "follow_links", "grid name", "hang", "proof", "binding", "preflight")  # fmt: skip
 
 
 def test_every_key_of_a_job_file_that_takes_text_is_tried() -> None:
