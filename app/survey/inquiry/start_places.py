@@ -61,6 +61,13 @@ class StartPlace:
         changes = ((key, value) for key, value in self.changes.items() if key not in shown)
         return ", ".join(f"no {k}" if v is None else f"{k}={v}" for k, v in changes)
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The changes as values of the keys: one that is left out has its default."""
+        return {
+            key: _default(key) if value is None else value for key, value in self.changes.items()
+        }
+
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -135,11 +142,8 @@ def _default(key: str) -> object:
 def _composed(
     spec: JobSpec, place: StartPlace, preview: "Callable[[JobSpec], Preview]"
 ) -> _Candidate:
-    values: dict[str, Any] = {
-        key: _default(key) if value is None else value for key, value in place.changes.items()
-    }
     try:
-        made = preview(changed(spec, values, f"{place.site}, {place.partition}"))
+        made = preview(changed(spec, place.values, f"{place.site}, {place.partition}"))
     except LumiError as error:
         return _Candidate(replace(place, refusal=error.message))
     price = made.launch.price

@@ -52,7 +52,11 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "where": (Words("{job}"), Words("{job} --nodes 1,2 --json")),
     "try": (Words("{job} --yes", writes=True),),
     # A job of this machine waits for nothing: it is refused.
-    "submit": (Words("{job}", writes=True), Words("{job} --json --after {run} --when any")),
+    "submit": (
+        Words("{job}", writes=True),
+        Words("{job} --json --after {run} --when any"),
+        Words("{job} --first laptop --yes", writes=True),
+    ),
     "status": (Words("", writes=True), Words("--json")),
     "logs": (Words("{run}"),),
     "history": (

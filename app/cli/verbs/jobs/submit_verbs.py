@@ -27,6 +27,7 @@ from lumitui.app.cli.session import (
     wait_options,
     yes_option,
 )
+from lumitui.app.cli.verbs.jobs.where_verb import accounts_of, first_place, places_table
 from lumitui.app.explain import words
 from lumitui.app.runs import InputError
 
@@ -115,6 +116,12 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     type=click.Choice(["done", "failed", "any"]),
     help="How the runs of --after must end. [default: done]",
 )
+@click.option(
+    "--first",
+    metavar="SITE[=ACCOUNT],…",
+    default="",
+    help="Send it to the one of these sites that `lumitui where` says it starts at first.",
+)
 @force_option
 @cluster_option
 @yes_option
@@ -128,6 +135,7 @@ def submit(
     rest: bool | None,
     after: tuple[str, ...],
     when: str | None,
+    first: str,
     force: bool,
     cluster: bool,
     yes: bool,
@@ -139,8 +147,14 @@ def submit(
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
-    changes = {"after": {"run": after, "when": when or "done"}} if after else None
+    if first and (after or rest):
+        raise InputError("--first excludes --after and --rest.", "Give one of them.")
+    changes: Mapping[str, object] | None = None
+    if after:
+        changes = {"after": {"run": after, "when": when or "done"}}
     with core() as runs:
+        if first:
+            changes = _first_site(runs, job, first)
         if rest:
             if after:
                 raise InputError("--rest sends what is left as it was planned.", "Omit --after.")
@@ -164,6 +178,18 @@ def submit(
         show_sent(reply, run)
         if wait or timeout is not None:
             wait_for_end(reply, runs, run, timeout)
+
+
+def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
+    """Return what makes the job one for the place where it starts first; the places are shown.
+
+    It is chosen once, before the question: if the send fails, no other site is tried.
+    """
+    places = runs.start_places(job, sites=accounts_of(sites))
+    say_rows(places_table(places))
+    place = first_place(places)
+    say(f"It starts first at {place.site}, in {place.partition}.")
+    return place.values
 
 
 def _previews(

@@ -40,14 +40,25 @@ def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) ->
     Slurm estimates the start in each partition that takes the job; nothing is submitted. At another
     site, CHANGES lists the keys of the job file that must change.
     """
-    pairs = (name.strip().partition("=") for name in sites.split(",") if name.strip())
-    accounts = {name: account for name, _, account in pairs}
     with core() as runs:
-        places = runs.start_places(job, sites=accounts, nodes=nodes or ())
-    open_places = sorted(
-        (place for place in places if not place.refusal),
-        key=lambda place: (place.start is None, place.start or 0.0),
-    )
+        places = runs.start_places(job, sites=accounts_of(sites), nodes=nodes or ())
+    reply.give(places, places_table(places))
+
+
+def accounts_of(sites: str) -> dict[str, str]:
+    """Return the sites of `SITE[=ACCOUNT],…`, each with its account or ""."""
+    pairs = (name.strip().partition("=") for name in sites.split(",") if name.strip())
+    return {name: account for name, _, account in pairs}
+
+
+def places_table(places: Sequence["StartPlace"]) -> str:
+    """Return the table of the places that take a job; why others do not is said on stderr.
+
+    Raises:
+        InputError: none takes it.
+        LinkError: none takes it, and a site could not be asked.
+    """
+    open_places = sorted((place for place in places if not place.refusal), key=by_start)
     now = time.time()
     for line in _refusals(places):
         say_rows(line)
@@ -65,7 +76,27 @@ def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) ->
             "Each reason is above; change the job file, or name other sites with --sites.",
         )
     titles = ("SITE", "PARTITION", "NODES", "STARTS", "WAITING", "LATEST END", "PRICE", "CHANGES")
-    reply.give(places, table(titles, rows, columns(), shrink=(7, 1)))
+    return table(titles, rows, columns(), shrink=(7, 1))
+
+
+def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
+    """Return the place with the earliest start.
+
+    Raises:
+        InputError: no site estimates a start.
+    """
+    known = [place for place in places if not place.refusal and place.start is not None]
+    if not known:
+        raise InputError(
+            "No site says when the job would start.",
+            "Choose one yourself: `lumitui where` lists the changes that its job file needs.",
+        )
+    return min(known, key=by_start)
+
+
+def by_start(place: "StartPlace") -> tuple[bool, float]:
+    """Sort places by their start, those without one last; equal ones stay as they were."""
+    return place.start is None, place.start or 0.0
 
 
 def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:

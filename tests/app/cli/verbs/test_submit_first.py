@@ -1,0 +1,101 @@
+"""`submit --first`: one job, at the place where it starts first."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumitui.app.cli.verbs.jobs.where_verb import first_place
+from lumitui.app.history.run import Run
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.runs import Preview, Runs, StartPlace
+from lumitui.remote.site.errors import InputError, LinkError
+from tests.support.program.command_line import CLUSTER, LAPTOP, Here, told, write
+
+LUMI = CLUSTER | {"site": "lumi", "memory": "60G", "proof": "off", "script": "train.py"}
+NOW = time.time()
+
+
+def place(site: str, start: float | None, refusal: str = "", **changes: object) -> StartPlace:
+    known = {} if site == "lumi" else {"site": site}
+    return StartPlace(site, "small-g", 1, known | changes, refusal, start=start)
+
+
+@pytest.mark.parametrize(
+    "places, expected",
+    [
+        ([place("lumi", 20.0), place("mn5", 10.0)], "mn5"),
+        ([place("lumi", None), place("mn5", 10.0)], "mn5"),
+        ([place("lumi", 10.0), place("mn5", 10.0)], "lumi"),
+        ([place("lumi", 20.0), place("mn5", 10.0, "It is closed.")], "lumi"),
+    ],
+)
+def test_the_earliest_known_start_wins(places: list[StartPlace], expected: str) -> None:
+    assert first_place(places).site == expected
+
+
+def test_where_no_start_is_known_the_user_chooses() -> None:
+    with pytest.raises(InputError, match="No site says when"):
+        first_place([place("lumi", None), place("mn5", 10.0, "It is closed.")])
+
+
+def test_a_key_that_is_left_out_has_its_default() -> None:
+    there = place("mn5", 10.0, memory=None, modules=None, account="a")
+    assert there.values == {"site": "mn5", "memory": None, "modules": (), "account": "a"}
+    assert {key: JobSpec.model_fields[key].default for key in ("memory", "modules")} == {
+        "memory": None, "modules": ()
+    }  # fmt: skip
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "train.py").write_text("print(1)\n")
+
+    def start_places(self: Runs, job: Path, *, sites: Mapping[str, str]) -> tuple[StartPlace, ...]:
+        assert sites == {"lumi": "", "laptop": "none"}
+        late = place("lumi", NOW + 9000)
+        early = place(
+            "laptop", NOW, partition="local", account="none", memory=None, gpus_per_node=1
+        )
+        return late, replace(early, partition="local")
+
+    monkeypatch.setattr(Runs, "start_places", start_places)
+    return write(tmp_path / "job.yaml", LUMI)
+
+
+def test_it_is_sent_once_with_the_keys_changed(here: Here, job: Path) -> None:
+    done = here("submit", str(job), "--first", "lumi,laptop=none", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "It starts first at laptop, in local." in done.stderr
+    assert json.loads(here("history", "--json").stdout)["data"][0]["site"] == "laptop"
+    assert len(json.loads(here("history", "--json").stdout)["data"]) == 1
+
+
+def test_no_other_site_is_tried_where_the_send_fails(
+    here: Here, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def send(self: Runs, preview: Preview, **rest: Any) -> Run:
+        sent.append(preview.site.name)
+        raise LinkError("The link died.", "Try again.")
+
+    monkeypatch.setattr(Runs, "send", send)
+    told(here("submit", str(job), "--first", "lumi,laptop=none", "--yes"), 3, "The link died")
+    assert sent == ["laptop"]
+
+
+def test_a_refusal_of_the_question_sends_nothing(here: Here, job: Path) -> None:
+    done = here("submit", str(job), "--first", "lumi,laptop=none")
+    assert done.returncode != 0 and "STARTS" in done.stderr
+    assert json.loads(here("history", "--json").stdout)["data"] == []
+
+
+def test_it_excludes_what_belongs_to_one_site(here: Here, tmp_path: Path) -> None:
+    path = str(write(tmp_path / "job.yaml", LAPTOP))
+    told(here("submit", path, "--first", "laptop", "--after", "x"), 2, "--first excludes")
+    told(here("submit", path, "--first", "laptop", "--rest"), 2, "--first excludes")
