@@ -15,7 +15,6 @@
 # make systems  run each job script of the documents on a mini cluster of its site's shape; docs/systems.md
 # make docs     build the documentation's site into build/site; a broken link or anchor fails
 # make reference  write docs/{commands,job_file,rules}.md, the causes of docs/why.md and docs/lumitui.1 from the program
-# make picture  draw docs/architecture.svg from the imports
 # make screenshots  draw every screen to build/screens, and the picture of docs/first_job.md
 # make diagrams     draw the small pictures of the documents, in light and in dark
 # make recording    draw the tour as an animated picture, docs/pictures/tour.svg
@@ -24,7 +23,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone slurm26-and-lowest test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems docs reference picture screenshots diagrams recording cluster-up cluster-down
+.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone slurm26-and-lowest test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems docs reference screenshots diagrams recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -151,9 +150,6 @@ frozen: setup
 
 reference: setup
 	@PYTHONPATH=src:. $(PY) -m tests.repository.reference
-
-picture: setup
-	@PYTHONPATH=src $(PY) -m tests.repository.picture
 
 screenshots: setup
 	@PYTHONPATH=src $(PY) -m tests.measure.pictures.screenshots

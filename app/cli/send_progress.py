@@ -11,9 +11,7 @@ import click
 from lumitui.app.cli.output import Reply, has_person, put_bytes, run_data, say, warn
 from lumitui.app.cli.session import columns
 from lumitui.app.cli.views.tables import cut
-from lumitui.app.explain import words
 from lumitui.app.runs import (
-    LinkError,
     LogFilter,
     OutcomeUnknown,
     RunFailed,
@@ -75,17 +73,9 @@ def log_writer() -> Callable[[bytes], None]:
 
 
 def print_log(runs: "Runs", run_id: str, attempt: int | None, last: int) -> None:
-    """Print the last bytes of a log; without a link, those that are kept on the laptop."""
+    """Print the last bytes of a log."""
     write = log_writer()
-    try:
-        data = runs.read_log(run_id, attempt=attempt, last=last)[1]
-    except LinkError as error:
-        page = runs.pages.kept_end(runs.history.get(run_id), attempt, last)
-        if page is None:
-            raise
-        warn(f"{error.message} This is the offline copy of {words.clock(page.read)}.")
-        data = page.data
-    write(data)
+    write(runs.read_log(run_id, attempt=attempt, last=last)[1])
     write(b"")
 
 

@@ -94,11 +94,6 @@ def below(lines: int | None, size: int, new: int, *, ended: bool) -> str:
     return f"{there}{f', {new:,} new' if new and not ended else ''} (G)"
 
 
-def offline_copy(read: float, now: float) -> str:
-    """Return that a log on the screen is what was read at the moment `read`."""
-    return f"offline copy of {words.minute(read, now)}"
-
-
 def position(line: int | None, at: int, size: int) -> str:
     """Return where in a log the screen is.
 

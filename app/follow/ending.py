@@ -2,7 +2,7 @@
 
 import contextlib
 
-from lumitui.app.follow.log.log_follower import read_end
+from lumitui.app.follow.log_follower import read_end
 from lumitui.app.follow.refresh import Watcher
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnose import STOPPED_EARLY

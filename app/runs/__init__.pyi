@@ -1,14 +1,13 @@
 """What the interfaces and a notebook need of the program; `__init__.py` reads this list."""
 
-from lumitui.app.follow.log.log_follower import LogBegan as LogBegan
-from lumitui.app.follow.log.log_follower import LogEnded as LogEnded
-from lumitui.app.follow.log.log_follower import LogEvent as LogEvent
-from lumitui.app.follow.log.log_follower import LogGrew as LogGrew
-from lumitui.app.follow.log.log_follower import LogHeard as LogHeard
-from lumitui.app.follow.log.log_follower import LogLost as LogLost
-from lumitui.app.follow.log.log_follower import LogWaits as LogWaits
-from lumitui.app.follow.log.log_pages import KeptPage as KeptPage
-from lumitui.app.follow.log.log_pages import LogMatches as LogMatches
+from lumitui.app.follow.log_follower import LogBegan as LogBegan
+from lumitui.app.follow.log_follower import LogEnded as LogEnded
+from lumitui.app.follow.log_follower import LogEvent as LogEvent
+from lumitui.app.follow.log_follower import LogGrew as LogGrew
+from lumitui.app.follow.log_follower import LogHeard as LogHeard
+from lumitui.app.follow.log_follower import LogLost as LogLost
+from lumitui.app.follow.log_follower import LogWaits as LogWaits
+from lumitui.app.follow.log_pages import LogMatches as LogMatches
 from lumitui.app.follow.notifications import outside as outside
 from lumitui.app.follow.notifications.events import MOST_SINGLE_EVENTS as MOST_SINGLE_EVENTS
 from lumitui.app.follow.notifications.events import Event as Event

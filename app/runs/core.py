@@ -48,7 +48,6 @@ class RunsCore:
         self.sites = Sites(settings.profiles)
         self.history = History(settings.history)
         self._locks, self._hashes = settings.data / "sending", settings.data / "hashes"
-        self._kept_logs = settings.data / "logs"
         self._ask, self._connect = ask, connect
         self._made: Connections | None = None
         self._making = Lock()

@@ -11,8 +11,8 @@ from lumitui.remote.site.states import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lumitui.app.follow.log.log_follower import LogEvent
-    from lumitui.app.follow.log.log_pages import LogPages
+    from lumitui.app.follow.log_follower import LogEvent
+    from lumitui.app.follow.log_pages import LogPages
     from lumitui.app.follow.refresh import Refreshed, Warn
     from lumitui.app.follow.sites.cluster_overviews import Clusters
     from lumitui.app.follow.wait import Stop
@@ -65,9 +65,9 @@ class Watching(RunsCore):
     @cached_property
     def pages(self) -> LogPages:
         """Any part of a run's log."""
-        from lumitui.app.follow.log.log_pages import LogPages
+        from lumitui.app.follow.log_pages import LogPages
 
-        return LogPages(self._watcher, self._kept_logs)
+        return LogPages(self._watcher)
 
     def read_log(
         self, run_id: str, *, attempt: int | None = None, last: int = 65536
@@ -79,12 +79,8 @@ class Watching(RunsCore):
             RefusedError: there is no such log.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.follow.log.log_follower import read_end
-
-        run = self.history.get(run_id)
-        start, data = read_end(self._transport(run), run, attempt, last)
-        self.pages.kept.keep(run.id, attempt or run.attempt, start, data)
-        return start, data
+        page = self.pages.end(run_id, attempt, last)
+        return page.start, page.data
 
     def follow(
         self, run_id: str, *, last: int | None = None, stop: Stop = lambda: False
@@ -98,7 +94,7 @@ class Watching(RunsCore):
             AnswerNeeded: the link was lost, and a new one needs a user.
             LinkError: the site cannot be reached, or the link was cut again and again.
         """
-        from lumitui.app.follow.log.log_follower import FIRST_BYTES, follow
+        from lumitui.app.follow.log_follower import FIRST_BYTES, follow
 
         last = FIRST_BYTES if last is None else last
         return follow(self._watcher, self.history.get(run_id), last=last, stop=stop)
@@ -119,11 +115,10 @@ class Watching(RunsCore):
         Raises:
             InputError: no such run.
         """
-        from lumitui.app.follow.log.log_follower import show
+        from lumitui.app.follow.log_follower import show
 
         run = self.history.get(run_id)
-        events = show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
-        return self.pages.keeping(run.id, attempt, events)
+        return show(self._watcher, run, attempt=attempt, offset=offset, stop=stop)
 
     def wait(
         self,

@@ -74,9 +74,6 @@ class NodeShape(Facts):
     gpu_bus: tuple[Annotated[str, BeforeValidator(_bus), Field(pattern=_BUS)], ...] = ()
     """PCI bus of each GPU (`c1`) or its address (`0000:c1:00.0`), in local-rank order. What the
     driver shows each rank is held against it."""
-    hostnames: str = ""
-    """How the names of nodes look, e.g. `nid00XXXX`. For recognizing the site from its login node;
-    nothing reads it yet."""
     local_disk: str = ""
     """What is known of a disk in the node, for advice; empty: nothing."""
 

@@ -108,3 +108,11 @@ def test_what_a_module_loads_at_run_time(statement: str, absent: set[str]) -> No
     argv = [sys.executable, "-c", code]
     loaded = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
     assert not absent & set(loaded.split())
+
+
+def test_the_page_about_the_architecture_has_the_layers() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = {one["name"]: one["layers"] for one in contracts["contracts"] if "layers" in one}
+    page = (ROOT / "docs" / "architecture.md").read_text().partition("```\n")[2].partition("```")[0]
+    shown = [line[9:] for line in page.splitlines()]
+    assert shown == [*layers[APP], *layers[REMOTE]]

@@ -16,7 +16,6 @@ from textual.worker import get_current_worker
 from lumitui.app.explain import log_words, words
 from lumitui.app.runs import (
     LOG_BLOCK,
-    KeptPage,
     LogBegan,
     LogEnded,
     LogEvent,
@@ -125,7 +124,6 @@ class LogPane(Vertical):
         self._label_is_rank = True
         self._attempts = 1
         """Attempts of the run."""
-        self._copy_of: float | None = None
         """When what is on the screen was read, while the site cannot be reached."""
         self._goal: int | None = None
         """The byte that is to be shown when its page has come."""
@@ -235,7 +233,6 @@ class LogPane(Vertical):
         match event:
             case LogBegan(attempt, start):
                 self._attempt, self._offset, self._page = attempt, start, None
-                self._copy_of = None
                 self._following, self._ended = True, ""
                 self._view.clear(start, label_is_rank=self._label_is_rank)
                 self._view.note("The log is empty.")
@@ -255,8 +252,6 @@ class LogPane(Vertical):
             case LogLost():
                 self._lost = event
                 self._view.note("The lines come by themselves when the site answers.")
-                if self._attempt is None and self._page is None and self._copy_of is None:
-                    self._want_page("end", 0, 0)  # what is kept on the laptop
             case LogWaits(why):
                 self._following, self._ended = False, f"waiting: {why}"
             case LogEnded(why):
@@ -330,8 +325,6 @@ class LogPane(Vertical):
         self._problem = f"cannot read more: {found.message}" if isinstance(found, LumiError) else ""
         if self._lost is not None and not self._view.window.size:
             self._problem = ""  # the line says already that there is no link
-        if isinstance(found, KeptPage):
-            self._copy_of = found.read
         if not isinstance(found, LumiError):
             self._show_part(where, found)
         self._draw_line()
@@ -488,8 +481,6 @@ class LogPane(Vertical):
         if self._attempts > 1:
             attempt = self._older or self._attempt or self._attempts
             parts.append(f"attempt {attempt} of {self._attempts} (a)")
-        if self._copy_of is not None:
-            parts.append(log_words.offline_copy(self._copy_of, time.time()))
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
         self._keep_place()

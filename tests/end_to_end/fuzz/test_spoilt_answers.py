@@ -17,7 +17,7 @@ import pytest
 
 from lumitui.app.cli.main import lumitui
 from lumitui.app.cli.process import run_verb
-from lumitui.app.follow.log import log_follower as follow_log
+from lumitui.app.follow import log_follower as follow_log
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import Connection
 from lumitui.remote.laptop.scheduler import Process

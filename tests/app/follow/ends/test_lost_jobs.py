@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.cli.output import Reply
 from lumitui.app.cli.send_progress import show_end, wait_for_end
 from lumitui.app.follow import transitions
-from lumitui.app.follow.log.log_follower import LogGrew
+from lumitui.app.follow.log_follower import LogGrew
 from lumitui.app.follow.refresh import Refreshed, Watcher, refresh
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.follow.log import log_follower as follow_log
-from lumitui.app.follow.log.log_follower import (
+from lumitui.app.follow import log_follower as follow_log
+from lumitui.app.follow.log_follower import (
     LogBegan,
     LogEnded,
     LogEvent,

@@ -1,21 +1,16 @@
 """A log on a screen goes on by itself after an outage and says what the link is like. Real sshd."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from lumitui.app.cli.send_progress import print_log
-from lumitui.app.follow.log.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
-from lumitui.app.follow.log.log_pages import KeptPage
+from lumitui.app.follow.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import Connection
-from lumitui.remote.scheduler.log_search import Sought
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import Slurm
-from lumitui.remote.site.errors import LinkError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.ssh.connection import Ssh
 from lumitui.remote.ssh.prompts import Ask
@@ -99,25 +94,3 @@ def test_a_log_says_that_its_link_is_away_and_goes_on_by_itself(
         assert sum(isinstance(event, LogBegan) for event in screen.events) == 1
     finally:
         screen.close()
-
-
-def test_a_log_that_was_read_once_is_read_without_a_link(
-    core: Runs, network: LinkProxy, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "attempt-1.out"
-    log.write_text("".join(f"line {number}\n" for number in range(100_000)) + "a needle\x1b[2J\n")
-    core.history.begin(a_run("r2", site="lumi", state=State.DONE, job_id="7", folder=str(tmp_path)))
-    end = core.pages.end("r2", None)
-    before = core.pages.page("r2", None, end.start - 1000, 1000)
-    network.refuse()
-    kept = core.pages.end("r2", 1)
-    assert isinstance(kept, KeptPage) and end.data.endswith(kept.data[-1000:])
-    assert kept.size == end.size and abs(kept.read - time.time()) < 3600
-    assert core.pages.page("r2", None, end.start - 1000, 1000).data == before.data
-    with pytest.raises(LinkError):
-        core.pages.page("r2", None, 0, 1000)
-    found = core.pages.find("r2", None, Sought("needle"), 0, forward=True)
-    assert [match.text for match in found.matches] == [b"a needle\x1b[2J"]
-    print_log(core, "r2", None, 20)
-    said = capfd.readouterr()
-    assert said.out.endswith("a needle\x1b[2J\n") and "offline copy of" in said.err

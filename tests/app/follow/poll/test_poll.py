@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from lumitui.app.follow import poll
-from lumitui.app.follow.log.log_follower import log_path
+from lumitui.app.follow.log_follower import log_path
 from lumitui.app.follow.refresh import Refreshed
 from lumitui.app.runs import Runs
 from lumitui.remote.connect import Connection, connect

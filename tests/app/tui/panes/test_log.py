@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from textual.app import App, ComposeResult
 from textual.geometry import Size
 
-from lumitui.app.follow.log.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
-from lumitui.app.follow.log.log_pages import KeptPage
+from lumitui.app.follow.log_follower import LogBegan, LogEvent, LogGrew, LogHeard, LogLost
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log_pane import LogPane
@@ -104,10 +103,9 @@ class OnePane(App[int]):
         super().__init__()
         self.pane = LogPane("demo-000000")
         self.ending = threading.Event()
-        self.runs = SimpleNamespace(show_log=self._show_log, pages=SimpleNamespace(end=self._end))
+        self.runs = SimpleNamespace(show_log=self._show_log)
         self.followed: list[int] = []
         """From which byte the log was asked for, each time."""
-        self.kept = KeptPage(0, b"", 0, 0.0)
 
     def compose(self) -> ComposeResult:
         yield self.pane
@@ -125,9 +123,6 @@ class OnePane(App[int]):
         while not stop():
             time.sleep(0.01)
         yield from ()
-
-    def _end(self, run_id: str, attempt: int | None) -> KeptPage:
-        return self.kept
 
 
 async def test_news_still_on_its_way_does_not_stop_the_log_from_being_followed_again() -> None:
@@ -167,21 +162,6 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         assert "following" not in shown(pilot) and app.pane.query_one(LogView).lines == ["one"]
         tell(LogGrew(b"", 4))
         await sees(pilot, "● live  line 1")
-
-
-async def test_opened_in_an_outage_the_copy_of_the_laptop_is_asked_for_and_said() -> None:
-    app = OnePane()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.pane.follow()
-        await until(pilot, lambda: app.followed, "the request")
-        app.kept = KeptPage(0, b"kept\n", 5, time.time())
-        app.tell(LogLost(time.time() - 12, "Refused."))
-        await sees(pilot, r"reconnecting .*offline copy of \d\d:\d\d")
-        assert app.pane.query_one(LogView).lines == ["kept"]
-        app.tell(LogBegan(1, 0))
-        app.tell(LogGrew(b"kept\nnew\n", 9))
-        await until(pilot, lambda: "offline" not in shown(pilot), "the log itself")
-        assert app.pane.query_one(LogView).lines == ["kept", "new"]
 
 
 async def test_a_log_that_grows_all_the_time_is_drawn_now_and_then(settings: Settings) -> None:
