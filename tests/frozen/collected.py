@@ -26,10 +26,9 @@ from lumitui.app.job import examples
 from lumitui.app.job.settings import settings
 from tests.exam.corpus import asked_once, benign_logs, excerpts, rewritten
 from tests.support.gallery.histories import typical
-from tests.support.guide.scripts import SCRIPTS
 from tests.support.jobs.adopted.corpus import texts
 from tests.support.jobs.sites.accounts import own_account
-from tests.support.jobs.sites.golden_jobs import golden_path, launch_of
+from tests.support.jobs.sites.golden_jobs import golden_scripts
 from tests.support.jobs.sites.official_jobs import sites
 from tests.support.places import GOLDEN, ROOT
 
@@ -147,9 +146,9 @@ def replies(folder: Path, every: int) -> Iterator[Entry]:
 
 
 def golden(folder: Path, every: int) -> Iterator[Entry]:
-    """Yield the sixteen scripts of the guide; six of them can be read in `tests/golden`."""
-    for script in SCRIPTS[::every]:
-        yield entry(golden_path(script).relative_to(GOLDEN).as_posix(), launch_of(script).script)
+    """Yield the scripts of which five can be read in `tests/golden`."""
+    for path, text in list(golden_scripts().items())[::every]:
+        yield entry(path.relative_to(GOLDEN).as_posix(), text)
 
 
 KINDS: Mapping[str, Callable[[Path, int], Iterator[Entry]]] = {

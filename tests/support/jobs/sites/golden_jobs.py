@@ -1,5 +1,6 @@
 """The guide's sixteen jobs as job files of ours: what the golden files are composed from."""
 
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -70,10 +71,11 @@ def launch_of(script: Script) -> Launch:
     return compose(job, site, deepspeed_config=deepspeed_config(job, Path(".")))
 
 
-def guide_scripts() -> dict[Path, str]:
-    """Return the golden files of the guide's scripts, with what is composed now."""
-    kept = (script for script in SCRIPTS if golden_path(script).exists())
-    return {golden_path(script): launch_of(script).script for script in kept}
+@cache
+def golden_scripts() -> dict[Path, str]:
+    """Return what is composed now, by its golden file; few are kept as text, all by their hash."""
+    guide = {golden_path(script): launch_of(script).script for script in SCRIPTS}
+    return guide | exported_scripts() | launcher_scripts()
 
 
 def launcher_scripts() -> dict[Path, str]:
@@ -123,5 +125,6 @@ args: ["it's"]
 """
 
 if __name__ == "__main__":
-    for path, text in (guide_scripts() | exported_scripts() | launcher_scripts()).items():
-        path.write_text(text)
+    for path, text in golden_scripts().items():
+        if path.exists():
+            path.write_text(text)
