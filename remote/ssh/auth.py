@@ -12,15 +12,15 @@ from lumitui.remote.ssh.link import BROKEN
 from lumitui.remote.ssh.prompts import Ask
 
 METHODS = frozenset({"publickey", "keyboard-interactive", "password"})
-"""The ways to log in that there are."""
+"""The supported ways to log in."""
 _KEYS = 5  # sshd ends the connection at the sixth refused key (MaxAuthTries 6)
 
 
 class LogIn:
-    """The attempt to log in over one connection whose host key has been checked."""
+    """One login over a connection whose host key has been checked."""
 
     def __init__(self, host: HostConfig, ask: Ask, kept: Kept) -> None:
-        """Use what a user gave before from `kept`, and add what they give now."""
+        """Use the user's earlier answers from `kept`, and add the new ones."""
         self._host = host
         self._dialog = Dialog(host, ask, kept)
         self._keyring = Keyring(host, self._dialog, kept)
@@ -31,11 +31,11 @@ class LogIn:
         self._error: Exception | None = None
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in; what the next login needs from a user is noted in `kept`.
+        """Log in, and note in `kept` what the next login needs from the user.
 
         Raises:
-            AnswerNeeded: it cannot be done without a user, and none waits.
-            LinkError: refused; names what was offered.
+            AnswerNeeded: the login needs a user, and none is waiting.
+            LinkError: the server refused; the message lists what was offered.
         """
         try:
             self._in_turn(transport)
@@ -49,7 +49,7 @@ class LogIn:
         self._dialog.accepted()
 
     def _in_turn(self, transport: paramiko.Transport) -> None:
-        """Use what the server accepts, in the configured order, until nothing may help."""
+        """Try the methods that the server accepts, in the configured order."""
         ways = {
             "publickey": self._by_key,
             "keyboard-interactive": self._by_dialog,
@@ -66,7 +66,7 @@ class LogIn:
                 refused.add(usable[0])
 
     def _try(self, attempt: Callable[[], list[str]]) -> bool:
-        """Return whether the server took the `attempt`; what it accepts next is noted."""
+        """Return whether the server accepted the `attempt`; note what it accepts next."""
         try:
             self._accepted = attempt()
         except paramiko.BadAuthenticationType as error:
@@ -79,7 +79,7 @@ class LogIn:
         return True
 
     def _by_key(self, transport: paramiko.Transport) -> bool:
-        """Offer keys, from where the last round ended, until one is taken."""
+        """Offer the next keys until the server accepts one."""
         for label, key in self._keys:
             if len(self._offered) == _KEYS:
                 break
@@ -90,7 +90,7 @@ class LogIn:
         return False
 
     def _limit_signatures(self, transport: paramiko.Transport, key: paramiko.PKey) -> None:
-        """Let an RSA key sign only as the configuration allows; others have one way to sign."""
+        """Let an RSA key sign only as configured; other keys have one way to sign."""
         kind = key.public_blob.key_type if key.public_blob else key.get_name()
         allowed = signatures(kind, self._host.algorithms.public_keys)
         plain = [name.removesuffix("-cert-v01@openssh.com") for name in allowed]
@@ -114,7 +114,7 @@ class LogIn:
                 return True
             dialog.wrong()
             if dialog.questions == asked == 0:
-                break  # it has no question: sshd without PAM
+                break  # sshd without PAM asks nothing
         return False
 
     def _by_password(self, transport: paramiko.Transport) -> bool:
@@ -131,16 +131,16 @@ class LogIn:
         return False
 
     def _refused(self) -> LinkError:
-        """Return the error of a login that failed: why, and what to do."""
+        """Return the error for a failed login."""
         offered = ", ".join(self._offered) or "no key"
         if self._dialog.declined:
-            why = f"was not completed: a question was not answered; offered: {offered}"
+            why = f"was not completed: you did not answer a question; offered: {offered}"
             hint = "Register one of these public keys at the site, or connect again and answer."
         elif self._error is not None:
             why, hint = self._broken_off(self._error)
         elif self._dialog.questions:
             why = "was refused: the answers were not accepted"
-            hint = "Connect again, but not often: sites lock an account after a few wrong answers."
+            hint = "Connect again, but not often: sites lock an account after some wrong answers."
         elif self._keyring.objections:
             why = f"was refused: {'; '.join(self._keyring.objections)}"
             hint = self._host.renew or ("Get a new certificate from your site, and connect again.")
@@ -150,23 +150,23 @@ class LogIn:
             hint += f" The site accepts: {', '.join(self._accepted)}." if self._accepted else ""
             hint += f" {self._host.renew}" if self._host.renew else ""
         off = [name for name in self._accepted if name in METHODS.difference(self._host.methods)]
-        hint += f" Your ssh configuration switches off: {', '.join(off)}." if off else ""
+        hint += f" Your ssh configuration disables: {', '.join(off)}." if off else ""
         messages, unusable = " ".join(self._dialog.messages), ", ".join(self._keyring.unusable)
-        said = f" The site said: {messages}." if messages else ""
-        said += f" Not usable: {unusable}." if unusable else ""
-        return LinkError(f"The login as {self._host.address} {why}.{said}", hint)
+        details = f" The site said: {messages}." if messages else ""
+        details += f" Not usable: {unusable}." if unusable else ""
+        return LinkError(f"The login as {self._host.address} {why}.{details}", hint)
 
     def _broken_off(self, error: Exception) -> tuple[str, str]:
-        """Return why a connection that ended during the login did, and what to do."""
+        """Return why a connection ended during the login, and a hint."""
         words = str(error)
-        if not words or "shut down" in words:  # how the library puts it
+        if not words or "shut down" in words:  # paramiko's words
             words = "the site ended the connection"
         hint = "Connect again."
         if self._dialog.questions:
-            hint += " A site waits a minute or two for an answer, no longer."
+            hint += " Sites wait only a minute or two for an answer."
         elif self._offered:
             hint = (
-                "It may allow fewer tries than there are keys: name the right one with "
+                "The site may allow fewer attempts than you have keys: name the right key with "
                 "IdentityFile, and set IdentitiesOnly."
             )
         return f"was not completed: {words}", hint

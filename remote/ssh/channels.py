@@ -1,8 +1,8 @@
-"""Many requests over one connection: threads share it, and one channel is opened ahead.
+"""Sends many requests over one connection, which threads share, with one channel opened ahead.
 
-A request costs two round trips: the start of the command, and the script with its answer. sshd
-gives a new channel no room for input before its command runs, so these two cannot be joined; a
-third, opening the channel, is saved by opening the next one while an answer is on its way.
+A request costs two round trips: starting the command, and sending the script and reading its
+answer. sshd accepts no input before the command runs, so these cannot be combined. Opening the next
+channel while an answer is on its way saves a third round trip.
 """
 
 import threading
@@ -22,18 +22,18 @@ from lumitui.remote.transport.transport import Result
 
 _SETTLE = 3.0  # sshd frees a session a moment after its channel is closed
 _STARTING = 120.0
-"""Seconds after which a streamed script must have begun: login files may mount a home folder."""
+"""Seconds within which a streamed script must begin: login files may mount a home folder."""
 _SIGN_OF_LIFE = 5.0
-"""Seconds of silence after which a streamed script's server is asked, whatever the configuration
-says: somebody reads what comes."""
-_FREEING = 0.05  # that moment: asked earlier, it refuses, which costs a round trip and 0.1 s more
+"""Seconds of silence after which lumitui checks a streamed script's server, whatever the
+configuration sets: a user is reading the stream."""
+_FREEING = 0.05  # that moment; an earlier request costs a round trip and 0.1 s more
 
 
 class Requests:
-    """`Transport.run`, `stream` and `close` over a link that is made when one is needed."""
+    """`Transport.run`, `stream` and `close` over a link that is opened when needed."""
 
     def __init__(self, connect: Callable[[Callable[[], bool]], Link]) -> None:
-        """Make links with `connect`; the function it is given returns true when it must give up."""
+        """Open links with `connect`, which gets a function that returns true when it must stop."""
         self._connect = connect
         self.requests = 0
         """Requests sent; part of the footprint."""
@@ -44,8 +44,8 @@ class Requests:
         self._failed_attended = False
         self._pool = threading.Condition()
         self._spare: tuple[Link, Channel] | None = None
-        """One of a link that was lost meanwhile must not be started in the name of the next link,
-        which would be closed for it."""
+        """With its link: a channel of a lost link must not be used for the next link, which would
+        be closed because of it."""
         self._spares = True
         self._busy = 0
         self._released = 0.0
@@ -113,13 +113,13 @@ class Requests:
             self._release(channel)
 
     def attach(self, path: str, *, terminal: bool) -> int:
-        """Run the script at `path` there with this process's own input and outputs.
+        """Run the script at `path` on the server, connected to this process's standard streams.
 
         Returns:
             Its exit status.
 
         Raises:
-            LinkError: no connection could be made.
+            LinkError: no connection could be opened.
             LinkLost: the connection ended first.
         """
         from lumitui.remote.ssh.terminal_relay import relay, request_terminal
@@ -138,26 +138,26 @@ class Requests:
             self._release(channel)
 
     def tunnel(self, host: str, port: int) -> Channel:
-        """Return a channel to a port of another host, opened by the server.
+        """Return a channel through the server to a port of another host.
 
         Raises:
-            ConnectionRefusedError: nobody listens there yet, or the server forwards nothing.
-            LinkError: no connection could be made.
+            ConnectionRefusedError: nothing listens there, or the server forbids forwarding.
+            LinkError: no connection could be opened.
         """
         return self._connected().tunnel(host, port)
 
     def close(self) -> None:
-        """End the connection, even while it is being made; a later request makes a new one."""
+        """End the connection, even while it is being opened; a later request opens a new one."""
         self._closings += 1
         link, self._link, self._spare = self._link, None, None
         if link is not None:
             link.close()
 
     def _connected(self) -> Link:
-        """Return the link, made now if there is none.
+        """Return the link; open it if there is none.
 
-        Threads that wait while an attempt fails share its failure, so that a user is asked once.
-        A thread with a user tries again where the attempt had none.
+        Threads that wait for a failing attempt share its failure, so that the user is asked once.
+        If the attempt had no user, a waiting thread with a user tries again.
         """
         failures, attended = self._failures, is_attended()
         with self._connecting:
@@ -179,12 +179,12 @@ class Requests:
                 raise
             if self._closings != closings:
                 link.close()
-                raise LinkError("The connection was closed while it was made.")
+                raise LinkError("The connection was closed while it was being opened.")
             self._link = link
             return link
 
     def _start(self, command: str, timeout: float) -> tuple[Link, Channel]:
-        """Start `command` in a channel. Until this returns nothing has run, so it may try again."""
+        """Start `command` in a channel. Nothing has run until this returns, so it may retry."""
         lost = False
         for _ in range(3):
             link = self._connected()
@@ -204,18 +204,18 @@ class Requests:
                     raise
                 lost = True
         raise LinkError(
-            f"{link.address} ends every channel before a command starts.",
-            "Try again in a minute; then ask the site whether sessions are limited.",
+            f"{link.address} closes every channel before a command starts.",
+            "Try again in a minute; otherwise ask the site whether it limits sessions.",
         )
 
     def _take(self, link: Link, timeout: float) -> tuple[Channel, bool]:
-        """Return a channel, and whether it was the spare. Waits for one when all are in use."""
+        """Return a channel, and whether it was the spare. If all are in use, wait for one."""
         with self._pool:
             spare, self._spare = self._spare, None
             self._busy += 1
             if spare is not None and spare[0] is link and not spare[1].closed:
                 return spare[1], True
-        if not self._spares:  # few sessions are allowed: the last one may not be free yet
+        if not self._spares:  # the server allows few sessions: the last one may not be free yet
             time.sleep(max(0.0, self._released + _FREEING - time.monotonic()))
         began, pause = time.monotonic(), 0.1
         while True:
@@ -231,8 +231,8 @@ class Requests:
                         continue
                     self._busy -= 1
                 raise LinkError(
-                    f"{link.address} allows no further session on this connection.",
-                    "Close the log on the screen, which holds one, and try again.",
+                    f"{link.address} allows no more sessions on this connection.",
+                    "Close the log on the screen, which uses one, and try again.",
                 ) from error
             except LinkError:
                 with self._pool:
@@ -248,7 +248,7 @@ class Requests:
         except ChannelRefused:
             self._spares = False
         except LinkError:
-            return  # the request under way notices by itself, and raises
+            return  # the current request notices it too, and raises
         else:
             with self._pool:
                 kept = self._spare is None and self._link is link
@@ -269,13 +269,13 @@ class Requests:
             self._pool.notify_all()
 
     def _given_up(self, link: Link, timeout: float) -> None:
-        """Raise LinkLost; a link that does not even open a channel is given up too."""
-        # A refusal is an answer too; after the other errors the link is closed.
+        """Raise LinkLost; `Link.open` also closes a link that does not open a channel."""
+        # A refusal is an answer; the other errors have closed the link.
         with suppress(ChannelRefused, LinkError, OSError):
             link.open(min(link.timeout, _SETTLE)).close()
         raise LinkLost(
-            f"{link.address} gave no answer within {timeout:g} s.",
-            "It is not known whether the request was carried out; this is checked later.",
+            f"{link.address} did not answer within {timeout:g} s.",
+            "It is unknown whether the request was carried out; lumitui checks this later.",
         )
 
 

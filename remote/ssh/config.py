@@ -1,4 +1,4 @@
-"""Where to log in and as whom, as the user's ssh configuration says (`options` reads it)."""
+"""The login at a host, from the user's ssh configuration (`options` reads it)."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Login:
-    """How to reach a site; what is None comes from the user's ssh configuration."""
+    """How to reach a site; the user's ssh configuration replaces values that are None."""
 
     host: str
     """A name, or an alias of the ssh configuration."""
@@ -18,42 +18,42 @@ class Login:
     config: Path | None = None
     """An ssh_config file that replaces the user's (`ssh -F`)."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """Host keys as the site publishes them: key type (`ssh-ed25519`) -> `SHA256:...`."""
+    """The host keys that the site publishes: key type (`ssh-ed25519`) -> `SHA256:...`."""
     identity: Path | None = None
-    """A private key that is tried first."""
+    """A private key to try first."""
     renew: str = ""
-    """What a user does when the credentials have expired, as a sentence."""
+    """How a user renews expired credentials, as a sentence."""
     site: str = ""
-    """The site whose profile names the host: an alias that leads there counts. Empty: none does."""
+    """The site whose profile names the host; then aliases of the host count. "": no site."""
 
 
 @dataclass(frozen=True)
 class Algorithms:
-    """What a connection may use: what the configuration allows and paramiko has, in order."""
+    """The algorithms that the configuration allows and paramiko has, in order."""
 
     ciphers: tuple[str, ...]
     macs: tuple[str, ...]
-    """May be empty where a cipher needs none."""
+    """May be empty if a cipher needs none."""
     kex: tuple[str, ...]
     host_keys: tuple[str, ...]
     known_first: bool
-    """Whether the types of the keys that are known of a host are requested first."""
+    """Whether to request the types of a host's known keys first."""
     public_keys: tuple[str, ...]
-    """Signatures that keys and certificates may log in with; not only those of paramiko."""
+    """The allowed signatures for keys and certificates, not only those of paramiko."""
     rsa_bits: int
-    """An RSA key with fewer bits is not used, be it the host's or the user's."""
+    """The fewest bits of RSA keys, the host's and the user's."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """How a host's key is checked."""
+    """How to check a host's key."""
 
     name: str
-    """Name under which the host's key is in known_hosts."""
+    """The host's name in known_hosts."""
     bare_name: str
-    """The name without its port, under which the key may stand, too; empty: not looked up."""
+    """The name without its port, which known_hosts may also have; "": do not look it up."""
     files: tuple[Path, ...]
-    """The user's known_hosts files; a new key is added to the first."""
+    """The user's known_hosts files; new keys are added to the first."""
     global_files: tuple[Path, ...]
     strict: Literal["yes", "ask", "accept-new"]
     hash_names: bool
@@ -61,45 +61,45 @@ class Trust:
 
 @dataclass(frozen=True)
 class HostConfig:
-    """One host, with everything that the ssh configuration says of it."""
+    """One host, with its settings in the ssh configuration."""
 
     hostname: str
     port: int
     user: str
     identities: tuple[Path, ...]
-    """Private keys in the order they are tried; some may not exist."""
+    """Private keys in the order of attempts; some may not exist."""
     identities_only: bool
     certificates: tuple[Path, ...]
     agent: str | None
     """Socket of the agent; `none`: use no agent; None: the one in SSH_AUTH_SOCK."""
     methods: tuple[str, ...]
-    """Ways to log in, in the order they are tried: `publickey`, `password` ..."""
+    """Ways to log in, in the order of attempts: `publickey`, `password` ..."""
     prompts: int
-    """How often a password or a passphrase may be asked for."""
+    """How often to ask for a password or a passphrase."""
     batch: bool
-    """Whether no question may be asked."""
+    """Whether questions are forbidden."""
     jumps: tuple[str, ...]
-    """Hosts to go through, in order: `[user@]host[:port]`."""
+    """Jump hosts, in order: `[user@]host[:port]`."""
     proxy_command: str | None
     bind_address: str | None
-    """Address of this machine to connect from."""
+    """The local address to connect from."""
     family: str
-    """The kind of address to connect to: `inet`, `inet6`; anything else: any."""
+    """The address family: `inet`, `inet6`; anything else: any."""
     alive: int
-    """Seconds of silence after which the server is asked whether it is alive."""
+    """Seconds of silence after which lumitui checks whether the server is alive."""
     connect_timeout: float
     rekey_bytes: int
-    """New keys are made after so many bytes; 0: the library decides."""
+    """Bytes after which to renew the session keys; 0: the library decides."""
     algorithms: Algorithms
     trust: Trust
     renew: str
-    """What a user does when the credentials have expired; empty: nobody said."""
+    """How a user renews expired credentials; "": unknown."""
     notes: tuple[str, ...]
-    """Sentences about options that lumitui reads otherwise than OpenSSH; usually none."""
+    """Sentences about options that lumitui treats differently from OpenSSH; usually none."""
 
     @property
     def address(self) -> str:
-        """`user@host`, with the port where it is not 22."""
+        """`user@host`, with the port unless it is 22."""
         return f"{self.user}@{self.hostname}" + (f":{self.port}" if self.port != 22 else "")
 
 

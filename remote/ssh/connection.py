@@ -1,7 +1,7 @@
 """A connection to a site over SSH, opened when it is first needed.
 
-How requests share it is in `channels` and `exchange`; where to log in is in `config` and `options`,
-which host key to trust in `trust`, how to log in in `auth`.
+`channels` and `exchange` share it among requests; `config` and `options` tell where to log in,
+`trust` checks the host's key, and `auth` logs in.
 """
 
 import logging
@@ -27,10 +27,10 @@ from lumitui.remote.ssh.options.resolve import resolve, stricter
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands
 
-# Without a handler Python prints the warnings of a library over the screen.
+# Without a handler, Python prints the library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
-_PAUSES = (1.0, 3.0)  # seconds before the tries that follow a refusal of MaxStartups
+_PAUSES = (1.0, 3.0)  # seconds before retries after a refusal by MaxStartups
 _Route = list[tuple[HostConfig, dict[str, str]]]
 
 
@@ -46,7 +46,7 @@ class Ssh(Requests):
     """
 
     def __init__(self, login: Login, ask: Ask = decline) -> None:
-        """Open nothing before the first request; `ask` may be called from any thread."""
+        """Open nothing until the first request; any thread may call `ask`."""
         super().__init__(self._open_link)
         self.login = login
         self.connections = 0
@@ -60,41 +60,41 @@ class Ssh(Requests):
 
     @property
     def user(self) -> str:
-        """The name to log in with, from the configuration alone."""
+        """The user name, from the configuration alone."""
         return self._route(self.login)[-1][0].user
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for a user about how the ssh configuration is read; usually none.
+        """Sentences for the user about the ssh configuration; usually none.
 
         Raises:
-            LinkError: it has an option that cannot be honoured.
+            LinkError: the configuration has an option that lumitui cannot honour.
         """
         return _notes(self._route(self.login))
 
     @property
     def node(self) -> str | None:
-        """Address of the login node that was reached; the next connection tries it first."""
+        """Address of the last login node; the next connection tries it first."""
         return self._peer
 
     def silence(self) -> float:
-        """Return the seconds since the server was heard last; infinity without a connection."""
+        """Return the seconds since the server last sent something; infinity if not connected."""
         link, wire = self._link, self._wire
         if link is None or wire is None or not link.alive():
             return math.inf
         return time.monotonic() - wire.heard
 
     def close(self) -> None:
-        """End the connection, even while it is being made; a later request makes a new one."""
+        """End the connection, even while it is being opened; a later request opens a new one."""
         super().close()
         for transport in reversed(self._hops):
             transport.close()
 
     def _open_link(self, stopped: Callable[[], bool]) -> Link:
-        """Connect; where the server has too many logins under way, try again after a pause.
+        """Connect; if the server has too many concurrent logins, retry after a pause.
 
         Raises:
-            AnswerNeeded: only a user can log in, and none waits; nothing is sent.
+            AnswerNeeded: the login needs a user, and none is waiting; nothing is sent.
         """
         if self._kept.needs and not is_attended():
             raise answer_needed(self._kept.needs)
@@ -103,14 +103,14 @@ class Ssh(Requests):
                 return self._open_once(stopped)
             except TurnedAway:
                 if self._kept.needs:
-                    raise  # a jump host would ask the user once more
+                    raise  # a jump host would ask the user again
                 deadline = time.monotonic() + pause * random.uniform(0.5, 1.5)
                 while time.monotonic() < deadline and not stopped():
                     time.sleep(0.1)
         return self._open_once(stopped)
 
     def _open_once(self, stopped: Callable[[], bool]) -> Link:
-        """Connect, through jump hosts where the configuration names them."""
+        """Connect, through the jump hosts of the configuration."""
         hops: list[paramiko.Transport] = []
         self._hops = hops
         socks: list[tcp.Metered] = []
@@ -119,7 +119,7 @@ class Ssh(Requests):
         try:
             for host, published in route:
                 if stopped():
-                    raise LinkError("The connection was closed while it was made.")
+                    raise LinkError("The connection was closed while it was being opened.")
                 socks.append(self._through(hops[-1], host) if hops else self._dial(host, stopped))
                 transport = SshTransport(socks[-1])
                 hops.append(transport)
@@ -131,7 +131,7 @@ class Ssh(Requests):
             for hop in reversed(hops):
                 hop.close()
             if isinstance(error, LinkError) and not isinstance(error, AnswerNeeded):
-                notes = _notes(route if hops else [])  # before that, no option was in the way
+                notes = _notes(route if hops else [])  # before a hop, options do not matter
                 error.hint = " ".join(filter(None, (error.hint, *notes)))
             raise
         self._kept.needs = next(filter(None, needs), "")
@@ -142,17 +142,17 @@ class Ssh(Requests):
         return Link(hops, host, precious=precious)
 
     def _question(self, question: LoginQuestion) -> str | None:
-        """Ask about a host's key, if a user waits."""
+        """Ask about a host's key, if a user is waiting."""
         self._kept.needs = "yes to its host key"
         if not is_attended():
             raise answer_needed(self._kept.needs)
         return self._ask(question)
 
     def _route(self, login: Login, depth: int = 0) -> _Route:
-        """Return the hosts to log in to, in order, each with its published fingerprints."""
+        """Return the hosts to log in to, in order, with their published fingerprints."""
         if depth > 4:
             raise LinkError(
-                f"ProxyJump of {login.host} goes in a circle.",
+                f"ProxyJump of {login.host} forms a circle.",
                 "Correct it in the ssh configuration.",
             )
         host = _host(login)
@@ -163,7 +163,7 @@ class Ssh(Requests):
         return [*route, (host, dict(login.fingerprints))]
 
     def _dial(self, host: HostConfig, stopped: Callable[[], bool]) -> tcp.Metered:
-        """Return the first hop's socket: to the node reached before, else to any of the name's."""
+        """Return the first hop's socket: to the last login node, else to any of that name."""
         self.connections += 1
         if host.proxy_command:
             return self._metered(tcp.Proxy(host.proxy_command))
@@ -182,7 +182,7 @@ class Ssh(Requests):
             return self._metered(sock)
 
         if self._peer is not None:
-            with suppress(LinkError):  # down: any other login node will do
+            with suppress(LinkError):  # if it is down, use any other login node
                 return reach(self._peer, min(5.0, host.connect_timeout))
         return reach(host.hostname, host.connect_timeout)
 
@@ -204,7 +204,7 @@ class Ssh(Requests):
                 ("127.0.0.1", 0),
                 timeout=host.connect_timeout,
             )
-            return tcp.Metered(channel)  # its bytes are counted on the first hop's socket
+            return tcp.Metered(channel)  # the first hop's socket counts its bytes
         except BROKEN as error:
             raise LinkError(
                 f"The jump host cannot reach {host.hostname} on port {host.port}: {error}.",
@@ -213,25 +213,25 @@ class Ssh(Requests):
 
 
 def _host(login: Login) -> HostConfig:
-    """Return the configuration of a host; of an alias that leads to it, where there is one.
+    """Return the configuration of a host, or of an alias for it.
 
-    The alias of the site's own name goes first. Which host keys are trusted is what it is for the
-    host's full name, or stricter: an alias decides the login alone.
+    An alias with the site's own name takes precedence. Trust in host keys is that of the host's
+    full name, or stricter: an alias affects only the login.
     """
-    found = {}
+    tables = {}
     for name in aliases(login) if login.site else ():
         table = openssh_table(replace(login, host=name))
         if table.one("hostname", name).lower() == login.host.lower():
-            found[name] = table
-    if not found:
+            tables[name] = table
+    if not tables:
         return resolve(login, openssh_table(login))
-    chosen = login.site if login.site in found else next(iter(found))
-    host = resolve(replace(login, host=chosen), found[chosen])
+    chosen = login.site if login.site in tables else next(iter(tables))
+    host = resolve(replace(login, host=chosen), tables[chosen])
     full = replace(login, port=host.port, user=host.user)
     strict = stricter(resolve(full, openssh_table(full)).trust, host.trust)
-    others = ", ".join(f"`{name}`" for name in found if name != chosen)
-    note = f"`Host {chosen}` of the ssh configuration is used, which leads to {login.host}."
-    note += f" So do {others}, which are not used." if others else ""
+    others = ", ".join(f"`{name}`" for name in tables if name != chosen)
+    note = f"lumitui uses `Host {chosen}` of the ssh configuration, an alias for {login.host}."
+    note += f" It ignores the other aliases: {others}." if others else ""
     return replace(host, trust=strict, notes=(note, *host.notes))
 
 

@@ -1,8 +1,7 @@
-"""The questions of one login, the user's answers, and which of them are used again.
+"""The questions of one login, and the user's answers, some of which are reused.
 
-An answer goes to the server once, and a second time only when the first was refused: sites lock an
-account after a few wrong answers. A question that is declined ends the login; an empty answer
-would count as a wrong one.
+lumitui asks a question again only once after a wrong answer, since sites lock an account after some
+wrong answers. Declining a question ends the login; an empty answer would count as wrong.
 """
 
 import re
@@ -17,40 +16,40 @@ from lumitui.remote.ssh.config import HostConfig
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 
 ANSWERS = 2
-"""How often one question is answered: a wrong answer may be corrected once."""
+"""How often to answer a question: a wrong answer may be corrected once."""
 _CODE = re.compile(r"one.?time|otp|token|code|verif|factor|second", re.IGNORECASE)
 
 
 @dataclass
 class Kept:
-    """What a user gave that is used again while the program runs. A one-time code never is."""
+    """The user's answers that the program reuses while it runs; never a one-time code."""
 
     keys: dict[Path, paramiko.PKey] = field(default_factory=dict)
-    """Keys that a passphrase has opened."""
+    """Keys that a passphrase has unlocked."""
     passwords: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Passwords that were accepted, by address and prompt."""
+    """Accepted passwords, by address and prompt."""
     distrusted: bool = False
-    """A kept password was refused: what the site calls a password changes from login to login."""
+    """Whether a kept password was refused: the site's `password` changes with each login."""
     needs: str = ""
-    """What the next login needs from a user: `code`, `password` ...; empty: nothing."""
+    """What the next login needs from a user: `code`, `password` ...; "" if nothing."""
 
 
 class Unanswered(Exception):
-    """A question was declined, or asked too often."""
+    """The user declined a question, or the server asked it too often."""
 
 
 class Dialog:
-    """The questions of one login at `host`; answers are taken from `kept` where possible."""
+    """The questions of one login at `host`, answered from `kept` if possible."""
 
     def __init__(self, host: HostConfig, ask: Ask, kept: Kept) -> None:
-        """Put new questions to `ask`; what a user gives is added to `kept`."""
+        """Ask new questions with `ask`, and add the answers to `kept`."""
         self.attended = is_attended()
-        """Whether a user waits: asked here, since some questions come in another thread."""
+        """Whether a user is waiting; read here, since another thread may ask questions."""
         self.tries = min(ANSWERS, host.prompts)
-        """How often one question is put (NumberOfPasswordPrompts)."""
+        """How often to ask a question (NumberOfPasswordPrompts)."""
         self.declined = False
         self.messages: list[str] = []
-        """What the server said without a question; shown with the next question."""
+        """The server's messages without a question, shown with the next question."""
         self._host, self._ask, self._kept = host, ask, kept
         self._asked: dict[str, int] = {}
         self._typed: dict[str, str] = {}
@@ -58,7 +57,7 @@ class Dialog:
 
     @property
     def questions(self) -> int:
-        """How many different questions the server has asked."""
+        """The number of different questions from the server."""
         return len(self._asked)
 
     def put(self, question: LoginQuestion) -> str:
@@ -77,8 +76,8 @@ class Dialog:
         """Return the answer to one question of the server, kept or the user's.
 
         Raises:
-            Unanswered: declined, or asked once too often.
-            AnswerNeeded: no person waits.
+            Unanswered: the user declined, or the server asked too often.
+            AnswerNeeded: no user is waiting.
         """
         times = self._asked[prompt] = self._asked.get(prompt, 0) + 1
         kept = self._kept.passwords.get((self._host.address, prompt))
@@ -92,39 +91,39 @@ class Dialog:
             raise Unanswered
         lines = [f"{self._host.address} asks:", *self.messages, heading, prompt.strip()]
         if times > 1:
-            lines.insert(1, "The last answer was not accepted; this is the last try.")
+            lines.insert(1, "The last answer was wrong; this is the last attempt.")
         self.messages.clear()
         word = self.put(LoginQuestion("\n".join(filter(None, lines)), secret=not shown, kind=kind))
         self._typed[prompt] = word
         return word
 
     def expect(self, what: str) -> None:
-        """Raise AnswerNeeded when the server will ask for `what` and nobody could answer."""
+        """Raise AnswerNeeded if the server will ask for `what` and nobody could answer."""
         known = any(address == self._host.address for address, _ in self._kept.passwords)
         if not self.attended and not known:
             raise self.absent(what)
 
     def absent(self, what: str) -> AnswerNeeded:
-        """Return the error of a login that waits for `what`, and note it for the next login."""
+        """Return the error for a login that needs `what`, and note it for the next login."""
         self._kept.needs = what
         return answer_needed(what)
 
     def wrong(self) -> None:
-        """Note that the server refused the answers; a password that was reused is dropped.
+        """Note that the server refused the answers, and drop kept passwords if one was reused.
 
-        It may be out of date, or no password at all: from now on none is kept.
+        It may be outdated, or a one-time password: from now on, none is kept.
         """
         if self._reused:
             self._kept.passwords.clear()
             self._kept.distrusted, self._reused = True, False
 
     def failed(self) -> None:
-        """Note, after a login that failed, what the next one needs."""
+        """Note what the next login needs, after a failed one."""
         if self._asked:
             self._kept.needs = self._needs()
 
     def accepted(self) -> None:
-        """Note, after a login that worked, what the next one needs, and keep its passwords."""
+        """Note what the next login needs, after a successful one, and keep its passwords."""
         distrusted = self._kept.distrusted
         asks_again = any(distrusted or _kind(prompt) != "password" for prompt in self._typed)
         self._kept.needs = self._needs() if asks_again else ""
@@ -138,6 +137,6 @@ class Dialog:
 
 
 def _kind(prompt: str) -> Literal["password", "otp"]:
-    """Return what a server asks for: a password can be used again, anything else only once."""
+    """Return what a server asks for: a password is reusable, anything else is not."""
     is_password = "password" in prompt.lower() and not _CODE.search(prompt)
     return "password" if is_password else "otp"

@@ -1,4 +1,4 @@
-"""One framed request over one SSH channel: send the script, read both outputs, block on neither."""
+"""One framed request over an SSH channel: sends the script and reads both outputs."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,10 +15,10 @@ _PACKET = 1 << 15  # the most OpenSSH takes in one packet of a session
 
 
 class RequestExchange:
-    """One request under way: its channel, and its two outputs as far as they have arrived."""
+    """One running request: its channel, and what has arrived of its two outputs."""
 
     def __init__(self, channel: Channel, framing: Framing) -> None:
-        """Talk over `channel`, whose command is `framing`'s."""
+        """Use `channel`, which runs the command of `framing`."""
         channel.settimeout(_POLL)
         self.channel = channel
         self.outputs = Outputs(framing)
@@ -26,22 +26,21 @@ class RequestExchange:
 
     @property
     def ended(self) -> bool:
-        """Both outputs are complete, or nothing more can come."""
+        """Whether both outputs are complete, or nothing more can arrive."""
         return all(self._finished(index) for index in (0, 1))
 
     @property
     def begun(self) -> bool:
-        """Whether the script has been started."""
+        """Whether the script has started."""
         return self.outputs.readers[0].opened
 
     def _finished(self, index: int) -> bool:
         return self._over[index] or self.outputs.ended(index)
 
     def write(self, data: Iterable[bytes], check: Callable[[], None]) -> None:
-        """Send all of `data`, reading meanwhile; stop early when the script needs no more.
+        """Send `data` while reading the outputs; stop early if the script has ended.
 
-        `check` is called before each packet and while the server takes nothing; it raises to
-        give up.
+        This calls `check`, which may raise, before each packet and while the server accepts none.
         """
         for piece in data:
             start = 0
@@ -54,7 +53,7 @@ class RequestExchange:
                     start += self.channel.send(piece[start : start + _PACKET])
                 except TimeoutError:
                     continue
-                except OSError:  # closed by the server; its output says why
+                except OSError:  # the server closed it; the output shows why
                     return
 
     def finish(self) -> None:
@@ -84,17 +83,17 @@ class RequestExchange:
             data = (self.channel.recv, self.channel.recv_stderr)[index](1 << 16)
         except TimeoutError:
             raise
-        except OSError:  # the link is gone: `code` misses the closing mark
+        except OSError:  # the connection is lost, so `code` misses the closing mark
             data = b""
         self._over[index] = not data
         self.outputs.feed(index, data)
 
     def code(self, place: str) -> int:
-        """Return the exit status of the script that ended.
+        """Return the exit status of the ended script.
 
         Raises:
             LinkError: the login shell ended without starting it.
-            LinkLost: the connection ended before the closing mark came.
+            LinkLost: the connection ended before the closing mark arrived.
         """
         reader, other = self.outputs.readers
         if reader.code is not None:
@@ -107,9 +106,9 @@ class RequestExchange:
             words = last_words(other.noise, reader.noise, default="it printed nothing")
             raise LinkError(
                 f"The login shell at {place} ran no command; its last line: {words}.",
-                "Check that `ssh HOST true` works, and what your login files do.",
+                "Check that `ssh HOST true` works, and check your login files.",
             )
         raise LinkLost(
             f"The connection to {place} was lost during a request.",
-            "It is not known whether it was carried out; this is checked when the site answers.",
+            "It is unknown whether it was carried out; lumitui checks this when the site answers.",
         )

@@ -1,4 +1,4 @@
-"""Private keys as files: OpenSSH's own form, PEM and PKCS#8, with and without a passphrase."""
+"""Reads private keys in OpenSSH's form, PEM and PKCS#8, with and without a passphrase."""
 
 import io
 import os
@@ -18,19 +18,19 @@ _MOST_BYTES = 1 << 20
 
 
 class Unusable(Exception):
-    """The file holds no key that can be used; the text says why, empty: it is not a key."""
+    """The file has no usable key; the text is the reason, "" if it is not a key."""
 
 
 class Locked(Exception):
-    """The key needs a passphrase, or another one than was given."""
+    """The key needs a passphrase, or the passphrase is wrong."""
 
 
 def load_key(path: Path, passphrase: bytes | None) -> paramiko.PKey:
     """Return the private key in the file `path`.
 
     Raises:
-        Locked: only a passphrase, or another one, opens it.
-        Unusable: it is not a key of a known type, or other users may read the file.
+        Locked: the passphrase is missing or wrong.
+        Unusable: it is not a key of a supported type, or other users may read the file.
     """
     _check_mode(path)
     try:
@@ -39,7 +39,7 @@ def load_key(path: Path, passphrase: bytes | None) -> paramiko.PKey:
         if any(head in data for head in _PKCS8):
             return _pkcs8(data, passphrase)
         return paramiko.PKey.from_path(path, passphrase)  # type: ignore[arg-type]  # wants bytes
-    except TypeError as error:  # how the cryptography library reports a missing passphrase
+    except TypeError as error:  # cryptography raises it for a missing passphrase
         raise Locked from error
     except (*BROKEN, ValueError, UnknownKeyType, UnsupportedAlgorithm) as error:
         if passphrase is not None:
@@ -48,17 +48,17 @@ def load_key(path: Path, passphrase: bytes | None) -> paramiko.PKey:
 
 
 def _check_mode(path: Path) -> None:
-    """Return if only its owner can use the file; OpenSSH ignores other keys (sshkey_perm_ok)."""
+    """Refuse a key that other users can read, as OpenSSH does (sshkey_perm_ok)."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise Unusable(error.strerror or "") from error
-    if found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) & 0o077:
-        raise Unusable("other users may read it: chmod 600 it")
+    if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
+        raise Unusable("other users may read it: run `chmod 600` on it")
 
 
 def _pkcs8(data: bytes, passphrase: bytes | None) -> paramiko.PKey:
-    """Return the key in a PKCS#8 file, by way of OpenSSH's form, which paramiko reads."""
+    """Return the key in a PKCS#8 file, converted to OpenSSH's form, which paramiko reads."""
     key = serialization.load_pem_private_key(data, passphrase)
     kinds = (
         (rsa.RSAPrivateKey, paramiko.RSAKey),

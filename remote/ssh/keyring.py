@@ -1,4 +1,4 @@
-"""The keys of one login: files, the agent and certificates, in the order they are offered."""
+"""The keys of one login, from files, the agent and certificates, in the order to offer them."""
 
 import base64
 import re
@@ -22,30 +22,30 @@ from lumitui.remote.ssh.prompts import LoginQuestion
 
 
 class Keyring:
-    """The keys for `host`, and why some of them are of no use."""
+    """The keys for `host`, and why some are unusable."""
 
     def __init__(self, host: HostConfig, dialog: Dialog, kept: Kept) -> None:
-        """Ask for passphrases in `dialog`; `kept` has the keys that one has opened."""
+        """Ask for passphrases in `dialog`; `kept` has unlocked keys."""
         self._host, self._dialog, self._kept = host, dialog, kept
         self.unusable: list[str] = []
-        """Keys, certificates and agents that cannot be used, for a user."""
+        """Unusable keys, certificates and agents, as texts for the user."""
         self.objections: list[str] = []
-        """What is wrong with certificates, as parts of a sentence."""
+        """Problems of certificates, as parts of a sentence."""
 
     def keys(self) -> Iterator[tuple[str, paramiko.PKey]]:
-        """Yield label and key, of those that the configuration lets log in.
+        """Yield the label and the key of those that the configuration allows.
 
-        The order is: configured and open, the agent's others, locked ones last.
+        First come configured and unlocked keys, then the agent's others, then locked ones.
 
         Raises:
-            AnswerNeeded: a locked key is next, and no person waits.
-            Unanswered: the user declined to give its passphrase.
+            AnswerNeeded: a locked key is next, and no user is waiting.
+            Unanswered: the user declined to enter its passphrase.
         """
         for label, key in self._all_keys():
             kind = key.public_blob.key_type if key.public_blob else key.get_name()
             bits = _rsa_bits(key.asbytes())
             if not signatures(kind, self._host.algorithms.public_keys):
-                self.unusable.append(f"{label}, whose type PubkeyAcceptedAlgorithms leaves out")
+                self.unusable.append(f"{label}, whose type PubkeyAcceptedAlgorithms excludes")
             elif bits and bits < self._host.algorithms.rsa_bits:
                 self.unusable.append(f"{label}, which is shorter than RequiredRSASize")
             else:
@@ -98,15 +98,15 @@ class Keyring:
         yield label, key
 
     def _examine(self, name: str, blob: bytes) -> None:
-        """Note what is wrong with the certificate in `blob`; it is offered nevertheless.
+        """Note a problem of the certificate in `blob`; the key is offered anyway.
 
-        The server decides, and by its own clock.
+        The server decides by its own clock.
         """
         if objection := certificate_objection(blob, self._host.user):
             self.objections.append(f"the certificate {name} {objection}")
 
     def _load(self, path: Path) -> paramiko.PKey | None:
-        """Return the key in `path`; None: it is noted as unusable.
+        """Return the key in `path`; None if it is unusable, which is noted.
 
         Raises:
             Locked: it has a passphrase.
@@ -118,15 +118,15 @@ class Keyring:
             return None
 
     def _unlock(self, path: Path) -> paramiko.PKey | None:
-        """Return the key in `path`, opened by the user; None: no passphrase opened it."""
+        """Return the key in `path`, unlocked by the user; None if no passphrase was right."""
         if self._host.batch or not self._host.prompts:
-            self.unusable.append(f"{path}, whose passphrase the configuration lets nobody ask for")
+            self.unusable.append(f"{path}, since the configuration forbids asking its passphrase")
             return None
         if not self._dialog.attended:
             raise self._dialog.absent("passphrase")
         text, tries = f"Passphrase of the key {path}:", min(ANSWERS, self._host.prompts)
         for number in range(tries):
-            again = "That did not open it; this is the last try.\n" if number else ""
+            again = "That passphrase was wrong; this is the last attempt.\n" if number else ""
             try:
                 word = self._dialog.put(LoginQuestion(again + text, secret=True, kind="passphrase"))
             except Unanswered:
@@ -135,12 +135,12 @@ class Keyring:
             with suppress(Locked):
                 self._kept.keys[path] = load_key(path, word.encode())
                 return self._kept.keys[path]
-        self.unusable.append(f"{path}, which neither passphrase opened")
+        self.unusable.append(f"{path}, since both passphrases were wrong")
         self._kept.needs = "passphrase"
         return None
 
     def _agent_keys(self) -> tuple[AgentKey, ...]:
-        """Return the agent's keys; none where there is no agent or it does not answer."""
+        """Return the agent's keys; () if there is no agent or it does not answer."""
         place = self._host.agent
         if place == "none":
             return ()
@@ -162,7 +162,7 @@ class _AgentAt(AgentSSH):
 
 
 def _public_blob(path: Path) -> bytes:
-    """Return the public half of the key in `path`, from the file beside it; empty: no such file."""
+    """Return the public key of the key in `path`, from the file beside it; b"" without one."""
     public = path if path.suffix == ".pub" else Path(f"{path}.pub")
     try:
         return base64.b64decode(public.read_text("utf-8", "replace").split()[1])
@@ -173,7 +173,7 @@ def _public_blob(path: Path) -> bytes:
 def signatures(kind: str, allowed: Sequence[str]) -> list[str]:
     """Return the signatures in `allowed` that a key or certificate of the type `kind` can make.
 
-    An RSA key makes two, and its own name, which stands for SHA-1, is none of them.
+    An RSA key can make two; its type's name stands for SHA-1 and does not count.
     """
     if not kind.startswith("ssh-rsa"):
         return [name for name in allowed if name == kind]
@@ -184,8 +184,8 @@ def signatures(kind: str, allowed: Sequence[str]) -> list[str]:
 def certificate_objection(blob: bytes, user: str) -> str:
     """Return why a server will refuse the certificate in `blob`, as the end of a sentence.
 
-    Empty: no reason is seen, or it is not a certificate. `ssh-keygen` reads those of hardware keys,
-    and by authorities on one, too; cryptography 50 does not.
+    "" if there is no reason, or it is not a certificate. Unlike cryptography 50, `ssh-keygen` also
+    reads certificates for hardware keys and by authorities on one.
     """
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")]
     if b"-cert-" not in kind:
@@ -204,14 +204,14 @@ def certificate_objection(blob: bytes, user: str) -> str:
         if before and now >= before:
             return f"expired on {before[:16].replace('T', ' ')}"
         if after and now < after:
-            return f"is valid only from {after[:16].replace('T', ' ')} on"
+            return f"is not valid before {after[:16].replace('T', ' ')}"
         if names and user not in (users := [line.strip() for line in names[1].splitlines()]):
             return f"is for {', '.join(users)}, not for {user}"
     return ""
 
 
 def _rsa_bits(blob: bytes) -> int:
-    """Return the length of an RSA key or a certificate of one; 0: it is of another type.
+    """Return the length of an RSA key or of a certificate for one; 0 for another type.
 
     Format: RFC 4253, 6.6: name, exponent, modulus; a certificate has a nonce after its name.
     """

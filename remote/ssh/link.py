@@ -1,4 +1,4 @@
-"""A connection that is logged in: opens channels, and notices when the server is silent."""
+"""A logged-in connection: opens channels, and notices a silent server."""
 
 import socket
 import threading
@@ -18,46 +18,46 @@ BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko raises when a connection or a request over it fails."""
 
 MOST_PACKET = 1 << 18
-"""Most bytes of one packet: OpenSSH takes none larger (packet.c), and sends at most 32 KiB of data
-in one. The length of a packet is read before its check sum: it may be anything."""
+"""Most bytes of one packet: OpenSSH accepts no larger ones (packet.c), and sends at most 32 KiB of
+data in one. A packet's length is read before its checksum, so it may be damaged."""
 MOST_BANNER = 1 << 16
 """Most bytes that a server may send before its version; OpenSSH reads 8 KiB and 1,024 lines."""
 
 _ENDURE = 300.0
-"""Seconds of silence after which even a connection that cost a code is given up."""
+"""Seconds of silence after which lumitui closes even a connection that cost a code."""
 _BANNER_SECONDS = 60.0
-"""Seconds in which a server must have sent its version, however it is spread."""
+"""Seconds within which a server must send its version."""
 
 
 class ChannelRefused(Exception):
-    """The server opens no further channel now (MaxSessions)."""
+    """The server opens no more channels now (MaxSessions)."""
 
 
 class CommandRefused(Exception):
-    """The server opened a channel and then refused to run a command in it."""
+    """The server opened a channel, but refused to run a command in it."""
 
 
 class SshTransport(paramiko.Transport):
-    """paramiko's transport; whatever goes wrong in what the server sends is an SSHException.
+    """A paramiko transport that turns all errors about received data into an SSHException.
 
-    paramiko reads packets in a thread and raises in a caller what it met there, as it met it. With
-    flipped bits on the way that is cryptography's InvalidTag, struct.error, IndexError and others.
+    paramiko reads packets in a thread, and raises that thread's errors in a caller unchanged. After
+    flipped bits, these are cryptography's InvalidTag, struct.error, IndexError and others.
     """
 
     def __init__(self, sock: object) -> None:
-        """Talk over `sock`; nothing is sent yet."""
+        """Use `sock`; send nothing yet."""
         super().__init__(cast(paramiko.Channel, sock), packetizer_class=_Packetizer)
         self.offered: Mapping[str, Sequence[str]] = {}
-        """The lists of algorithms that the server sent last, by paramiko's names for them."""
+        """The server's last lists of algorithms, by paramiko's names."""
 
     def _parse_kex_init(self, m: paramiko.Message) -> None:
-        """Keep the server's lists, and agree on algorithms; no check sum protects them yet."""
+        """Keep the server's lists, and agree on algorithms; no checksum protects them yet."""
         lists = self._really_parse_kex_init(paramiko.Message(m.asbytes()))  # type: ignore[attr-defined]
-        self.offered = {name: found for name, found in lists.items() if isinstance(found, list)}
+        self.offered = {name: value for name, value in lists.items() if isinstance(value, list)}
         super()._parse_kex_init(m)  # type: ignore[misc]  # not in its stubs
 
     def get_exception(self) -> Exception | None:
-        """Return what ended the connection, once; None when it is not known."""
+        """Return the error that ended the connection, once; None if it is unknown."""
         error = super().get_exception()
         if error is None or isinstance(error, BROKEN) or _asked(error):
             return error
@@ -67,14 +67,14 @@ class SshTransport(paramiko.Transport):
 
 
 def _asked(error: Exception) -> bool:
-    """Whether `error` comes from a question to the user, which paramiko's thread asks too."""
+    """Return whether `error` comes from a question to the user, asked in paramiko's thread."""
     frames = traceback.walk_tb(error.__traceback__)
     names = (str(frame.f_globals.get("__name__")) for frame, _ in frames)
     return any(name.endswith(".ssh.auth") for name in names)
 
 
 class _Packetizer(Packetizer):
-    """paramiko's reader of packets, with a limit for what a server claims or never ends."""
+    """A paramiko packet reader that limits the size of packets and of the banner."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
@@ -87,24 +87,24 @@ class _Packetizer(Packetizer):
         return super().read_all(n, check_rekey)
 
     def _read_timeout(self, timeout: float) -> bytes:
-        """Return some bytes of what comes before the packets."""
+        """Return some bytes of the banner."""
         self._began = self._began or time.monotonic()
         data: bytes = super()._read_timeout(timeout)  # type: ignore[misc]  # not in its stubs
         self._banner += len(data)
         if self._banner > MOST_BANNER or time.monotonic() - self._began > _BANNER_SECONDS:
-            raise paramiko.SSHException("its version does not come")
+            raise paramiko.SSHException("the server does not send its version")
         return data
 
 
 class Channel:
-    """A channel that fails with an OSError, whatever paramiko raises.
+    """A channel that turns all of paramiko's errors into an OSError.
 
-    When the socket is gone and no thread has noticed yet, sending raises EOFError in paramiko;
-    so does receiving, which makes room for more. click takes an EOFError for Ctrl-D.
+    If the socket is closed and no thread has noticed, paramiko raises EOFError on sending, and on
+    receiving, which sends a window size. click treats an EOFError as Ctrl-D.
     """
 
     def __init__(self, channel: paramiko.Channel) -> None:
-        """Wrap `channel`, which is open."""
+        """Wrap the open `channel`."""
         self.inner = channel
         self._room = 0
         self.recv_ready, self.recv_stderr_ready = channel.recv_ready, channel.recv_stderr_ready
@@ -118,23 +118,23 @@ class Channel:
         return bool(self.inner.closed)
 
     def recv(self, nbytes: int, /) -> bytes:
-        """Return some of what came; b"" at its end."""
+        """Return some received bytes; b"" at the end."""
         with _as_oserror():
             return self.inner.recv(nbytes)
 
     def recv_stderr(self, nbytes: int, /) -> bytes:
-        """Return some of what came on stderr; b"" at its end."""
+        """Return some received bytes of stderr; b"" at the end."""
         with _as_oserror():
             return self.inner.recv_stderr(nbytes)
 
     def send(self, s: bytes, /) -> int:
-        """Send some of `s`; wait for more room than a little, as TCP does (RFC 9293, 3.8.6.2.1).
+        """Send some of `s`; wait for more than a small window, as TCP does (RFC 9293, 3.8.6.2.1).
 
-        sshd makes room anew for each 96 KiB that it has read (channels.c). Sending these at once
-        wakes both sides, and turns the link round, over 70 times in a transfer of 12 MB; now some
-        25 times. With three eighths of the most room that was ever there, 1.25 MiB stay on their
-        way: enough for 100 Mbit/s at 100 ms. A link for which sshd's 2 MiB are too few takes 8 %
-        longer (12 MB at 200 ms: 1.71 s instead of 1.56).
+        sshd enlarges its window after each 96 KiB that it has read (channels.c). Filling it at once
+        woke both sides over 70 times in a transfer of 12 MB; waiting for three eighths of the
+        largest window so far takes some 25. Then 1.25 MiB stay in flight: enough for 100 Mbit/s at
+        100 ms. On a link for which sshd's 2 MiB are too few, this takes 8 % longer (12 MB at 200
+        ms: 1.71 s instead of 1.56).
         """
         channel = self.inner
         with channel.lock:
@@ -148,7 +148,7 @@ class Channel:
             return channel.send(s)
 
     def shutdown_write(self) -> None:
-        """Signal to the server that no more input comes."""
+        """Signal the end of the input."""
         with _as_oserror():
             self.inner.shutdown_write()
 
@@ -174,16 +174,16 @@ def _as_oserror() -> Iterator[None]:
 
 
 class Link:
-    """The connected hops, of which the last is the site's.
+    """The connected hops, the last of which is the site's.
 
-    A `precious` one cost something that only a user can give, like a one-time code. A stalled
-    network does not end it, since the next one would ask again; requests fail meanwhile.
+    A `precious` link needed a user's answer, like a one-time code. A stalled network does not close
+    it, since a new one would ask again; meanwhile requests fail.
     """
 
     def __init__(
         self, hops: list[paramiko.Transport], host: HostConfig, *, precious: bool = False
     ) -> None:
-        """Use `hops`, which are logged in; `host` is the last."""
+        """Use the logged-in `hops`; `host` is the last."""
         self._hops, self.address, self.timeout = hops, host.address, host.connect_timeout
         self.alive_seconds = host.alive
         self._precious = precious
@@ -192,7 +192,7 @@ class Link:
         self._opening, self._checking = threading.Lock(), threading.Lock()
 
     def alive(self) -> bool:
-        """Whether requests can be sent."""
+        """Return whether it can send requests."""
         return self._hops[-1].is_active()
 
     def close(self) -> None:
@@ -201,14 +201,14 @@ class Link:
             transport.close()
 
     def open(self, seconds: float, *, ahead: bool = False) -> Channel:
-        """Open a channel; ChannelRefused, or LinkError when the server is silent.
+        """Open a channel; raise ChannelRefused, or LinkError if the server is silent.
 
-        A channel opened `ahead` of its need never ends the link: a request is under way on it.
+        Opening a channel `ahead` never closes the link, which has a running request.
         """
         began = time.monotonic()
-        with self._opening:  # paramiko keeps one refusal for all who are opening
-            # The server may still open a channel that was given up, and count it. A thread that
-            # waited here while another gave up has waited long enough.
+        with self._opening:  # paramiko keeps one refusal for all threads
+            # The server may still open an abandoned channel, and count it. A thread that waited
+            # here while another gave up has waited long enough.
             if self._silent is not None and (self._given_up > began or not self._answers(seconds)):
                 raise self._unanswered(TimeoutError("still silent"))
             try:
@@ -222,10 +222,10 @@ class Link:
             return channel
 
     def tunnel(self, host: str, port: int) -> Channel:
-        """Open a channel to a port of `host`, as the server reaches it; `begin` is not for it.
+        """Open a channel through the server to a port of `host`; `begin` does not apply to it.
 
         Raises:
-            ConnectionRefusedError: nobody listens there, or the server forwards nothing.
+            ConnectionRefusedError: nothing listens there, or the server forbids forwarding.
             LinkError: the server is silent.
         """
         try:
@@ -240,12 +240,12 @@ class Link:
             raise self._unanswered(error, keep=True) from error
 
     def begin(self, channel: Channel, command: str, seconds: float) -> None:
-        """Start `command`; CommandRefused, or LinkError when the server is silent."""
+        """Start `command`; raise CommandRefused, or LinkError if the server is silent."""
         late = threading.Event()
 
         def give_up() -> None:
             late.set()
-            with suppress(OSError):  # ended at this very moment
+            with suppress(OSError):  # it has just ended
                 channel.close()
 
         guard = threading.Timer(seconds, give_up)  # exec_command itself waits without a limit
@@ -255,7 +255,7 @@ class Link:
             channel.inner.exec_command(command)
             self._silent = None
         except BROKEN as error:
-            refused = isinstance(error, paramiko.SSHException)  # else the socket is gone
+            refused = isinstance(error, paramiko.SSHException)  # otherwise the socket is closed
             if refused and self.alive() and not late.is_set():
                 raise CommandRefused from error
             raise self._unanswered(error) from error
@@ -263,7 +263,7 @@ class Link:
             guard.cancel()
 
     def check(self) -> None:
-        """Ask in another thread whether the server is alive; without an answer close the link."""
+        """Check in another thread whether the server answers; if not, close the link."""
 
         def ask() -> None:
             with self._checking:
@@ -276,28 +276,28 @@ class Link:
             threading.Thread(target=ask, name="keepalive check", daemon=True).start()
 
     def _answers(self, seconds: float) -> bool:
-        """Whether the server answers a keepalive request within `seconds`."""
+        """Return whether the server answers a keepalive request within `seconds`."""
         transport, answered = self._hops[-1], threading.Event()
 
         def ask() -> None:
             try:
                 transport.global_request("keepalive@openssh.com", wait=True)
             except BROKEN:
-                return  # it ended: no answer
+                return  # the connection ended without an answer
             answered.set()
 
-        # The request waits without a limit; it ends with the answer or with the connection.
+        # The request waits without a limit, until the answer or the end of the connection.
         threading.Thread(target=ask, name="keepalive", daemon=True).start()
         return answered.wait(seconds) and transport.is_active()
 
     def _unanswered(self, error: Exception, *, keep: bool = False) -> LinkError:
-        """Close the link unless it is worth keeping; return the error to raise."""
+        """Close the link unless it is precious; return the error to raise."""
         now = time.monotonic()
         self._silent, self._given_up = self._silent or now, now
         if (self._precious or keep) and self.alive() and now - self._silent < _ENDURE:
             return LinkError(
                 f"{self.address} does not answer at the moment.",
-                "The connection is kept, since a new one would need you to log in; try again soon.",
+                "lumitui keeps the connection, since a new one needs your login; try again soon.",
             )
         self.close()
         return LinkError(

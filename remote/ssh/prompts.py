@@ -1,4 +1,4 @@
-"""Questions that only a user can answer while a connection is made, and whether one waits."""
+"""The questions of a login, and whether a user is waiting to answer them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,36 +11,36 @@ from lumitui.remote.site.errors import AnswerNeeded
 
 @dataclass(frozen=True)
 class LoginQuestion:
-    """Something only the user can answer while a connection is made."""
+    """A question that only the user can answer during a login."""
 
     text: str
     secret: bool
-    """Whether the answer is hidden while it is typed."""
+    """Whether to hide the answer while the user types it."""
     kind: Literal["passphrase", "password", "otp", "host-key"]
-    """`host-key` is accepted with `yes`; any other answer declines."""
+    """For `host-key`, `yes` accepts; any other answer declines."""
     site: str = ""
-    """The site that the connection is for; "": nobody said."""
+    """The site of the connection; "" if unknown."""
 
 
 Ask = Callable[[LoginQuestion], str | None]
-"""Puts a question to the user; None: they declined. Called from any thread."""
+"""Asks the user a question and returns the answer; None: they declined. Any thread may call it."""
 
 _attended: ContextVar[bool] = ContextVar("attended", default=True)
 
 
 def is_attended() -> bool:
-    """Whether a user waits for the present request, so that a login may ask them."""
+    """Return whether a user is waiting for the current request, so that a login may ask them."""
     return _attended.get()
 
 
 @contextmanager
-def attendance(person: bool) -> Iterator[None]:
-    """Declare whether a `person` waits for the requests of this block.
+def attendance(attended: bool) -> Iterator[None]:
+    """Declare whether a user is waiting for the requests of this block.
 
-    A login asks only a user who waits. A refresh that a timer started would otherwise repeat
-    its question after every cut of the connection.
+    A login asks only a waiting user. Otherwise a refresh by a timer would repeat its question each
+    time the connection is lost.
     """
-    token = _attended.set(person)
+    token = _attended.set(attended)
     try:
         yield
     finally:
@@ -48,7 +48,7 @@ def attendance(person: bool) -> Iterator[None]:
 
 
 def answer_needed(what: str) -> AnswerNeeded:
-    """Return the error of a login that waits for a user; `what` is what only they have."""
+    """Return the error for a login that needs a user's `what`."""
     return AnswerNeeded(
         f"Needs your {what}.", "Press r in the list of runs, or run `lumitui status`."
     )

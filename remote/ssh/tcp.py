@@ -1,4 +1,4 @@
-"""The socket below an SSH connection: direct or through a ProxyCommand, with its bytes counted."""
+"""The socket below an SSH connection, direct or through a ProxyCommand; counts its bytes."""
 
 import errno
 import os
@@ -16,15 +16,15 @@ from lumitui.remote.site.answer_fields import last_words
 from lumitui.remote.site.errors import LinkError
 
 _POLL = 0.3
-_HEAD = 512  # bytes kept of what a server sends first: a refusal comes before the SSH banner
+_HEAD = 512  # first bytes of a server to keep: a refusal comes before the SSH banner
 _VERSION = b"SSH-2.0-"
-_SAID = 4096  # bytes kept of what a ProxyCommand writes to standard error
-_ENDURE = 300  # seconds of silence that a connection survives when a new one would cost a code
+_SAID = 4096  # last bytes of a ProxyCommand's standard error to keep
+_ENDURE = 300  # seconds of silence that a connection survives if a new one would cost a code
 _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
 
 class Metered:
-    """A socket whose traffic is reported to `up` and `down`."""
+    """A socket that reports its traffic to `up` and `down`."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class Metered:
         up: Callable[[int], None] = lambda count: None,
         down: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Count what crosses `sock`."""
+        """Count the traffic of `sock`."""
         self._sock, self._up, self._down = sock, up, down
         self._head = b""
         self.heard = time.monotonic()
-        """When bytes came last."""
-        self._closed = False  # paramiko asks by this name before it waits for its reading thread
+        """The time of the last received bytes."""
+        self._closed = False  # paramiko reads this before it waits for its reading thread
 
     def send(self, data: bytes) -> int:
         """Send and count."""
@@ -55,40 +55,40 @@ class Metered:
         return data
 
     def settimeout(self, seconds: float | None) -> None:
-        """Limit how many seconds a call may wait."""
+        """Limit how long a call may wait."""
         self._sock.settimeout(seconds)
 
     def close(self) -> None:
-        """End the connection; a jump host that has already gone makes the channel raise here."""
+        """End the connection; the channel of a closed jump host may raise here."""
         self._closed = True
         with suppress(OSError, EOFError):
             self._sock.close()
 
     @property
     def greeted(self) -> bool:
-        """Whether the version line of an SSH server came, perhaps damaged on the way."""
+        """Whether an SSH server's version line arrived, perhaps damaged."""
         return any(_is_version(line) for line in self._head.split(b"\n"))
 
     @property
     def said(self) -> str:
-        """The last line of a server that sent text and no version line."""
+        """The last line of a server that sent other text than a version line."""
         if self.greeted:
             return ""
         lines = self._head.decode("utf-8", "replace").strip().splitlines() or [""]
         return "".join(char for char in lines[-1] if char.isprintable())[:200]
 
     def endure(self) -> None:
-        """Let the connection survive a longer silence of the network."""
+        """Let the connection survive a longer outage of the network."""
         if isinstance(self._sock, socket.socket):
             _keep_alive(self._sock, _ENDURE // 2)
 
     def complaint(self) -> str:
-        """Return what a ProxyCommand wrote about its failure."""
+        """Return a ProxyCommand's last error message."""
         return self._sock.complaint() if isinstance(self._sock, Proxy) else ""
 
 
 def _is_version(line: bytes) -> bool:
-    """Whether a line is a server's version (RFC 4253, 4.2), with two wrong bytes at most."""
+    """Return whether a line is a server's version (RFC 4253, 4.2), with at most two wrong bytes."""
     wrong = sum(one != other for one, other in zip(line, _VERSION, strict=False))
     return line.startswith(_VERSION[:4]) or (len(line) >= len(_VERSION) and wrong <= 2)
 
@@ -109,27 +109,27 @@ def dial(
         host: a name or an address.
         port: TCP port.
         timeout: seconds for each address.
-        alive: seconds of silence after which the kernel asks whether the peer is there.
+        alive: seconds of silence after which the kernel probes the peer.
         stopped: called every 0.3 s; true ends the attempt.
-        source: address or name of this machine to connect from; None: the system chooses.
-        family: the kind of address that is tried.
+        source: local address or name to connect from; None: the system chooses.
+        family: the address family.
 
     Raises:
         LinkError: the name is unknown, or no address answered.
     """
-    wanted = _FAMILIES.get(family, 0)
+    number = _FAMILIES.get(family, 0)
     try:
-        found = socket.getaddrinfo(host, port, wanted, socket.SOCK_STREAM)
+        places = socket.getaddrinfo(host, port, number, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "it is not a host name"
-        only = f" with AddressFamily {family}" if wanted else ""
+        only = f" with AddressFamily {family}" if number else ""
         raise LinkError(
-            f"The host name {host} is not known{only} ({why}).",
-            "Check the name, your network and whether a VPN is needed.",
+            f"The host name {host} is unknown{only} ({why}).",
+            "Check the name, your network and whether you need a VPN.",
         ) from error
     reason = "no address"
-    for kind_of_address, kind, protocol, _, address in found:
-        sock = socket.socket(kind_of_address, kind, protocol)
+    for address_family, kind, protocol, _, address in places:
+        sock = socket.socket(address_family, kind, protocol)
         try:
             if source is not None:
                 _bind(sock, source)
@@ -146,13 +146,13 @@ def dial(
 
 
 def _bind(sock: socket.socket, name: str) -> None:
-    """Let the connection come from the address `name` of this machine."""
+    """Bind to the local address `name`."""
     try:
         *_, address = socket.getaddrinfo(name, 0, sock.family, socket.SOCK_STREAM)[0]
         sock.bind(address)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise OSError(errno.EADDRNOTAVAIL, f"BindAddress {name} cannot be used ({why})") from error
+        raise OSError(errno.EADDRNOTAVAIL, f"cannot use BindAddress {name} ({why})") from error
 
 
 def _connect(
@@ -184,7 +184,7 @@ def _keep_alive(sock: socket.socket, seconds: int) -> None:
         "TCP_KEEPALIVE": seconds,  # macOS
         "TCP_KEEPINTVL": max(seconds // 3, 1),
         "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": seconds * 2000,  # Linux, ms: also for data that is never confirmed
+        "TCP_USER_TIMEOUT": seconds * 2000,  # Linux, ms: also for unacknowledged data
     }
     for name, value in options.items():
         if hasattr(socket, name):
@@ -206,7 +206,7 @@ class Proxy:
                 bufsize=0,
                 start_new_session=True,
             )
-        # Often it is ssh, which passes on what another machine prints: it may be without end.
+        # The command is often ssh, which passes on another machine's output without limit.
         self._said = b""
         self._over = False
         self._listener = threading.Thread(target=self._listen, name="ProxyCommand", daemon=True)
@@ -215,14 +215,14 @@ class Proxy:
         self.settimeout = self.sock.settimeout
 
     def complaint(self) -> str:
-        """Return the last line that the command wrote to standard error."""
+        """Return the command's last line on standard error."""
         self._listener.join(0.5)  # it may just have ended
         return last_words(self._said, default="")
 
     def _listen(self) -> None:
-        """Keep the end of standard error until the command ends, or this end is closed.
+        """Keep the end of standard error until the command ends or this end is closed.
 
-        What the command has started may outlive it: it meets a closed pipe when it writes.
+        Processes that the command started may outlive it; their writes then fail.
         """
         assert self._process.stderr is not None
         with self._process.stderr as errors:
@@ -244,4 +244,4 @@ class Proxy:
 
 
 Socket = socket.socket | Proxy | paramiko.Channel
-"""What carries an SSH connection."""
+"""The transports of an SSH connection."""

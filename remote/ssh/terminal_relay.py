@@ -1,4 +1,4 @@
-"""A terminal of the site in this one: bytes and window sizes go there, bytes come back."""
+"""Relays a terminal of the site: sends bytes and window sizes, and prints what comes back."""
 
 import os
 import select
@@ -16,21 +16,21 @@ _CHUNK = 1 << 16
 
 
 def request_terminal(channel: Channel) -> None:
-    """Ask the server for a terminal of this one's kind and size."""
+    """Request a terminal of this one's type and size from the server."""
     columns, rows = _window_size()
     channel.inner.get_pty(os.environ.get("TERM", "xterm"), columns, rows)
 
 
 def _window_size() -> tuple[int, int]:
-    """Return columns and rows: the window's own, since COLUMNS and LINES may be old or exported."""
+    """Return the window's columns and rows; COLUMNS and LINES may be outdated."""
     columns, rows = os.get_terminal_size(sys.stdin.fileno())
     return columns or 80, rows or 24
 
 
 def relay(channel: Channel, *, terminal: bool) -> int:
-    """Join a started command with this process's streams until it ends; return its exit status.
+    """Connect a started command to this process's streams until it ends; return its exit status.
 
-    With a `terminal` each key goes there as it is typed, Ctrl-C too.
+    With a `terminal`, send each key at once, even Ctrl-C.
 
     Raises:
         LinkLost: the connection ended first.
@@ -56,7 +56,7 @@ def relay(channel: Channel, *, terminal: bool) -> int:
                 _tell_size(channel, *_window_size())
             if keys is not None and keys in ready:
                 typed = os.read(keys, _CHUNK)
-                with suppress(OSError):  # it has ended: its status comes
+                with suppress(OSError):  # it has ended, and its status follows
                     _send(channel, typed)
                 keys = keys if typed else None
             if channel.exit_status_ready() or channel.closed:
@@ -70,9 +70,10 @@ def relay(channel: Channel, *, terminal: bool) -> int:
 
 
 def _tell_first_size(channel: Channel) -> None:
-    """Tell the size of the window once the command is there.
+    """Send the window's size once the command has started.
 
-    srun passes on sizes that change, and 22.05 may begin its step with 24 rows: another size first.
+    srun passes on only changes, and 22.05 may start its step with 24 rows: so send another size
+    first.
     """
     columns, rows = _window_size()
     for height in (rows - 1, rows):
@@ -80,7 +81,7 @@ def _tell_first_size(channel: Channel) -> None:
 
 
 def _tell_size(channel: Channel, columns: int, rows: int) -> None:
-    with suppress(Exception):  # a size that is lost comes again with the next one
+    with suppress(Exception):  # the next change repeats a lost size
         channel.inner.resize_pty(columns, rows)
 
 
@@ -98,22 +99,22 @@ def _write(target: int, data: bytes) -> None:
 
 @contextmanager
 def _raw() -> Iterator[int]:
-    """Let this terminal send each key at once, and put it back at the end.
+    """Let this terminal send each key at once, and restore it at the end.
 
     Yields:
-        a descriptor that can be read once the window has a new size. The signal's handler only
-        writes to it: it may interrupt a send, or itself, and wait for ever for their lock.
+        a descriptor that becomes readable when the window has a new size. The signal's handler only
+        writes to it: it may interrupt a send, or itself, whose lock it would wait for forever.
     """
     resized, sizes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def note_size(*_: object) -> None:
-        with suppress(BlockingIOError):  # full: there is enough to read
+        with suppress(BlockingIOError):  # full, so it is readable
             os.write(sizes, b"\0")
 
     keys = sys.stdin.fileno()
     modes, handler = termios.tcgetattr(keys), signal.signal(signal.SIGWINCH, note_size)
     try:
-        tty.setraw(keys, termios.TCSADRAIN)  # what was typed ahead is for the shell
+        tty.setraw(keys, termios.TCSADRAIN)  # keep keys typed ahead for the shell
         yield resized
     finally:
         termios.tcsetattr(keys, termios.TCSADRAIN, modes)

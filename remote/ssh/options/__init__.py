@@ -1,1 +1,1 @@
-"""What the ssh configuration says of a host: each option is honoured, harmless or refused."""
+"""Reads the ssh configuration of a host: each option is honoured, harmless or refused."""

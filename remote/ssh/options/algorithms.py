@@ -1,4 +1,4 @@
-"""Which algorithms a connection may use: what the configuration allows, of what paramiko has."""
+"""The algorithms of a connection: those that the configuration allows and paramiko has."""
 
 import fnmatch
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from lumitui.remote.ssh.options.openssh import Table, defaults
 # One AES-GCM call does the work of cipher and HMAC, which paramiko runs in Python.
 GCM = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 """Ciphers that need no MAC."""
-# RFC 8731 gave the method this name; paramiko knows its older one, `...@libssh.org`, only.
+# RFC 8731 gave the method this name; paramiko has only its older one, `...@libssh.org`.
 MORE_KEX = {"curve25519-sha256": KexCurve25519} if KexCurve25519.is_available() else {}
 """Key exchanges that paramiko has under another name."""
-# What paramiko has; it publishes this only of a connection that is open.
+# paramiko's algorithms, which it publishes only for an open connection.
 _OURS: dict[str, tuple[str, ...]] = {
     keyword: getattr(Transport, attribute)
     for keyword, attribute in (
@@ -33,28 +33,28 @@ def algorithms(host: str, table: Table) -> Algorithms:
     """Return the algorithms for `host`.
 
     Raises:
-        LinkError: the configuration allows none of those that paramiko has.
+        LinkError: the configuration allows none of paramiko's algorithms.
     """
-    found = {
+    usable = {
         keyword: tuple(name for name in dict.fromkeys(_listed(keyword, table)) if name in ours)
         for keyword, ours in _OURS.items()
     }
-    with_gcm = tuple(name for name in found["Ciphers"] if name in GCM)
-    if _is_usual("Ciphers", table):  # the user wants no other order
-        found["Ciphers"] = tuple(dict.fromkeys((*with_gcm, *found["Ciphers"])))
-    for keyword, names in found.items():
+    with_gcm = tuple(name for name in usable["Ciphers"] if name in GCM)
+    if _is_usual("Ciphers", table):  # the user has not set an order
+        usable["Ciphers"] = tuple(dict.fromkeys((*with_gcm, *usable["Ciphers"])))
+    for keyword, names in usable.items():
         if not names and not (keyword == "MACs" and with_gcm):
             raise LinkError(
                 f"The ssh configuration sets {keyword} to "
-                f"{table.written(keyword.lower()) or 'an empty list'} for {host}, and lumitui has "
-                "none of these.",
+                f"{table.written(keyword.lower()) or 'an empty list'} for {host}, but lumitui "
+                "supports none of these.",
                 f"Also allow one of these for this host: {', '.join(_OURS[keyword])}.",
             )
     return Algorithms(
-        ciphers=found["Ciphers"],
-        macs=found["MACs"],
-        kex=found["KexAlgorithms"],
-        host_keys=found["HostKeyAlgorithms"],
+        ciphers=usable["Ciphers"],
+        macs=usable["MACs"],
+        kex=usable["KexAlgorithms"],
+        host_keys=usable["HostKeyAlgorithms"],
         known_first=_in_openssh_s_order(table),
         public_keys=tuple(_listed("PubkeyAcceptedAlgorithms", table)),
         rsa_bits=table.number("requiredrsasize", 1024),
@@ -62,14 +62,14 @@ def algorithms(host: str, table: Table) -> Algorithms:
 
 
 def _in_openssh_s_order(table: Table) -> bool:
-    """Whether HostKeyAlgorithms is OpenSSH's list, perhaps with names left out or added.
+    """Return whether HostKeyAlgorithms is OpenSSH's list, perhaps with names removed or added.
 
-    Then OpenSSH requests the types first that it knows of the host; a list in an order of the
-    user's own is used as it is (`ssh_kex2` in sshconnect2.c).
+    Then OpenSSH first requests the types of the host's known keys; it uses a list in the user's own
+    order unchanged (`ssh_kex2` in sshconnect2.c).
     """
-    given = _listed("HostKeyAlgorithms", table)
-    kept = [name for name in _own("HostKeyAlgorithms") if name in given]
-    return given[: len(kept)] == kept
+    names = _listed("HostKeyAlgorithms", table)
+    kept = [name for name in _own("HostKeyAlgorithms") if name in names]
+    return names[: len(kept)] == kept
 
 
 def _is_usual(keyword: str, table: Table) -> bool:
@@ -81,9 +81,9 @@ def _own(keyword: str) -> list[str]:
 
 
 def _listed(keyword: str, table: Table) -> list[str]:
-    """Return the names that an option allows; in two of them OpenSSH leaves patterns.
+    """Return the names that an option allows; for two options OpenSSH prints patterns.
 
-    An empty list, which is what `-*` leaves, allows nothing.
+    An empty list, the result of `-*`, allows nothing.
     """
     words = list(filter(None, (table.written(keyword.lower()) or "").split(",")))
     if any(set(word) & set("*?!") for word in words):
@@ -92,7 +92,7 @@ def _listed(keyword: str, table: Table) -> list[str]:
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a list of patterns has `name`; one with `!` leaves it out, wherever it stands."""
+    """Return whether a list of patterns matches `name`; any pattern with `!` excludes it."""
     if any(p.startswith("!") and fnmatch.fnmatchcase(name, p[1:]) for p in patterns):
         return False
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""Entries of the ssh configuration that lead to a host under another name: `Host lumi`."""
+"""Finds aliases for a host in the ssh configuration, such as `Host lumi`."""
 
 import glob
 import re
@@ -10,16 +10,16 @@ from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.options.openssh import home
 
 _DEEPEST = 4
-"""Files that include each other; OpenSSH takes 16."""
+"""Levels of included files; OpenSSH allows 16."""
 _LARGEST = 1 << 20
 
 
 def aliases(login: Login) -> list[str]:
     """Return the names whose HostName is the host of `login`, in the order of the files.
 
-    There is none where the configuration has an entry for the host's own name, which counts then.
+    An entry for the host's own name takes precedence: then there are no aliases.
     """
-    found: list[str] = []
+    matches: list[str] = []
     names: list[str] = []
     for keyword, words in _lines(login.config or Path(home(), ".ssh/config")):
         if keyword in ("host", "match"):
@@ -28,19 +28,19 @@ def aliases(login: Login) -> list[str]:
                 return []
         elif keyword == "hostname" and words:
             plain = [name for name in names if not set(name) & set("*?!%")]
-            found += [name for name in plain if _leads(words[0], name, login.host)]
-    return list(dict.fromkeys(found))
+            matches += [name for name in plain if _leads(words[0], name, login.host)]
+    return list(dict.fromkeys(matches))
 
 
 def _leads(written: str, alias: str, host: str) -> bool:
-    """Return whether HostName, as it is written for an alias, is the host."""
+    """Return whether HostName, as written for an alias, is the host."""
     return written.replace("%h", alias).replace("%n", alias).lower() == host.lower()
 
 
 def _lines(file: Path, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """Yield keyword and words of each line, those of included files in their place.
+    """Yield the keyword and words of each line, including those of included files.
 
-    A file that cannot be read has none: who reads the options reports it.
+    Unreadable files are skipped: `ssh -G` reports them.
     """
     try:
         with file.open("rb") as opened:

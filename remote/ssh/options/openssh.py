@@ -1,7 +1,7 @@
-"""OpenSSH reads the configuration (`ssh -G`), with Include, Match, tokens and variables.
+"""Lets OpenSSH read the configuration (`ssh -G`), with Include, Match, tokens and variables.
 
-What it refuses in names of hosts and users since 9.6 (`ssh_valid_hostname`, `ssh_valid_ruser` in
-its readconf.c) is refused here with every version, and before anything is started with such a name.
+Since 9.6, OpenSSH refuses some names of hosts and users (`ssh_valid_hostname`, `ssh_valid_ruser` in
+readconf.c). lumitui refuses them with every version, before it starts a command with such a name.
 """
 
 import os
@@ -28,52 +28,51 @@ _USER = re.compile(r"(?!-)(?:(?!\s-)[^'`\";&<>|(){}\x00-\x1f\x7f])*(?<!\\)")
 
 @dataclass(frozen=True)
 class Table:
-    """The options of one host, as `ssh -G` prints them: lower-case name -> its values in order."""
+    """The options of one host from `ssh -G`: lowercase name -> its values in order."""
 
     values: Mapping[str, Sequence[str]]
 
     def written(self, name: str) -> str | None:
-        """Return a list or a name as it is written, `none` too. None: it is not set."""
-        found = self.values.get(name)
-        return found[0] if found else None
+        """Return a list or a name as written, even `none`; None if it is not set."""
+        values = self.values.get(name)
+        return values[0] if values else None
 
     def one(self, name: str, default: str = "") -> str:
-        """Return the value of an option that counts once; `none` is like no value."""
+        """Return the first value of an option; `none` counts as not set."""
         value = self.written(name) or default
         return default if value.lower() == "none" else value
 
     def number(self, name: str, default: int) -> int:
-        """Return a number; 0 and what is not a number are like no value."""
+        """Return a number; 0 and other texts count as not set."""
         value = self.one(name)
         return (int(value) if value.isdecimal() else 0) or default
 
     def on(self, name: str, default: bool = False) -> bool:
         """Return whether a switch is on."""
-        # Under its older name an option may be printed a second time.
+        # OpenSSH may print an option a second time under its older name.
         values = [value.lower() for value in self.values.get(name, ())]
         return not {"no", "false"} & set(values) if values else default
 
 
 def check_names(host: str, user: str = "") -> None:
-    """Return if a command line may carry the names; an empty `user` is any.
+    """Check that names are safe on a command line; an empty `user` is.
 
     Raises:
-        LinkError: a name has characters that mean something to a shell.
+        LinkError: a name has characters that a shell interprets.
     """
     for what, name, rule in (("host", host, _HOST), ("user", user, _USER)):
         if not rule.fullmatch(name):
             raise LinkError(
-                f"{name!r} cannot be the name of a {what}: it has characters that a shell would "
-                "interpret.",
+                f"{name!r} is not a valid {what} name: it has characters that a shell interprets.",
                 "Correct it in the site's profile or in the ssh configuration.",
             )
 
 
 def openssh_table(login: Login) -> Table:
-    """Return how OpenSSH reads the configuration for `login`.
+    """Return the options for `login` as OpenSSH reads the configuration.
 
     Raises:
-        LinkError: there is no OpenSSH, or the configuration has an error; then the message is its.
+        LinkError: OpenSSH is not installed, or the configuration has an error.
     """
     check_names(login.host, login.user or "")
     return Table(_ask(login))
@@ -81,25 +80,25 @@ def openssh_table(login: Login) -> Table:
 
 @cache
 def defaults() -> Mapping[str, Sequence[str]]:
-    """Return what OpenSSH prints without any configuration."""
+    """Return OpenSSH's options without any configuration."""
     return _ask(Login("localhost", config=Path("none")))
 
 
 def home() -> str:
-    """Return the home folder of the user's account, which OpenSSH takes whatever HOME says."""
+    """Return the home folder of the user's account; like OpenSSH, ignore HOME."""
     return pwd.getpwuid(os.getuid()).pw_dir
 
 
 def from_home(text: str) -> str:
-    """Return a path with its `~/` filled in; some versions of OpenSSH print it so."""
+    """Return a path with `~/` expanded, which some versions of OpenSSH print."""
     return home() + text[1:] if text.startswith("~/") else text
 
 
 def local_path(login: Login, text: str) -> Path:
-    """Return the file that a value names: OpenSSH fills in `~name`, tokens and variables.
+    """Return the file that a value names; OpenSSH expands `~name`, tokens and variables.
 
-    `ssh -G` does so in ControlPath, which may have the tokens that IdentityFile and CertificateFile
-    may have; these it prints as they are written.
+    `ssh -G` expands ControlPath, which allows the same tokens as IdentityFile and CertificateFile,
+    but prints those two as written.
     """
     if not re.search(r"%|\$\{|^~[^/]", text):
         return Path(from_home(text))
@@ -107,7 +106,7 @@ def local_path(login: Login, text: str) -> Path:
     try:
         return Path(_ask(login, "-o", f'ControlPath="{quoted}"')["controlpath"][0])
     except LinkError as error:
-        raise LinkError(f"{error.message} It is about the file {text}.", error.hint) from error
+        raise LinkError(f"{error.message} This concerns the file {text}.", error.hint) from error
 
 
 def _ask(login: Login, *more: str) -> dict[str, list[str]]:
@@ -124,13 +123,15 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
         )
     except FileNotFoundError as error:
         raise LinkError(
-            "OpenSSH is not installed on this machine, and lumitui reads the ssh configuration "
-            "with it (`ssh -G`).",
-            "Install it: the package is called openssh-client or openssh-clients.",
+            "OpenSSH is not installed on this machine, but lumitui needs it to read the ssh "
+            "configuration (`ssh -G`).",
+            "Install the package openssh-client or openssh-clients.",
         ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LinkError(
-            f"OpenSSH did not say how to reach {login.host} (`ssh -G` failed or took 20 s).", check
+            f"OpenSSH did not read the configuration for {login.host} (`ssh -G` failed or took "
+            "20 s).",
+            check,
         ) from error
     words = done.stderr.decode("utf-8", "replace").strip().splitlines()
     words = [line for line in words if ": terminating, " not in line] or ["no reason given"]
@@ -143,10 +144,9 @@ def _ask(login: Login, *more: str) -> dict[str, list[str]]:
         name, _, value = line.partition(" ")
         table.setdefault(_OLDER.get(name.lower(), name.lower()), []).append(value)
     for keyword in ALGORITHMS:
-        if keyword.lower() not in table:  # it ends well, but has left out what it cannot use
+        if keyword.lower() not in table:  # ssh exits with 0, but omits lists that it cannot use
             raise LinkError(
-                f"OpenSSH cannot use {keyword} as the configuration for {login.host} has it: "
-                f"{words[-1]}.",
+                f"OpenSSH cannot use {keyword} of the configuration for {login.host}: {words[-1]}.",
                 check,
             )
     return table

@@ -1,4 +1,4 @@
-"""The configuration of one host, from its options and what the site's profile says."""
+"""The configuration of one host, from its options and the site's profile."""
 
 import getpass
 import os
@@ -26,15 +26,15 @@ _METHODS = {
     "password": "PasswordAuthentication",
 }
 REKEY_FLOOR = 1 << 20
-"""Fewest bytes between new keys. OpenSSH takes 16 and lets one packet pass in between (packet.c);
-paramiko begins at most ten times a second, so tiny limits take up the connection."""
+"""Fewest bytes between new session keys. OpenSSH allows 16, and one packet in between (packet.c);
+paramiko renews keys at most ten times a second, so tiny limits would block the connection."""
 
 
 def resolve(login: Login, table: Table) -> HostConfig:
-    """Return the configuration in `table`, overridden by what `login` itself says.
+    """Return the configuration in `table`, overridden by `login`.
 
     Raises:
-        LinkError: an option that cannot be honoured, a name that a shell would interpret.
+        LinkError: lumitui cannot honour an option, or a shell would interpret a name.
     """
     hostname = table.one("hostname", login.host)
     port = login.port or table.number("port", 22)
@@ -79,9 +79,9 @@ def _paths(login: Login, words: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _files(table: Table, name: str) -> tuple[Path, ...]:
-    """Split a value of several files; `ssh -G` drops the quotes around a name with a space.
+    """Split a value with several files; `ssh -G` drops the quotes around names with spaces.
 
-    A path begins with `/` or `~`; any other word belongs to the name before it.
+    A path begins with `/` or `~`; any other word belongs to the path before it.
     """
     words = (word.strip('"') for word in re.split(r" +(?=[/~\"])", table.one(name)))
     return tuple(Path(from_home(word)) for word in words if word.lower() not in ("none", ""))
@@ -101,34 +101,33 @@ def _methods(host: str, table: Table) -> tuple[str, ...]:
     """Return the ways to log in, in order.
 
     Raises:
-        LinkError: the configuration leaves none.
+        LinkError: the configuration allows none.
     """
-    given = table.written("preferredauthentications")
-    left = tuple(
+    preferred = table.written("preferredauthentications")
+    methods = tuple(
         name
-        for name in (list(_METHODS) if given is None else given.split(","))
+        for name in (list(_METHODS) if preferred is None else preferred.split(","))
         if name in _METHODS
         and table.on(_METHODS[name].lower(), default=True)
         and (name == "publickey" or not table.on("batchmode"))
     )
-    if not left:
+    if not methods:
         raise LinkError(
-            f"The ssh configuration leaves lumitui no way to log in to {host}.",
-            "It can use keys, keyboard-interactive and passwords: check "
+            f"The ssh configuration allows no login to {host} that lumitui supports.",
+            "lumitui supports keys, keyboard-interactive and passwords: check "
             f"PreferredAuthentications, BatchMode, {', '.join(_METHODS.values())}.",
         )
-    return left
+    return methods
 
 
 def _proxy_command(table: Table, tokens: dict[str, str]) -> str | None:
-    """Return the command with its own few tokens filled in; variables are left to its shell."""
+    """Return the command with its tokens expanded; its shell expands variables."""
 
     def fill(match: re.Match[str]) -> str:
         if match[1] not in tokens:
             raise LinkError(
-                "The option ProxyCommand of the ssh configuration has the token "
-                f"{match[0]}, which it cannot have: {match.string}.",
-                "Correct it.",
+                f"ProxyCommand does not support the token {match[0]}: {match.string}.",
+                "Correct it in the ssh configuration.",
             )
         return tokens[match[1]]
 
@@ -148,7 +147,7 @@ def _trust(table: Table, hostname: str, port: int) -> Trust:
 
 
 def stricter(trust: Trust, other: Trust) -> Trust:
-    """Return `trust`, or as strict as `other` where that is stricter."""
+    """Return `trust`, but as strict as `other` if that is stricter."""
     order: tuple[Literal["accept-new", "ask", "yes"], ...] = ("accept-new", "ask", "yes")
     return replace(trust, strict=max(trust.strict, other.strict, key=order.index))
 
@@ -157,4 +156,4 @@ def _strict(table: Table) -> Literal["yes", "ask", "accept-new"]:
     value = table.one("stricthostkeychecking", "ask").lower()
     if value in ("yes", "true"):
         return "yes"
-    return "accept-new" if value == "accept-new" else "ask"  # also for `no` and `off`: a note
+    return "accept-new" if value == "accept-new" else "ask"  # also for `no` and `off`, with a note

@@ -1,8 +1,7 @@
-"""What lumitui does with each option of ssh_config(5), OpenSSH 9.2 (Debian) to 10.5: a table.
+"""The table of ssh_config(5)'s options, OpenSSH 9.2 (Debian) to 10.5, and how lumitui treats them.
 
-A new keyword is a row here. `tests/remote/ssh/options/test_rows.py` goes over the keywords of the
-manual pages and of `ssh -G`; `test_parity.py` beside it compares what can be seen from outside
-with the real `ssh`.
+A new keyword is a row here. `tests/remote/ssh/options/test_rows.py` checks the keywords of the
+manual pages and of `ssh -G`; `test_parity.py` beside it compares the behaviour with the real `ssh`.
 """
 
 import fnmatch
@@ -13,25 +12,25 @@ from typing import Literal
 from lumitui.remote.site.errors import LinkError
 
 ALGORITHMS = ("Ciphers", "MACs", "KexAlgorithms", "HostKeyAlgorithms", "PubkeyAcceptedAlgorithms")
-"""The options that are lists of algorithms; each is always set."""
+"""The options with lists of algorithms, which are always set."""
 
 _OFF = ("none", "no", "false", "")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One option. Text is a sentence or the part of one that says it."""
+    """One option."""
 
     keyword: str
     verdict: Literal["honoured", "harmless", "refused"]
     why: str
-    """What honours it, why it may be passed over, or why it cannot be honoured."""
+    """How it is honoured, why ignoring it is harmless, or why lumitui cannot honour it."""
     fix: str = ""
-    """What to do where it is refused."""
+    """What to do if it is refused."""
     note: str = ""
-    """What a user should know when it has another value than those of `unless`."""
+    """A note for the user if its value is not among `unless`."""
     unless: tuple[str, ...] = _OFF
-    """Values (patterns, in lower case) with which it is neither refused nor worth a note."""
+    """Values (patterns, in lowercase) that need neither a refusal nor a note."""
 
 
 # Each group: the verdict, its reason, and the options.
@@ -60,7 +59,7 @@ _GROUPS: tuple[tuple[Literal["honoured", "harmless"], str, str], ...] = (
     ("harmless", "lumitui sends its own commands, no variables, and opens no interactive session",
      "LocalCommand RemoteCommand SessionType RequestTTY SendEnv EnableEscapeCommandline "
      "EscapeChar ForkAfterAuthentication ObscureKeystrokeTiming StdinNull"),
-    ("harmless", "it changes only what ssh prints, logs, calls itself or may be asked with",
+    ("harmless", "it affects only ssh's output, logs, version text or the devices for questions",
      "LogLevel LogVerbose SyslogFacility VisualHostKey FingerprintHash WarnWeakCrypto "
      "VersionAddendum KbdInteractiveDevices"),
     ("harmless", "lumitui trusts no certificate of a host, keeps no host key that was not used, "
@@ -70,65 +69,65 @@ _GROUPS: tuple[tuple[Literal["honoured", "harmless"], str, str], ...] = (
 
 _ROWS = (
     *(Row(name, verdict, why) for verdict, why, names in _GROUPS for name in names.split()),
-    # Without these lumitui would trust more than OpenSSH does, or go another way.
-    Row("RefuseConnection", "refused", "it is there to refuse the connection", unless=()),
+    # Ignoring these would trust more than OpenSSH does, or connect differently.
+    Row("RefuseConnection", "refused", "it refuses the connection", unless=()),
     Row("RevokedHostKeys", "refused", "it does not read lists of revoked keys",
         "Put the keys into known_hosts, each in a line that begins with `@revoked *`, and remove "
         "RevokedHostKeys for this host."),
-    Row("KnownHostsCommand", "refused", "it takes known host keys from files only"),
-    Row("CheckHostIP", "refused", "it knows a host by its name, not by its address"),
+    Row("KnownHostsCommand", "refused", "it reads known host keys only from files"),
+    Row("CheckHostIP", "refused", "it checks a host by its name, not by its address"),
     Row("ProxyUseFdpass", "refused", "a ProxyCommand must relay the connection itself"),
     Row("BindInterface", "refused", "it connects from an address, not from an interface",
-        "Replace it by BindAddress with the address that this interface has."),
-    # These are read otherwise than OpenSSH does, and never more loosely.
-    Row("RekeyLimit", "honoured", "new keys are made after so many bytes",
-        note="lumitui makes new keys after so many bytes, 1 MiB at least, but not after a time.",
+        "Use BindAddress with the address of this interface instead."),
+    # lumitui treats these differently from OpenSSH, but never more loosely.
+    Row("RekeyLimit", "honoured", "it renews session keys after this many bytes",
+        note="lumitui renews session keys after this many bytes, at least 1 MiB, but not by time.",
         unless=("0 0", "???????* 0")),
     Row("StrictHostKeyChecking", "honoured", "yes never asks, accept-new not about a new key",
         note="lumitui asks about a new host key, and refuses a changed or revoked one.",
         unless=("yes", "true", "ask", "accept-new")),
-    Row("NoHostAuthenticationForLocalhost", "harmless", "the key of this machine is also checked",
-        note="lumitui checks the key of a host on this machine like any other."),
-    Row("VerifyHostKeyDNS", "harmless", "what DNS says of a key makes nobody trust it less",
-        note="lumitui does not look host keys up in DNS; it asks about a new one.",
+    Row("NoHostAuthenticationForLocalhost", "harmless", "lumitui also checks this machine's key",
+        note="lumitui checks this machine's host key like any other."),
+    Row("VerifyHostKeyDNS", "harmless", "a DNS record can only increase the trust in a key",
+        note="lumitui does not look up host keys in DNS; it asks about a new one.",
         unless=(*_OFF, "ask")),
-    Row("PKCS11Provider", "harmless", "lumitui opens no token; its keys are used through an agent",
+    Row("PKCS11Provider", "harmless", "lumitui uses a token's keys only through an agent",
         note="lumitui does not open tokens; add their keys to an agent (ssh-add -s)."),
     Row("PermitLocalCommand", "harmless", "lumitui starts no local command",
         note="lumitui does not run LocalCommand."),
     Row("SetEnv", "harmless", "lumitui sends no variables",
-        note="lumitui sends no variables; set them in the login files of the site."),
+        note="lumitui sends no variables; set them in your login files at the site."),
 )  # fmt: skip
 
 ROWS: Mapping[str, Row] = {row.keyword.lower(): row for row in _ROWS}
-"""The table by the names that `ssh -G` prints."""
+"""The table, by the names in the output of `ssh -G`."""
 
 
 def judge(
     host: str, values: Mapping[str, Sequence[str]], defaults: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return what a user should know of how the options of `host` are read.
+    """Return notes for the user about the options of `host`.
 
-    An option with the value that it has in `defaults` is what everybody has, who sets nothing.
+    Options with their value in `defaults` need none.
 
     Raises:
-        LinkError: an option cannot be honoured; the message has its name and value.
+        LinkError: lumitui cannot honour an option; the message has its name and value.
     """
     notes = []
-    for name, given in values.items():
+    for name, settings in values.items():
         row = ROWS.get(name) or Row(name, "refused", "lumitui does not know it", unless=())
-        if given == defaults.get(name) or all(_fits(value, row.unless) for value in given):
+        if settings == defaults.get(name) or all(_fits(one, row.unless) for one in settings):
             continue
         if row.verdict == "refused":
             raise LinkError(
-                f"The ssh configuration sets {row.keyword} to {', '.join(given)} for {host}, "
+                f"The ssh configuration sets {row.keyword} to {', '.join(settings)} for {host}, "
                 f"which lumitui cannot honour: {row.why}.",
                 row.fix
                 or f"Remove {row.keyword} for this host (see man ssh_config), or use "
                 "another host entry.",
             )
         if row.note:
-            notes.append(f"{row.keyword} {', '.join(given)}: {row.note}")
+            notes.append(f"{row.keyword} {', '.join(settings)}: {row.note}")
     return tuple(notes)
 
 

@@ -1,4 +1,4 @@
-"""The first part of a connection: agree on algorithms, and check the host's key."""
+"""Begins a connection: agrees on algorithms, and checks the host's key."""
 
 import re
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ _NAME = re.compile(r"[!-+\--~]{1,64}")
 _MOST = 300  # characters of a list that a user is shown
 _MORE = (
     "If the ssh configuration sets Ciphers, MACs, KexAlgorithms or HostKeyAlgorithms, allow more "
-    "for this host; else update both sides."
+    "for this host; otherwise update both sides."
 )
 
 
 class TurnedAway(LinkError):
-    """The server has too many logins under way (MaxStartups); it accepts one in a moment."""
+    """The server has too many concurrent logins (MaxStartups); it accepts one in a moment."""
 
 
 def shake_hands(
@@ -36,7 +36,7 @@ def shake_hands(
     """Negotiate and check the host's key, before anything secret is sent.
 
     Raises:
-        LinkError: nothing in common, no answer, or a key that is not trusted.
+        LinkError: there is no common algorithm, no answer, or no trust in the key.
     """
     _configure(transport, host, published)
     try:
@@ -60,11 +60,11 @@ def _configure(
 ) -> None:
     allowed, options = host.algorithms, transport.get_security_options()
     all_macs, with_gcm = options.digests, any(name in GCM for name in allowed.ciphers)
-    # paramiko wants a MAC in common even for a cipher that uses none: see _check_macs.
+    # paramiko needs a common MAC even for a cipher that uses none: see _check_macs.
     more = [name for name in all_macs if name not in allowed.macs] if with_gcm else []
     options.ciphers, options.digests = allowed.ciphers, (*allowed.macs, *more)
-    known: dict[str, object] = vars(paramiko.Transport)["_kex_info"]
-    setattr(transport, "_kex_info", {**known, **MORE_KEX})  # noqa: B010  # unknown to its stubs
+    methods: dict[str, object] = vars(paramiko.Transport)["_kex_info"]
+    setattr(transport, "_kex_info", {**methods, **MORE_KEX})  # noqa: B010  # not in its stubs
     options.kex = allowed.kex
     first = wanted_types(host, published) if allowed.known_first else set()
     options.key_types = sorted(allowed.host_keys, key=lambda kind: kind not in first)
@@ -76,22 +76,22 @@ def _configure(
 
 
 def _check_macs(transport: paramiko.Transport, host: HostConfig) -> None:
-    """Return if each direction has a MAC that the configuration allows, or a cipher without."""
+    """Check that each direction has an allowed MAC, or a cipher that needs none."""
     for side in ("local", "remote"):
         cipher, mac = (getattr(transport, f"{side}_{what}") for what in ("cipher", "mac"))
         if cipher not in GCM and mac not in host.algorithms.macs:
             raise LinkError(
                 f"{host.hostname} (port {host.port}) and this program share no algorithm: "
-                f"MACs of the ssh configuration leaves out {mac}.",
+                f"MACs of the ssh configuration excludes {mac}.",
                 _MORE,
             )
 
 
 def _lacking(transport: SshTransport) -> str:
-    """Return what the server offers where it shares nothing with us; empty: nothing can be said.
+    """Return the server's offer for which there is no common algorithm; "" if that is unclear.
 
-    No check sum protects its lists yet. Servers send the same ones for both directions, of names
-    that are printable ASCII (RFC 4251, 6), and `none` as a compression (RFC 4253, 6.2).
+    No checksum protects its lists yet. Servers send the same lists for both directions, with names
+    in printable ASCII (RFC 4251, 6) and the compression `none` (RFC 4253, 6.2).
     """
     theirs, own = transport.offered, transport.get_security_options()
     words = [word for name in theirs if name.endswith("_algo_list") for word in theirs[name]]
@@ -121,24 +121,24 @@ def _one_bit_apart(one: str, other: str) -> bool:
 
 
 def _no_handshake(error: Exception, host: HostConfig, transport: SshTransport) -> LinkError:
-    """Return the error for a server that ended before it showed its host key."""
+    """Return the error for a connection that ended before the server sent its host key."""
     place = f"{host.hostname} (port {host.port})"
     sock = transport.sock if isinstance(transport.sock, tcp.Metered) else None
     if isinstance(error, IncompatiblePeer) and (lacking := _lacking(transport)):
         return LinkError(f"{place} and this program share no algorithm: {lacking}.", _MORE)
-    said = sock.said if sock else ""
-    if "maxstartups" in said.lower():
+    text = sock.said if sock else ""
+    if "maxstartups" in text.lower():
         return TurnedAway(
-            f"{place} turns new connections away: {said}.",
-            "Too many people are logging in; try again in a minute.",
+            f"{place} refuses new connections: {text}.",
+            "Too many users are logging in; try again in a minute.",
         )
     silent = isinstance(error.__context__, TimeoutError)
-    nothing = f"nothing came within {host.connect_timeout:g} s"
+    nothing = f"it sent nothing within {host.connect_timeout:g} s"
     proxy = sock.complaint() if sock and host.proxy_command else ""
     if sock and sock.greeted and not proxy:
         return LinkError(
-            f"The connection to {place} was lost while keys were agreed: "
-            f"{'nothing more came' if silent else 'it was cut or damaged on the way'}.",
+            f"The connection to {place} was lost during the key exchange: "
+            f"{'no answer' if silent else 'it was cut or damaged'}.",
             "Check your network and try again; nothing was sent.",
         )
     if host.proxy_command:
@@ -150,14 +150,14 @@ def _no_handshake(error: Exception, host: HostConfig, transport: SshTransport) -
     if silent:
         return LinkError(
             f"{place} accepted the connection, but {nothing}.",
-            "Check your network and the port; a login node may also be overloaded.",
+            "Check your network and the port; the login node may also be overloaded.",
         )
-    if said:
+    if text:
         return LinkError(
-            f"{place} answered, but not as an SSH server: it said {said!r}.",
-            "Check the port; a busy login node may also be turning new connections away.",
+            f"{place} is not an SSH server: it sent {text!r}.",
+            "Check the port; a busy login node may also refuse new connections.",
         )
     return LinkError(
         f"{place} ended the connection before the login ({error or type(error).__name__}).",
-        "It may be turning new connections away; try again in a minute.",
+        "It may refuse new connections; try again in a minute.",
     )

@@ -1,8 +1,8 @@
-"""Whether a host's key may be trusted: by known_hosts, by what the site publishes, by the user.
+"""Decides whether to trust a host's key: by known_hosts, the site's published keys, or the user.
 
-The decisions are those of OpenSSH (`check_host_key` in its sshconnect.c), with these differences:
-a key that the site publishes is trusted without a question; `StrictHostKeyChecking no` is `ask`.
-Certificates of hosts (`@cert-authority`) are not used: the key inside one counts.
+The decisions are OpenSSH's (`check_host_key` in sshconnect.c), with these differences: lumitui
+trusts a key that the site publishes without asking, treats `StrictHostKeyChecking no` as `ask`, and
+ignores host certificates (`@cert-authority`): the key inside one counts.
 """
 
 import shlex
@@ -15,7 +15,7 @@ from lumitui.remote.ssh.trust.known_hosts import HostKey, KnownKey, keys_in_file
 
 
 def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
-    """Return the key types to request first: those known and good, else those published."""
+    """Return the key types to request first: those of valid known keys, else the published ones."""
     trust = host.trust
     known = keys_in_files(trust, trust.name)
     revoked = {item.key.blob for item in known if item.marker == "@revoked"}
@@ -25,17 +25,17 @@ def wanted_types(host: HostConfig, published: Mapping[str, str]) -> set[str]:
 
 
 def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: Ask) -> None:
-    """Return if `shown` may be trusted; a key that is trusted for the first time is recorded.
+    """Check that `shown` may be trusted, and record a newly trusted key.
 
     Args:
-        host: what the ssh configuration says of the host.
-        shown: the key that it showed.
-        published: key type -> fingerprint, as the site publishes them.
-        ask: puts a question to the user.
+        host: the host's ssh configuration.
+        shown: the key that the host sent.
+        published: the site's published fingerprints, by key type.
+        ask: asks the user a question.
 
     Raises:
-        LinkError: the key is revoked, differs from the known or the published one, or was not
-            accepted by the user.
+        LinkError: the key is revoked, differs from the known or the published one, or the user did
+            not accept it.
     """
     trust = host.trust
     known = keys_in_files(trust, trust.name)
@@ -52,10 +52,10 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
         return
     if expected and expected != shown.fingerprint:
         raise LinkError(
-            f"{trust.name} shows the host key {shown.fingerprint}, but the site publishes "
+            f"{trust.name} has the host key {shown.fingerprint}, but the site publishes "
             f"{expected}.",
-            "Someone may be intercepting the connection, or the profile is out of date: "
-            "compare both with the site's web pages.",
+            "Someone may be intercepting the connection, or the profile is outdated: compare both "
+            "with the site's web pages.",
         )
     _accept(host, shown, published=bool(expected), ask=ask, remarks=_remarks(known, bare))
     remember(trust, shown)
@@ -64,26 +64,27 @@ def check(host: HostConfig, shown: HostKey, published: Mapping[str, str], ask: A
 def _accept(
     host: HostConfig, shown: HostKey, *, published: bool, ask: Ask, remarks: list[str]
 ) -> None:
-    """Return if the new key `shown` is accepted, by the configuration or the user."""
+    """Check that the configuration or the user accepts the new key `shown`."""
     trust = host.trust
-    said = " ".join([*remarks, f"The host key of {trust.name}, {shown.fingerprint}, is not known"])
+    unknown = f"The host key of {trust.name}, {shown.fingerprint}, is unknown"
+    unknown = " ".join([*remarks, unknown])
     if trust.strict == "yes":
-        compared = "It is the key that the site publishes." if published else "Compare it first."
+        advice = "It is the key that the site publishes." if published else "Compare it first."
         raise LinkError(
-            f"{said}, and StrictHostKeyChecking is yes.",
-            f"{compared} Add it to {_first_file(trust)}: log in once with ssh and "
+            f"{unknown}, and StrictHostKeyChecking is yes.",
+            f"{advice} To add it to {_first_file(trust)}, log in once with ssh and "
             "-o StrictHostKeyChecking=ask.",
         )
     if published or (trust.strict == "accept-new" and trust.files):
         return
     if not trust.files:
         raise LinkError(
-            f"{said}, and UserKnownHostsFile names no file to which it could be added.",
+            f"{unknown}, and UserKnownHostsFile names no file to which to add it.",
             "Name one in the ssh configuration.",
         )
     if host.batch:
         raise LinkError(
-            f"{said}, and with BatchMode nobody may be asked.",
+            f"{unknown}, and BatchMode forbids questions.",
             f"Compare it with the key that the site publishes, and add it to {trust.files[0]}.",
         )
     _ask(host, shown, ask, remarks)
@@ -103,9 +104,9 @@ def _refuse_marked(known: list[KnownKey], name: str, shown: HostKey) -> None:
 
 
 def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool) -> LinkError:
-    """Return the error of a host that shows another key than those that are known of it.
+    """Return the error for a host whose key is not among its known ones.
 
-    A key of another type counts as changed too, as in OpenSSH: an attacker chooses the type.
+    As in OpenSSH, a key of another type also counts as changed: an attacker can choose the type.
     """
     old = next((item for item in plain if item.key.type == shown.type), plain[0])
     kind = "" if old.key.type == shown.type else f" ({old.key.type})"
@@ -113,8 +114,8 @@ def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool)
     file = old.place.rpartition(":")[0]
     remedy = f"remove the old one with: ssh-keygen -R {shlex.quote(name)} -f {shlex.quote(file)}"
     return LinkError(
-        f"The host key of {name} changed: {old.key.fingerprint}{kind} is known ({old.place}), "
-        f"{shown.fingerprint}{other} was shown.",
+        f"The host key of {name} changed: known_hosts has {old.key.fingerprint}{kind} "
+        f"({old.place}), but the host sent {shown.fingerprint}{other}.",
         (
             "The site now publishes the new key; "
             if renewed
@@ -126,7 +127,7 @@ def _changed(name: str, shown: HostKey, plain: list[KnownKey], *, renewed: bool)
 
 
 def _remarks(known: list[KnownKey], bare: list[KnownKey]) -> list[str]:
-    """Return what a user should know before they accept a key that is not in `known`."""
+    """Return remarks for the user about a key that is not in `known`."""
     remarks = [
         f"An authority vouches for this host ({item.place}, @cert-authority), but lumitui "
         "cannot check host certificates; it needs the host's own key."
@@ -135,7 +136,7 @@ def _remarks(known: list[KnownKey], bare: list[KnownKey]) -> list[str]:
     ]
     others = [item for item in bare if not item.marker]
     remarks += [
-        f"Another key is known for the name without the port: {item.key.type} ({item.place})."
+        f"The name without the port has another known key: {item.key.type} ({item.place})."
         for item in others[:1]
     ]
     return remarks
@@ -144,15 +145,15 @@ def _remarks(known: list[KnownKey], bare: list[KnownKey]) -> list[str]:
 def _ask(host: HostConfig, shown: HostKey, ask: Ask, remarks: list[str]) -> None:
     name = host.trust.name
     lines = [
-        f"{name} is not known yet. Its {shown.type} host key is",
+        f"{name} is unknown. Its {shown.type} host key is",
         shown.fingerprint,
         *remarks,
         "Is this the key that the site publishes? (yes/no)",
     ]
     answer = ask(LoginQuestion("\n".join(lines), secret=False, kind="host-key"))
     if (answer or "").strip().lower() not in ("yes", "y"):
-        words = f"The host key of {name}, {shown.fingerprint}, was not accepted."
+        message = f"You did not accept the host key of {name}, {shown.fingerprint}."
         raise LinkError(
-            " ".join([words, *remarks]),
+            " ".join([message, *remarks]),
             "Compare it with the key that the site publishes, and connect again.",
         )

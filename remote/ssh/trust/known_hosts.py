@@ -1,8 +1,8 @@
-"""What known_hosts files say of a host, and how a new key is added to one.
+"""Reads the keys of a host in known_hosts files, and adds new ones.
 
-Markers, patterns, hashed names: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Lines are read as OpenSSH
-reads them (`hostkeys_foreach_file`, `sshkey_read`, `b64_pton`): only a line feed ends one, only
-space and tab are blanks; whatever else Python takes for one belongs to a word.
+Markers, patterns, hashed names: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". Lines are parsed like
+OpenSSH's (`hostkeys_foreach_file`, `sshkey_read`, `b64_pton`): only a line feed ends a line, and
+only space and tab are blanks; Python's other blanks belong to a word.
 """
 
 import base64
@@ -20,7 +20,7 @@ from lumitui.remote.site.errors import LinkError
 from lumitui.remote.ssh.config import Trust
 
 _SALT = 20
-"""Bytes of the salt of a hashed name: those of a SHA-1 digest."""
+"""Bytes of the salt of a hashed name, as many as a SHA-1 digest has."""
 
 
 @dataclass(frozen=True)
@@ -33,29 +33,29 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """`SHA256:...`, as OpenSSH prints it."""
+        """`SHA256:...`, in OpenSSH's form."""
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode()
         return "SHA256:" + digest.rstrip("=")
 
 
 @dataclass(frozen=True)
 class KnownKey:
-    """One line of a known_hosts file that is about the host."""
+    """A line of a known_hosts file for the host."""
 
     key: HostKey
     marker: str
     """`@revoked`, `@cert-authority` (a key that signs hosts' keys), or nothing."""
     place: str
-    """`file:line`, for a user."""
+    """`file:line`, for messages."""
 
 
 def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
     """Return all known and revoked keys of the host `name`, and those that sign its key.
 
     Raises:
-        LinkError: a file exists and cannot be read.
+        LinkError: a file exists but cannot be read.
     """
-    found: list[KnownKey] = []
+    known: list[KnownKey] = []
     for path in (*trust.files, *trust.global_files):
         try:
             data = path.read_bytes()
@@ -63,15 +63,15 @@ def keys_in_files(trust: Trust, name: str) -> list[KnownKey]:
             continue
         except OSError as error:
             raise LinkError(
-                f"The file of known host keys {path} cannot be read: {error.strerror}.",
+                f"Cannot read the known host keys in {path}: {error.strerror}.",
                 "Make it readable, or name another with UserKnownHostsFile.",
             ) from error
-        found += _keys_in_lines(data, name, str(path))
-    return found
+        known += _keys_in_lines(data, name, str(path))
+    return known
 
 
 def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
-    """Return the lines of `data` that are about the host `name`; `source` is for a user."""
+    """Yield the keys in `data` for the host `name`; `source` is for messages."""
     for number, line in enumerate(data.split(b"\n"), 1):
         text = line.partition(b"\0")[0].strip(b" \t")  # in C a string ends at a NUL
         if not text or text.startswith(b"#"):
@@ -85,26 +85,26 @@ def _keys_in_lines(data: bytes, name: str, source: str) -> Iterator[KnownKey]:
             (size,) = struct.unpack_from(">I", blob)
             kind = words[1].decode("ascii")
         except (ValueError, struct.error):
-            continue  # as OpenSSH: a line without a valid key is about no host
+            continue  # like OpenSSH, ignore a line without a valid key
         if blob[4 : 4 + size] == words[1] and _names(words[0], name):
             yield KnownKey(HostKey(kind, blob), marker, f"{source}:{number}")
 
 
 def _decoded(word: bytes) -> bytes:
-    """Return what a word in base64 says; a line end of Windows behind it is not part of it.
+    """Decode a word in base64; ignore a Windows line end after it.
 
     Raises:
-        ValueError: it is not base64, or not as an encoder writes it.
+        ValueError: it is not base64, or not in the form of an encoder.
     """
     plain = word.translate(None, b" \t\n\v\f\r")
-    found = base64.b64decode(plain, validate=True)
-    if base64.b64encode(found) != plain:
+    data = base64.b64decode(plain, validate=True)
+    if base64.b64encode(data) != plain:
         raise ValueError("not base64")
-    return found
+    return data
 
 
 def _names(patterns: bytes, name: str) -> bool:
-    """Whether `patterns` (comma list, `*` `?` `!`, or one hashed name) match `name`."""
+    """Return whether `patterns` (comma list, `*` `?` `!`, or one hashed name) match `name`."""
     if patterns.startswith(b"|"):
         return _names_hashed(patterns, name)
     host, matched = name.encode().lower(), False
@@ -119,7 +119,7 @@ def _names(patterns: bytes, name: str) -> bool:
 
 
 def _names_hashed(pattern: bytes, name: str) -> bool:
-    """Whether a hashed name is that of `name`, as OpenSSH would write it (`host_hash`)."""
+    """Return whether a hashed name is OpenSSH's hash of `name` (`host_hash`)."""
     try:
         empty, version, word, _ = pattern.split(b"|")
         salt = _decoded(word)
@@ -136,7 +136,7 @@ def _hashed_name(name: str, salt: bytes) -> bytes:
 
 
 def remember(trust: Trust, key: HostKey) -> None:
-    """Append the key to the user's first known_hosts file, where one is configured."""
+    """Append the key to the user's first known_hosts file, if one is configured."""
     if not trust.files:
         return
     path, name = trust.files[0], trust.name
@@ -155,6 +155,6 @@ def remember(trust: Trust, key: HostKey) -> None:
             os.close(descriptor)
     except OSError as error:
         raise LinkError(
-            f"The host key cannot be written to {path}: {error.strerror}.",
+            f"Cannot add the host key to {path}: {error.strerror}.",
             "Make the file writable, or name another with UserKnownHostsFile.",
         ) from error

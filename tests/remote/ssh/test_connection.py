@@ -97,7 +97,7 @@ def test_one_session_only_is_shared(tmp_path: Path) -> None:
         assert answers == [f"{n}\n" for n in range(6)]
         stream = connection.stream("tail -f /dev/null", stop=lambda: False)
         next(stream)
-        with pytest.raises(LinkError, match="no further session"):
+        with pytest.raises(LinkError, match="no more sessions"):
             connection.run("true", timeout=0.5)
         stream.close()  # type: ignore[attr-defined]  # a generator
         assert connection.run("echo free").text == "free\n"
@@ -185,14 +185,14 @@ def test_nothing_listens(server: Sshd) -> None:
 
 def test_an_unknown_name(server: Sshd) -> None:
     server.configure("HostName no-such-host.invalid")
-    with pytest.raises(LinkError, match=r"no-such-host\.invalid is not known"):
+    with pytest.raises(LinkError, match=r"no-such-host\.invalid is unknown"):
         server.connect().run("true")
 
 
 def test_something_else_than_ssh_listens(server: Sshd) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server.configure(f"Port {silent.getsockname()[1]}", "ConnectTimeout 1")
-        with pytest.raises(LinkError, match="nothing came within 1 s"):
+        with pytest.raises(LinkError, match="sent nothing within 1 s"):
             server.connect().run("true")
 
 

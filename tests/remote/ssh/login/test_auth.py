@@ -40,7 +40,8 @@ def test_a_passphrase_is_asked_once_and_not_again_for_the_next_connection(
 
 
 @pytest.mark.parametrize(
-    ("words", "said", "asked"), [(["wrong", "again"], "neither", 2), ([], "not answered", 1)]
+    ("words", "said", "asked"),
+    [(["wrong", "again"], "both passphrases were wrong", 2), ([], "did not answer", 1)],
 )
 def test_a_wrong_or_no_passphrase(
     server: Sshd, tmp_path: Path, words: list[str], said: str, asked: int

@@ -61,7 +61,7 @@ def test_a_valid_certificate(server: Sshd, authority: Path, tmp_path: Path, kind
     ("more", "name", "said"),
     [
         (("-V", "20010101:20010102"), "", "key-cert.pub expired on 2001-01-02 00:00"),
-        (("-V", "20660101:20660102"), "", "is valid only from 2066-01-01 00:00 on"),
+        (("-V", "20660101:20660102"), "", "is not valid before 2066-01-01 00:00"),
         ((), "somebody,other", "is for somebody, other, not for "),
     ],
 )
@@ -199,6 +199,9 @@ def test_a_certificate_without_names_or_end_is_for_all_and_for_ever(
 ) -> None:
     key = new_key(tmp_path / "key")
     command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "all"]
-    for valid, said in (("always:forever", ""), ("20660101:forever", "only from 2066-01-01")):
+    for valid, said in (
+        ("always:forever", ""),
+        ("20660101:forever", "not valid before 2066-01-01"),
+    ):
         subprocess.run([*command, "-V", valid, f"{key}.pub"], check=True)
         assert said in certificate_objection(blob_of(Path(f"{key}-cert.pub")), "anybody")

@@ -120,7 +120,7 @@ def test_a_wrong_code_may_be_corrected_once(site: Asking, connect: Connect) -> N
     connection = connect(site, answers)
     assert connection.run("echo in").text == "in\n"
     assert site.answers == [WRONG, RIGHT] and connection.connections == 1
-    assert "this is the last try" in answers.questions[1].text
+    assert "this is the last attempt" in answers.questions[1].text
 
 
 def test_a_wrong_code_twice_ends_the_login(site: Asking, connect: Connect) -> None:
@@ -152,7 +152,7 @@ def test_declining_sends_no_answer(site: Asking, connect: Connect) -> None:
     failed = site.sshd.logged("Failed ")
     answers = Answers()
     connection = connect(site, answers)
-    with pytest.raises(LinkError, match="a question was not answered"):
+    with pytest.raises(LinkError, match="did not answer a question"):
         connection.run("true")
     wait_for(lambda: not site.sshd.sessions(), "the server to let go")
     assert (len(answers.questions), site.answers) == (1, [])

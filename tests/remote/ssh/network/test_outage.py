@@ -87,7 +87,7 @@ def test_a_request_under_way_in_a_stall_is_lost_and_said_so(ssh: Ssh, network: L
         wait_for(lambda: ssh.requests == 1, "the request to start")
         network.stall()
         error = request.exception(BOUND)
-    assert isinstance(error, LinkLost) and "no answer within 1 s" in error.message
+    assert isinstance(error, LinkLost) and "did not answer within 1 s" in error.message
     network.flow()
     assert ssh.run("echo again").text == "again\n"
 

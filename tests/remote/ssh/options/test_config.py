@@ -80,7 +80,7 @@ def test_the_jump_host_s_key_is_checked_as_strictly(
     know(server, site(server), *lines)
     before = (server.logged("Connection from"), jump.logged("Accepted "))
     answers = Answers("no")
-    said = {"unknown": "was not accepted", "changed": "changed", "revoked": "is revoked"}[known]
+    said = {"unknown": "did not accept", "changed": "changed", "revoked": "is revoked"}[known]
     # What the site publishes is of the site, not of the jump host.
     with pytest.raises(LinkError, match=said) as raised:
         Ssh(server.login(fingerprint(jump.host_key)), answers).run("true")

@@ -86,7 +86,7 @@ def test_a_configuration_that_leaves_no_way_is_refused_before_anything_is_sent(
     config = tmp_path / "config"
     configure(server, "PreferredAuthentications gssapi-with-mic")
     ours = by_lumitui(config, Person())
-    assert "no way to log in" in ours.said and "PreferredAuthentications" in ours.said
+    assert "allows no login" in ours.said and "PreferredAuthentications" in ours.said
     assert not server.attempts
 
 
@@ -94,4 +94,4 @@ def test_what_the_configuration_switches_off_is_named(server: Server, tmp_path: 
     config = tmp_path / "config"
     server.methods = ["password"]
     configure(server, "PasswordAuthentication no")
-    assert "switches off: password" in by_lumitui(config, Person()).said
+    assert "disables: password" in by_lumitui(config, Person()).said

@@ -20,7 +20,7 @@ from tests.support.servers.sshd import public, running_sshd
 
 # What lumitui says where it refuses more than OpenSSH.
 STRICTER = (
-    "lumitui has none of these",
+    "lumitui supports none of these",
     "is revoked in",  # under the name without the port
     "which lumitui cannot honour",
     "StrictHostKeyChecking",

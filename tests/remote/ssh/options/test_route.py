@@ -76,7 +76,7 @@ def test_without_openssh_nothing_is_connected_and_that_is_said(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LinkError, match="OpenSSH is not installed on this machine") as raised:
         server.connect().run("true")
-    assert "Install it" in raised.value.hint
+    assert "Install the package" in raised.value.hint
 
 
 @pytest.mark.parametrize(
