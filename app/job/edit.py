@@ -1,7 +1,7 @@
 """Edits of a job file's text: one value changes, everything else stays byte for byte. Pure.
 
-PyYAML says where each value begins and ends. The text there is replaced, and what came of it is
-read again: an edit that would change anything but the value is refused.
+PyYAML gives the position of each value. `set_key` replaces the text there and reads the result
+again; it refuses an edit that would change anything but the value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,31 +22,31 @@ def set_key(text: str, place: tuple[str, ...], value: Value | None) -> str:
     Comments, order and all other lines stay as they are.
 
     Raises:
-        InputError: the text is no YAML mapping, or the value is written in a way that only a
-            user can change.
+        InputError: the text is not a YAML mapping, or the value is written in a form that only the
+            user can edit.
     """
     before = Document(text, "the job file", plain=True)
     result = _with(before.data, place, value)
     if result == before.data:
         return text
     if isinstance(value, Mapping) and (inner := _inner(before.data, place)) and value:
-        # A key at a time: each may have its comment.
+        # One key at a time: each may have a comment.
         steps: list[tuple[str, Value | None]] = list(value.items())
         steps += [(name, None) for name in inner if name not in value]
         for name, item in steps:
             text = set_key(text, (*place, name), item)
         return text
     for step in _steps(_at(before.data, place), value)[:-1]:
-        # Not compared anew: with items that are alike, other steps could follow, without end.
+        # Steps are not computed again: with equal items, that might never end.
         text = _written(text, place, step)
     return _written(text, place, value)
 
 
 def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
-    """Return `text` with the value at `place` written in the way that keeps most of it.
+    """Return `text` with the value at `place` written so that most of the text stays.
 
     Raises:
-        InputError: only a user can change it.
+        InputError: only the user can edit it.
     """
     before = Document(text, "the job file", plain=True)
     result = _with(before.data, place, value)
@@ -58,8 +58,8 @@ def _written(text: str, place: tuple[str, ...], value: Value | None) -> str:
         if data == result:
             return candidate
     raise InputError(
-        f"`{'.'.join(place)}` is written in a way that only the text can change.",
-        "Change it in the YAML view.",
+        f"lumitui cannot edit `{'.'.join(place)}` in the form in which it is written.",
+        "Edit it in the YAML view.",
     )
 
 
@@ -75,18 +75,18 @@ def rename(text: str, place: tuple[str, ...], name: str) -> str:
         parent = entry[1] if entry else None
     entry = find(parent, place[-1])
     if entry is None:
-        raise InputError(f"There is no key `{'.'.join(place)}`.", "Read the file again.")
+        raise InputError(f"The job file has no key `{'.'.join(place)}`.", "Open the file again.")
     key_node = entry[0]
     return text[: key_node.start_mark.index] + scalar(name) + text[key_node.end_mark.index :]
 
 
 def place_of_key(field: str) -> tuple[str, ...]:
-    """Return the keys of a field like `container.image`; what follows `env.` is one name."""
+    """Return the keys of a field like `container.image`; after `env.`, dots are part of a name."""
     return tuple(field.split(".", 1 if field.startswith(("env.", "grid.", "links.")) else -1))
 
 
 def _with(data: Mapping[str, object], place: tuple[str, ...], value: Value | None) -> object:
-    """Return `data` with `value` at `place`, as a reader of the text should find it."""
+    """Return `data` with `value` at `place`, as YAML would read it back."""
     key, below = place[0], place[1:]
     inner = data.get(key)
     if below:
@@ -94,9 +94,8 @@ def _with(data: Mapping[str, object], place: tuple[str, ...], value: Value | Non
         new: object = inside or None
     else:
         new = _read_back(value)
-    rest = {name: item for name, item in data.items() if name != key}
     if new is None:
-        return rest
+        return {name: item for name, item in data.items() if name != key}
     return {name: new if name == key else item for name, item in data.items()} | {key: new}
 
 
@@ -112,7 +111,7 @@ def _inner(data: object, place: tuple[str, ...]) -> Mapping[str, object] | None:
 
 
 def _steps(before: object, value: object) -> list[list[str]]:
-    """Return the change of one list of words into another, item by item; [] for no list."""
+    """Return the steps from one list of words to another, item by item; [] if not two lists."""
     if not isinstance(before, list) or not isinstance(value, list | tuple):
         return []
     now, steps = list(before), list[list[str]]()

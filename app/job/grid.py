@@ -19,10 +19,10 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.site.errors import InputError
 
 MOST_RUNS = 100
-"""More runs than this are refused: more are a mistake in most grids, and a bill in all."""
+"""Larger grids are refused: they are usually a mistake, and always expensive."""
 _LONGEST_NAME = 100
 _NEAR = 0.8
-"""How like a key of the job file a word must be to be taken for its misspelling: `node`."""
+"""How similar to a key of the job file a word must be to count as misspelled, such as `node`."""
 _ARGUMENT = re.compile(r"[A-Za-z][\w.-]*")
 _EXAMPLE = "`lr: [1e-3, 3e-4]` is --lr"
 _PER_RUN = frozenset({"name", "grid", "at_once"})
@@ -35,7 +35,7 @@ class Cell:
     spec: JobSpec
     """An ordinary job: it has no grid."""
     settings: tuple[tuple[str, str], ...]
-    """What it has of its own: (`--lr`, `1e-3`)."""
+    """Its own values: (`--lr`, `1e-3`)."""
 
     @property
     def words(self) -> str:
@@ -44,10 +44,10 @@ class Cell:
 
 
 def cells(spec: JobSpec) -> tuple[Cell, ...]:
-    """Return the runs that `spec` becomes, in the order of its lists; one without a grid.
+    """Return the runs of `spec`, in the order of its lists; without a grid, one run.
 
     Raises:
-        InputError: an unknown key, a value that it cannot have, or too many runs.
+        InputError: a key is unknown, a value is invalid, or there are too many runs.
     """
     if spec.at_once and not spec.grid:
         raise InputError(
@@ -60,8 +60,8 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
     count = math.prod(len(values) for values in spec.grid.values())
     if count > MOST_RUNS:
         raise InputError(
-            f"The grid has {count:,} runs; at most {MOST_RUNS} are sent at once.",
-            "Leave values out.",
+            f"The grid has {count:,} runs, but lumitui sends at most {MOST_RUNS} at once.",
+            "Remove some values.",
             field="grid",
         )
     keys = [setting_of(spec, key) for key in spec.grid]
@@ -76,10 +76,10 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
 def setting_of(spec: JobSpec, key: str) -> str:
     """Return the setting that a key of the grid means: `nodes`, `env.X`, or `--lr` for `lr`.
 
-    What is not a key of the job file is an argument of the script, by its name.
+    A name that is not a key of the job file is an argument of the script.
 
     Raises:
-        InputError: it is a key that a grid cannot have, or nearly one of the job file.
+        InputError: a grid cannot vary this key, or it looks like a misspelled key.
     """
     if key.startswith("-"):
         return key
@@ -93,7 +93,7 @@ def setting_of(spec: JobSpec, key: str) -> str:
             f"Name a key of the job file, or an argument of the script: {_EXAMPLE}.",
             field="grid",
         )
-    same = [name for name in _given(spec) if _plain(name) == _plain(key)]
+    same = [name for name in _arguments(spec) if _plain(name) == _plain(key)]
     if same:
         return same[0]
     near = difflib.get_close_matches(key, names, n=1, cutoff=_NEAR)
@@ -106,8 +106,8 @@ def setting_of(spec: JobSpec, key: str) -> str:
     return f"--{key}"
 
 
-def _given(spec: JobSpec) -> Iterator[str]:
-    """Yield the arguments that a job has by their names."""
+def _arguments(spec: JobSpec) -> Iterator[str]:
+    """Yield the names of a job's arguments."""
     yield from (word.partition("=")[0] for word in spec.args if word.startswith("--"))
     yield from (name for name in (batch_argument(spec), rate_argument(spec)) if name)
 

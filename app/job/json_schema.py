@@ -1,4 +1,4 @@
-"""The JSON Schema of a model for editors, each key with the docstring that is below it."""
+"""The JSON Schema of a model for editors, with the docstring of each key as its description."""
 
 import ast
 import inspect
@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 
 def described_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema of `model`; what its source says of a key is the key's description.
+    """Return the schema of `model`, with each key's docstring as its description.
 
-    pydantic could do so at each start of the program, which would take longer than the start.
+    pydantic's `use_attribute_docstrings` would double the start-up time of each command.
     """
     schema = model.model_json_schema()
     nodes = {model.__name__: schema} | schema.get("$defs", {})
@@ -26,7 +26,7 @@ def described_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _parts(model: type[BaseModel], seen: set[type] | None = None) -> Iterator[type[BaseModel]]:
-    """Yield the model and all that its fields are made of."""
+    """Yield the model and the models of its fields."""
     seen = set() if seen is None else seen
     if model in seen:
         return
@@ -45,7 +45,7 @@ def _classes(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return what is below each field of the model, the bases' fields first."""
+    """Return the docstring below each field of the model, the bases' fields first."""
     docstrings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:

@@ -1,4 +1,4 @@
-"""What a job file becomes: the layout of its ranks, its price and the files that are sent."""
+"""What lumitui derives from a job file: the ranks' layout, the price and the files to send."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,13 +14,13 @@ ALL_NODES = 16
 
 
 def measured_nodes(nodes: int) -> int:
-    """Return on how many of a job's nodes the probe measures."""
+    """Return how many of a job's nodes the probe measures."""
     return nodes if nodes <= ALL_NODES else 2
 
 
 @dataclass(frozen=True)
 class RankLayout:
-    """How the ranks are placed on nodes, GPUs and cores."""
+    """The placement of ranks on nodes, GPUs and cores."""
 
     nodes: int
     ranks_per_node: int
@@ -35,28 +35,28 @@ class RankLayout:
     planned_cores: tuple[str, ...] = ()
     """The cores of each local rank as ranges; empty: no cores are promised."""
     exact: bool = True
-    """Whether a rank must get all of its planned cores, or may get some of them."""
+    """Whether a rank must get all of its planned cores, or only some of them."""
     unplanned: str = ""
-    """Why no cores are promised, when `planned_cores` is empty."""
+    """Why no cores are promised, if `planned_cores` is empty."""
     gpu_bus: tuple[str, ...] = ()
-    """PCI bus of each local rank's GPU; empty: not known, or Slurm chooses the GPUs."""
+    """PCI bus of each local rank's GPU; empty: unknown, or Slurm chooses the GPUs."""
     on_cpu: bool = False
-    """Whether there are no GPUs: what counts as one is a rank on CPU cores."""
+    """Whether the node has no GPUs; each rank on CPU cores then counts as one."""
 
     @property
     def device(self) -> Device:
-        """What each rank runs on, in words."""
+        """The words for what each rank runs on."""
         return device(on_cpu=self.on_cpu)
 
     @property
     def world_size(self) -> int:
-        """Ranks in all."""
+        """The number of all ranks."""
         return self.nodes * self.ranks_per_node
 
 
 @dataclass(frozen=True)
 class Price:
-    """What is billed if the job runs to its time limit; with a chain, to all that it may take."""
+    """What the site bills if the job runs to its time limit, or a chain through all its limits."""
 
     amount: float
     unit: str
@@ -65,33 +65,33 @@ class Price:
 
 @dataclass(frozen=True)
 class RankMemory:
-    """What a rank needs of its GPU's memory for a step, by an estimate."""
+    """An estimate of the GPU memory that a rank needs for a step."""
 
     needed: int
-    """Bytes at the peak; without the driver's and NCCL's."""
+    """Bytes at the peak, without the driver's and NCCL's."""
     of: int
-    """Bytes that the GPU has."""
+    """The GPU's memory in bytes."""
     batch: int
     """Samples of a rank in one pass."""
 
     RESERVED: ClassVar[int] = 2 << 30
-    """Bytes for the driver, NCCL and gaps between tensors: an assumption, nobody measured it."""
+    """Bytes for the driver, NCCL and gaps between tensors: an unverified assumption."""
 
     @property
     def fits(self) -> bool:
-        """Whether it is less than the GPU has."""
+        """Whether the GPU has enough memory."""
         return self.needed + self.RESERVED <= self.of
 
     @property
     def gib(self) -> str:
-        """What is needed, in GiB: `41`, `0.3`, and `0.1` for less."""
+        """The needed memory in GiB, such as `41` or `0.3`; at least `0.1`."""
         amount = max(0.1, self.needed / (1 << 30))
         return f"{amount:.0f}" if amount >= 9.95 else f"{amount:.1f}"
 
 
 @dataclass(frozen=True)
 class LaunchFile:
-    """A small file that goes to the run's folder."""
+    """A small file for the run's folder."""
 
     name: str
     content: str
@@ -100,21 +100,21 @@ class LaunchFile:
 
 @dataclass(frozen=True)
 class Launch:
-    """A job ready to be sent: what the preview shows, and what the cluster gets byte for byte."""
+    """A job to send: the preview shows it, and the cluster gets it byte for byte."""
 
     spec: "JobSpec"
     script: str
-    """job.sh; independent of the run it is for."""
+    """job.sh, the same for every run of this job."""
     layout: RankLayout
     price: Price
     files: tuple[LaunchFile, ...] = ()
     global_batch: int | None = None
-    """Samples per step over all ranks; None: not known."""
+    """Samples per step over all ranks; None: unknown."""
     can_resume: bool = False
     memory: RankMemory | None = None
-    """What a rank needs of its GPU; None: not known."""
+    """The GPU memory that a rank needs; None: unknown."""
 
     @property
     def texts(self) -> dict[str, str]:
-        """What goes to the run's folder, by name: job.sh, then what it calls and reads."""
+        """The files of the run's folder by name: job.sh, then those that it uses."""
         return {JOB_SCRIPT: self.script} | {file.name: file.content for file in self.files}

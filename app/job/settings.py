@@ -1,4 +1,4 @@
-"""Where this person's profiles and history are on this machine, and which lumitui this is."""
+"""The user's folders on this machine, and the version of lumitui."""
 
 import os
 from collections.abc import Mapping
@@ -24,23 +24,23 @@ class Settings:
 
     @property
     def file(self) -> Path:
-        """The settings file, which only the user writes: `keys:` and what else is chosen."""
+        """The settings file, which only the user writes."""
         return self.profiles[0].parent / "settings.yaml"
 
     @property
     def guide(self) -> Path:
-        """The file with what the user has answered to the guide."""
+        """The file with the user's answers in the guide."""
         return self.data / "guide.json"
 
     @property
     def theme(self) -> Path:
-        """The file with the name of the theme that was chosen last."""
+        """The file with the name of the chosen theme."""
         return self.data / "theme"
 
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
-    # Imported late: `lumitui --version` needs neither of them, and profiles bring pydantic.
+    # Late: `lumitui --version` needs neither, and profiles import pydantic.
     import platformdirs
 
     from lumitui.remote.site.sites import BUILT_IN
@@ -51,13 +51,13 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def is_first_run(settings: Settings) -> bool:
-    """Return whether there is no profile of the user's own, and they never used the guide."""
+    """Return whether the user has no profile of their own and never used the guide."""
     own = settings.profiles[0]
     return not settings.guide.exists() and not any(own.glob("*.yaml"))
 
 
 def write_whole(file: Path, text: str, mode: int = 0o600) -> None:
-    """Write a small file, whole or not at all; by default for its owner alone.
+    """Write a small file atomically; by default only its owner can read it.
 
     Raises:
         OSError: it cannot be written.
@@ -78,5 +78,5 @@ def write_whole(file: Path, text: str, mode: int = 0o600) -> None:
 
 
 def version() -> str:
-    """Return the program's version; `unknown` when it runs without being installed."""
+    """Return the program's version; `unknown` if it is not installed."""
     return installed()

@@ -1,4 +1,4 @@
-"""The job file a user writes: `JobSpec`, how it is read, and how it is changed."""
+"""The job file: `JobSpec`, and how to read and change it."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -40,60 +40,56 @@ from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.remote.site.reading.validation import validate
 
 MOST_NODES = 10_000
-"""More than any machine has: a larger number is a slip of the finger."""
+"""More than any machine has: a larger number is a typing error."""
 MOST_LIMITS = 100
-"""Time limits of one run: of two days each, more than half a year."""
+"""Time limits of one run: at two days each, more than half a year."""
 MOST_ARGUMENTS = 5000
-"""More is a list that belongs into a file: each is read by bash, and by rules, one by one."""
+"""A longer list belongs into a file: bash and the rules read the arguments one by one."""
 MOST_RELAUNCHES = 10
-"""A machine that breaks a program more often is not one to stay on."""
+"""A program that fails more often needs a fix, or other nodes."""
 
 
 class JobSpec(MappingField):
-    """A job file: what to run and how. Everything else is derived."""
+    """A job file: what to run and how. lumitui derives everything else."""
 
     name: Name
     """The job's name in the queue and in the list of runs, one line of at most 100 characters:
     `name: resnet50`."""
     site: Line
-    """Where the job runs, by the name of a profile (`lumitui site show` lists them): `site:
-    laptop`."""
+    """The site's name (`lumitui site show` lists them): `site: laptop`."""
     account: Annotated[Word, BeforeValidator(lambda value: value or "none")] = "none"
-    """The project that pays: `account: project_462000000`. Left out: none, where the site needs
-    none."""
+    """The project to bill: `account: project_462000000`. Leave it out if the site needs none."""
     partition: Word
-    """The queue, as the site's profile calls it; it limits nodes and time, and sets the price:
+    """The queue, by its name in the site's profile. It limits nodes and time, and sets the price:
     `partition: standard-g`."""
     nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
-    """How many nodes: `nodes: 2`."""
+    """The number of nodes: `nodes: 2`."""
     gpus_per_node: Annotated[int, Field(ge=1, le=64)] | None = None
-    """GPUs of each node, with a rank for each: `gpus_per_node: 4`. Left out: all GPUs of a
-    node."""
+    """GPUs per node, with one rank for each: `gpus_per_node: 4`. Default: all GPUs of a node."""
     cpus_per_task: Annotated[int, Field(ge=1)] | None = None
-    """Cores of each Slurm task: `cpus_per_task: 7`. Left out: the site's share for the GPUs."""
+    """Cores per Slurm task: `cpus_per_task: 7`. Default: the site's share for the GPUs."""
     memory: Memory | None = None
-    """Memory of each node as `--mem` takes it, in MiB, or in K, M, G or T: `memory: 60G`. Left
-    out: the site's share for the GPUs."""
+    """Memory per node, in MiB or with K, M, G or T as for `--mem`: `memory: 60G`. Default: the
+    site's share for the GPUs."""
     local_disk: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """GiB on each node's own disk, at a site where a job asks for them: `local_disk: 100`. Left
-    out: none."""
+    """GiB of each node's local disk, at sites where jobs request it: `local_disk: 100`. Default:
+    none."""
     exclusive: bool = False
-    """Whether a shared partition gives whole nodes, and bills them, so that masks are right:
-    `exclusive: true`."""
+    """Request whole nodes of a shared partition, so that CPU masks are valid. The site bills the
+    whole nodes: `exclusive: true`."""
     time: Walltime
-    """The time limit of the job as Slurm writes it, hours:minutes:seconds or days-hours: `time:
-    "02:00:00"`."""
+    """The time limit in Slurm's form, hours:minutes:seconds or days-hours: `time: "02:00:00"`."""
     chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
-    """How many time limits the run may take: an attempt that stopped near its limit, with its
-    checkpoint saved, goes back into the queue and continues: `chain: 4`."""
+    """The most time limits that the run may take. The job saves before each limit, requeues itself
+    and resumes: `chain: 4`."""
     after: AfterShort | None = None
-    """Runs of the same site that must be done before the job starts, by Slurm's own dependency:
+    """Runs of the same site that must be done before the job starts, as a Slurm dependency:
     `after: vit-1n`. A resubmission does not wait."""
     relaunch: Annotated[int, Field(ge=0, le=MOST_RELAUNCHES)] = 0
-    """How often a program that fails is launched again in its allocation, from its checkpoint:
+    """How often to restart a failed program in the same allocation, from its checkpoint:
     `relaunch: 2`."""
     launcher: Line = "srun"
-    """What starts the ranks; the site's profile says which it has: `launcher: torchrun`."""
+    """The program that starts the ranks, one of the site's launchers: `launcher: torchrun`."""
     strategy: str = "ddp"
     """How the ranks train together: `strategy: fsdp`."""
     trainer: str | None = None
@@ -101,88 +97,87 @@ class JobSpec(MappingField):
     script: Inside | None = None
     """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
-    """The program's arguments; a shell sees none of them, `$STAGE_NAME` is what is staged, and
-    lumitui puts in `$USER` and the site's folders (`$$USER` stays): `args: [--lr, 0.1]`."""
+    """The program's arguments. No shell expands them, but lumitui replaces `$STAGE_NAME` by the
+    path of a staged item, `$USER`, and the site's folders (`$$USER` stays `$USER`): `args: [--lr,
+    0.1]`."""
     resume: tuple[Text, ...] = ()
-    """Arguments that make your own script continue from `$RUN_DIR/checkpoints`, a folder that it
-    finds in its environment: `resume: [--resume]`."""
+    """Arguments with which your own script continues from the folder `$RUN_DIR/checkpoints`:
+    `resume: [--resume]`."""
     hostfile: bool = False
-    """Whether the job writes `$RUN_DIR/hostfile` for a program that starts ranks itself, with a
-    line `HOST slots=RANKS` for each node, as DeepSpeed and Open MPI read it: `hostfile: true`."""
+    """Write `$RUN_DIR/hostfile` for a program that starts ranks itself, with a line `HOST
+    slots=RANKS` per node, as DeepSpeed and Open MPI expect: `hostfile: true`."""
     signal: Signal | None = None
-    """sbatch's `--signal` when the script saves on that signal; the number is seconds before the
+    """sbatch's `--signal`, if the script saves on that signal; the number is seconds before the
     time limit: `signal: USR1@120`."""
     hang: Hang | None = None
-    """After how long a rank that hangs ends a bundled training, hours:minutes:seconds, a minute at
-    least: `hang: 00:10:00`. Left out: it is only named."""
+    """End a bundled training after a rank has hung this long, at least a minute, in the form
+    hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""
     env: dict[str, Text] = Field(default={})
-    """Variables of the program, by their names; a secret goes under `secrets:`: `env: {NCCL_DEBUG:
+    """The program's environment variables; list a secret under `secrets:`: `env: {NCCL_DEBUG:
     INFO}`."""
     secrets: tuple[str, ...] = ()
-    """Names of the laptop's variables that the job may read; their values are never shown:
+    """Names of your laptop's variables that the job may read; lumitui never shows their values:
     `secrets: [WANDB_API_KEY]`."""
     notify: NotifyShort | None = None
     """Who is told that the job has ended, by the job itself: the name of the laptop's variable with
     an address, which goes the way of `secrets:`: `notify: NTFY_URL`."""
     container: ContainerChoice = ContainerChoice()
-    """Which container the ranks run in: `container: {image: $STAGE_IMAGE}`. Left out: the
+    """The container in which the ranks run: `container: {image: $STAGE_IMAGE}`. Default: the
     site's."""
     modules: tuple[Module, ...] = ()
-    """Modules that the job loads after those of the site's profile: `modules: [rocm/6.2.2]`."""
+    """Modules to load after those of the site's profile: `modules: [rocm/6.2.2]`."""
     venv: Venv | None = None
     """Packages that the image or the modules lack: a requirements file of the project, or a list.
-    They are installed once, and shared by all runs that need the same: `venv: [einops==0.8.1]`."""
+    lumitui installs them once for all runs that need the same: `venv: [einops==0.8.1]`."""
     binding: Literal["auto", "masks", "none"] = "auto"
-    """Whether each rank is bound to the cores near its GPU: `auto` where launcher and partition
-    allow it, `masks` or an error, `none` in no case: `binding: masks`."""
+    """Whether to bind each rank to the cores near its GPU: `auto` if launcher and partition allow
+    it, `masks` always (or fail), `none` never: `binding: masks`."""
     proof: Literal["on", "strict", "off"] = "on"
-    """Whether the job measures its binding. `strict`: the job ends before the launch when a rank
-    has other cores or another GPU than planned, or when no driver tells which GPU it has: `proof:
-    strict`."""
+    """Whether the job measures its binding. `strict` ends the job before the launch if a rank has
+    other cores or another GPU than planned, or if no driver reports its GPU: `proof: strict`."""
     preflight: Literal["warn", "end", "off"] | None = None
-    """Whether the GPUs and the network are measured before the launch, in half a minute at most:
-    `warn` names a rank or node that is slow or wrong, `end` ends the job then: `preflight: end`.
-    Left out: as the site's profile says."""
+    """Whether the job measures GPUs and network before the launch, which takes at most half a
+    minute: `warn` names a slow or faulty rank or node, `end` also ends the job: `preflight: end`.
+    Default: the site's."""
     keep_compiled: bool = True
-    """Whether the next job gets what Inductor, Triton and MIOpen compiled in this one:
-    `keep_compiled: false`."""
+    """Keep what Inductor, Triton and MIOpen compile for the next job: `keep_compiled: false`."""
     project: Line = "."
-    """The folder that is sent, relative to the job file's folder: `project: ..`."""
+    """The folder to send, relative to the job file's folder: `project: ..`."""
     ship_secrets: tuple[Inside, ...] = ()
-    """Files that look like secrets and are sent nevertheless; otherwise they are left out, and the
-    preview names them. Paths from the project's root, or from what is staged; `*`, `**` and
-    folders as in .gitignore: `ship_secrets: [config/dev.env]`."""
+    """Files to send although they look like secrets; others are left out, and the preview lists
+    them. Paths from the root of the project or of a staged folder; `*`, `**` and folders as in
+    .gitignore: `ship_secrets: [config/dev.env]`."""
     follow_links: tuple[Inside, ...] = ()
-    """Links out of the project, or out of a folder that is staged, of which the site gets what they
-    lead to; any other is refused. Patterns as in `ship_secrets:`, which also decides about secrets
-    there: `follow_links: [data/shared]`."""
+    """Links out of the project or a staged folder whose targets to send; all others are refused.
+    Patterns as in `ship_secrets:`, which also applies to the targets: `follow_links:
+    [data/shared]`."""
     workdir: Inside = "."
     """The folder of the code in which the program starts: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})
-    """Links below the code, each with what it leads to on the site: `links: {data:
+    """Links below the code, with their targets on the site: `links: {data:
     /scratch/project_462000000/data}`."""
     stage: dict[StageName, StagedShort] = Field(default={})
-    """What the site gets before the run, each under a name: `DATA` is `$STAGE_DATA` in the job,
-    and also in `args:`, `env:` and `container.image`: `stage: {DATA: ~/mnist}`."""
+    """Data to upload before the run, by name: the job finds `DATA` at `$STAGE_DATA`, also in
+    `args:`, `env:` and `container.image`: `stage: {DATA: ~/mnist}`."""
     fetch: tuple[Inside, ...] = ()
-    """Files that `lumitui fetch` brings besides the records of a run, as patterns from the run's
-    folder on: `fetch: [checkpoints/last.pt]`."""
+    """Files that `lumitui fetch` copies besides a run's records, as patterns relative to the run's
+    folder: `fetch: [checkpoints/last.pt]`."""
     metrics: dict[Line, Line] = Field(default={})
-    """Names of series, each with a regular expression of one group that is searched in the log:
+    """Series to read from the log, by name, each as a regular expression with one group:
     `metrics: {loss: "loss=([0-9.]+)"}`."""
     deepspeed: DeepSpeedChoice | None = None
-    """DeepSpeed's configuration of your own script: `deepspeed: {config: ds_config.json}`."""
+    """DeepSpeed's configuration for your own script: `deepspeed: {config: ds_config.json}`."""
     scale: Scale | None = None
     """What a resubmission on more nodes changes besides the nodes: `scale: {lr: {rule: linear}}`.
-    Left out: global batch and learning rate stay."""
+    Default: neither global batch nor learning rate."""
     sbatch: tuple[Line, ...] = ()
     """Further #SBATCH options: `sbatch: [--exclude=nid005001]`."""
     grid: dict[Line, Annotated[tuple[Text, ...], Field(min_length=1)]] = Field(default={})
-    """Keys of the job file or arguments of the script, each with a list of values: the file
-    becomes a run for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
+    """Keys of the job file or arguments of the script, with lists of values; lumitui sends a run
+    for each combination: `grid: {lr: [1e-3, 3e-4], nodes: [1, 2]}`."""
     at_once: Annotated[int, Field(ge=1, le=100)] | None = None
     """How many runs of the grid may run at the same time; each of the others waits in the queue
-    for the end of one before it: `at_once: 4`. Left out: as many as Slurm starts."""
+    until an earlier one ends: `at_once: 4`. Default: as many as Slurm starts."""
 
     @property
     def secret_names(self) -> tuple[str, ...]:
@@ -204,8 +199,8 @@ class JobSpec(MappingField):
     def _not_a_list_of_files(cls, value: object) -> object:
         if isinstance(value, list | tuple) and len(value) > MOST_ARGUMENTS:
             raise ValueError(
-                f"{len(value):,} arguments are more than {MOST_ARGUMENTS:,}; write them into a "
-                "file of the project, and give the program its name"
+                f"{len(value):,} arguments are more than {MOST_ARGUMENTS:,}; write them to a file "
+                "of the project, and pass its name"
             )
         return value
 
@@ -227,7 +222,7 @@ class JobSpec(MappingField):
     @classmethod
     def _long_options(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for option in value:
-            one_line = len(option.splitlines()) == 1  # U+2028 ends a line for many programs, too
+            one_line = len(option.splitlines()) == 1  # many programs end a line at U+2028 too
             if not option.startswith("-") or "$" in option or not one_line:
                 raise ValueError(f"{option!r} is not an option like --exclude=nid005001")
         return value
@@ -253,10 +248,10 @@ class JobSpec(MappingField):
 
 
 def read_job(path: Path) -> JobSpec:
-    """Return the job that the file at `path` describes.
+    """Return the job in the file at `path`.
 
     Raises:
-        InputError: every mistake in it, with its line.
+        InputError: the file is invalid; the message lists every mistake with its line.
     """
     from lumitui.remote.site.reading.yaml_document import read_document
 
@@ -265,7 +260,7 @@ def read_job(path: Path) -> JobSpec:
 
 
 def parse_job(text: str, name: str) -> JobSpec:
-    """Return the job that `text` describes; errors call it `name`."""
+    """Return the job in `text`; errors call it `name`."""
     from lumitui.remote.site.reading.yaml_document import Document
 
     document = Document(text, name, plain=True)

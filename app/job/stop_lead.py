@@ -1,4 +1,4 @@
-"""How long before the time limit a job is asked to stop, and how long its saves need. Pure."""
+"""How long before the time limit Slurm signals a job, and how long its saves take. Pure."""
 
 import math
 
@@ -8,34 +8,34 @@ from lumitui.remote.site import walltime
 
 LEAST_SECONDS = 60
 MARGIN_SECONDS = 30
-"""For the step that continues, and for the second in which the stop file is looked for."""
+"""For the current step, and for the second between two checks of the stop file."""
 SAVES = 3
-"""The lead has room for so many of the slowest save: one may be going on, one follows, and a busy
-file system makes both slow."""
+"""The lead allows this many of the slowest save: one may be in progress, one follows, and a busy
+file system slows both."""
 
 
 def signal_of(spec: JobSpec) -> str | None:
-    """Return the signal that a job asks for, like `USR1@60`; None: none."""
+    """Return the stop signal of a job, like `USR1@60`, if any."""
     trainer = TRAINERS.get(spec.trainer or "")
     return spec.signal or (trainer.signal if trainer else None)
 
 
 def lead_of(spec: JobSpec) -> int | None:
-    """Return the seconds between the stop signal and the time limit; None: there is no signal."""
+    """Return the seconds between the stop signal and the time limit; None without a signal."""
     signal = signal_of(spec)
     return int(signal.partition("@")[2]) if signal else None
 
 
 def needed(slowest_save: float) -> int:
-    """Return the lead that saves of so many seconds need, in whole tens of seconds."""
+    """Return the lead for saves of `slowest_save` seconds, in whole tens of seconds."""
     return max(LEAST_SECONDS, 10 * math.ceil((SAVES * slowest_save + MARGIN_SECONDS) / 10))
 
 
 def longer_signal(spec: JobSpec, slowest_save: float | None) -> str | None:
-    """Return the signal that leaves time for the saves; None where that of the job does.
+    """Return a signal that leaves time for the saves; None if the job's signal does.
 
-    Only of a bundled trainer is it known what it does on its signal. At most half of the time
-    limit goes to it. A lead that a user gave never becomes shorter.
+    Only for bundled trainers, whose reaction to the signal is known. The lead is at most half the
+    time limit, and never shorter than the user's.
     """
     signal, lead = signal_of(spec), lead_of(spec)
     if spec.trainer is None or not slowest_save or not signal or lead is None:
@@ -46,7 +46,7 @@ def longer_signal(spec: JobSpec, slowest_save: float | None) -> str | None:
 
 
 def short_lead(spec: JobSpec, slowest_save: float | None) -> str:
-    """Return what to say of saves that took more than half of the lead; '' where they did not."""
+    """Return a warning if saves took more than half of the lead; else ''."""
     lead = lead_of(spec)
     if spec.trainer is None or not slowest_save or lead is None or slowest_save <= lead / 2:
         return ""

@@ -1,4 +1,4 @@
-"""Two tables: what the ranks do, and the trainers that come with the program.
+"""The tables of strategies and of bundled trainers.
 
 A strategy is one row here. A bundled trainer is one file in `trainers/` and one row here.
 """
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way of training on several ranks."""
+    """A way of training on several ranks."""
 
     summary: str
     trainer: str
-    """The bundled trainer that does it."""
+    """The bundled trainer that implements it."""
     zero_stage: int | None = None
     """DeepSpeed's `zero_optimization.stage`; None: no DeepSpeed configuration."""
     offload: tuple[str, ...] = ()
-    """Keys of DeepSpeed's `zero_optimization` that are given the device `cpu`: what the memory of
-    the nodes holds instead of the GPUs'."""
+    """Keys of DeepSpeed's `zero_optimization` that get the device `cpu`: their data is kept in the
+    nodes' memory instead of the GPUs'."""
     single_rank: bool = False
     passes: int = 2
     """How often each rank sends the size of the model in a step, less its own share: 2 for an
@@ -55,16 +55,16 @@ STRATEGIES: dict[str, Strategy] = {
 
 @dataclass(frozen=True)
 class Trainer:
-    """A trainer that comes with the program: its command line and its signals."""
+    """A bundled trainer: its command line and its signals."""
 
     file: str
-    """Its name in `trainers/`; the files beside it are sent too."""
+    """Its name in `trainers/`; the files beside it are sent with it."""
     strategies: tuple[str, ...]
     resume: tuple[str, ...] = ("--resume",)
-    """Arguments that make it continue from the run's last checkpoint."""
+    """Arguments with which it continues from the run's last checkpoint."""
     divides: tuple[str, ...] = ()
-    """DeepSpeed's names, in small letters, of the optimizers whose checkpoint another number of
-    ranks can continue; empty: any."""
+    """Optimizers whose checkpoint another number of ranks can continue, by DeepSpeed's names in
+    lowercase; empty: all."""
     signal: str = "USR1@60"
     """sbatch's `--signal`, on which it saves and ends, here 60 s before the time limit."""
     batch_arg: str | None = "--batch-size"

@@ -1,4 +1,4 @@
-"""How a value is written where PyYAML marks it: the texts that `edit` then checks. Pure."""
+"""Writes a value at the position that PyYAML reports; `edit` checks the resulting texts. Pure."""
 
 import json
 import re
@@ -9,20 +9,20 @@ import yaml
 from lumitui.app.job.spec import JobSpec
 
 Value = str | Sequence[str] | Mapping[str, str] | Mapping[str, Sequence[str]]
-"""What a key of a job file holds: every scalar is text here, as `parse_job` reads it."""
+"""A value of a job file: every scalar is text, as `parse_job` reads it."""
 _ORDER = tuple(JobSpec.model_fields)
 _PLAIN = re.compile(r"[A-Za-z_/.~+-]*[A-Za-z0-9_][A-Za-z0-9_/.+=@%~ -]*")
 UNSEEN = re.compile(
     "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff]"
 )
-"""Written as \\uXXXX in double quotes: what YAML, a terminal or a user cannot read."""
+"""Characters that YAML, a terminal or a user cannot read; written as \\uXXXX in double quotes."""
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)?")
 
 
 def candidates(
     text: str, root: yaml.MappingNode | None, place: tuple[str, ...], value: Value | None
 ) -> list[str]:
-    """Return ways to write it, the one that keeps most first."""
+    """Return ways to write `value` at `place`, the one that keeps most of the text first."""
     if root is None:
         end = "" if not text or text.endswith("\n") else "\n"
         return [] if value is None else [f"{text}{end}{_line(place, value)}\n"]
@@ -30,14 +30,14 @@ def candidates(
     while len(at) > 1:
         entry = find(parent, at[0])
         if entry is None or not isinstance(entry[1], yaml.MappingNode) or not entry[1].value:
-            break  # the keys above are made too
+            break  # the parent keys are missing too
         if value is None and len(entry[1].value) == 1:
-            at = at[:1]  # the last key below goes with its heading
+            at = at[:1]  # remove the parent with its last key
             break
         parent, at = entry[1], at[1:]
     entry = find(parent, at[0])
     for key in reversed(at[1:]):
-        value = None if value is None else {key: value}  # type: ignore[dict-item]  # deeper
+        value = None if value is None else {key: value}  # type: ignore[dict-item]  # one level down
     if value is None:
         return [] if entry is None else [_without(text, parent, parent.value.index(entry))]
     if entry is None:
@@ -47,7 +47,7 @@ def candidates(
 
 
 def find(mapping: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return the nodes of a key and its value; None: `mapping` lacks it, or is not a mapping."""
+    """Return the nodes of a key and its value; None if `mapping` lacks it or is not a mapping."""
     entries = mapping.value if isinstance(mapping, yaml.MappingNode) else []
     return next(((name, node) for name, node in entries if name.value == key), None)
 
@@ -56,7 +56,7 @@ def find(mapping: yaml.Node | None, key: str) -> tuple[yaml.Node, yaml.Node] | N
 
 
 def _replaced(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> str:
-    """Return `text` with a whole value written anew, its comment in the same column."""
+    """Return `text` with a whole value replaced, and its comment in the same column."""
     key, node = entry
     start, end = node.start_mark.index, _end(text, node)
     new = _inline(value, getattr(node, "style", None))
@@ -77,7 +77,7 @@ def _with_comment(text: str, start: int, end: int, new: str) -> str:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Return where a value ends. A block's own mark is behind the comments that follow it."""
+    """Return where a value ends. A block's own end mark is after the comments that follow it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(text, last[1] if isinstance(last, tuple) else last)
@@ -87,11 +87,11 @@ def _end(text: str, node: yaml.Node) -> int:
     return end
 
 
-# -- lists, an item at a time: each item may have its comment
+# -- lists, one item at a time: each may have a comment
 
 
 def _items(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> list[str]:
-    """Return `text` with only the items changed that differ, where the value is a list."""
+    """Return `text` with the first differing items changed, if the value is a list."""
     key, node = entry
     if not isinstance(node, yaml.SequenceNode) or isinstance(value, str | Mapping):
         return []
@@ -115,7 +115,7 @@ def _items(text: str, entry: tuple[yaml.Node, yaml.Node], value: Value) -> list[
     return [text]
 
 
-# -- entries that come and go: keys with their values, or items
+# -- added and removed entries: keys with their values, or items
 
 
 def _entries(text: str, node: yaml.CollectionNode) -> list[tuple[int, int]]:
@@ -128,7 +128,7 @@ def _entries(text: str, node: yaml.CollectionNode) -> list[tuple[int, int]]:
 
 
 def _added(text: str, node: yaml.CollectionNode, at: int, words: Sequence[str]) -> str:
-    """Return `text` with new entries before the entry `at`, written as their neighbours are."""
+    """Return `text` with new entries before the entry `at`, in the style of their neighbours."""
     entries = _entries(text, node)
     if not entries:
         start = node.start_mark.index + 1
@@ -150,7 +150,7 @@ def _added(text: str, node: yaml.CollectionNode, at: int, words: Sequence[str]) 
 
 
 def _without(text: str, node: yaml.CollectionNode, at: int) -> str:
-    """Return `text` without an entry: its lines, or in brackets it and its comma."""
+    """Return `text` without an entry: without its lines, or in brackets without its comma."""
     entries = _entries(text, node)
     start, end = entries[at]
     if not node.flow_style:
@@ -166,7 +166,7 @@ def _without(text: str, node: yaml.CollectionNode, at: int) -> str:
 
 
 def _place_of_new(mapping: yaml.MappingNode, key: str, *, top: bool) -> int:
-    """Return behind how many keys a new one comes: where the documentation has it."""
+    """Return the index of a new key, following the order of the documentation."""
     names = [name.value for name, _ in mapping.value]
     before = _ORDER[: _ORDER.index(key)] if key in _ORDER else _ORDER
     above = (names.index(name) for name in reversed(before) if top and name in names)
@@ -194,7 +194,7 @@ def _inline(value: object, style: str | None = None) -> str:
 
 
 def scalar(text: str, style: str | None = None) -> str:
-    """Return a text as YAML 1.1 and 1.2 both read it; in quotes where it was or must be."""
+    """Return a text that YAML 1.1 and 1.2 read alike, quoted if it was or must be."""
     simple = _PLAIN.fullmatch(text) and not text.endswith(" ") and not UNSEEN.search(text)
     if simple and style not in ('"', "'") and not _is_other(text):
         return text
@@ -203,7 +203,7 @@ def scalar(text: str, style: str | None = None) -> str:
 
 
 def _is_other(text: str) -> bool:
-    """Return whether a reader of YAML 1.1 takes a plain text for something else."""
+    """Return whether YAML 1.1 reads a plain text as another type."""
     resolver = yaml.resolver.Resolver()
     tag = str(resolver.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
     number = re.fullmatch(r"0|[1-9][0-9]*|[0-9]+\.[0-9]+", text)

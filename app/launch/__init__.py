@@ -1,1 +1,1 @@
-"""From a job file and a profile to a launch, and what the adviser says about it. Pure."""
+"""Derives a launch from a job file and a profile, and checks it with the adviser's rules. Pure."""

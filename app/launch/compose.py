@@ -1,4 +1,4 @@
-"""From a job file and a profile to a launch: `compose` derives the job script. Pure."""
+"""Composes a launch from a job file and a profile, with its job script. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -44,28 +44,28 @@ from lumitui.remote.site.run_folder import (
 from lumitui.remote.site.shell_text import quote
 
 _PROOF = "proof.sh"
-"""What every job measures before its program starts: after the machinery."""
+"""Measures the binding before the program starts; in every job."""
 _FAILED_RANK = "failed_rank.sh"
-"""What a launcher says of the rank that failed, also in every job."""
+"""Reads from a launcher's output which rank failed; in every job."""
 _CHAIN = "chain.sh"
-"""What the machinery of a job with `chain:` has besides."""
+"""For jobs with `chain:`."""
 _RELAUNCH = "relaunch.sh"
-"""The same of one with `relaunch:`."""
+"""For jobs with `relaunch:`."""
 _COMPILED = "compiled.sh"
-"""The same of one whose compilers write into folders of the job's own."""
+"""For jobs whose compilers write into the job's own folders."""
 _COMPILERS = (
     "TORCHINDUCTOR_CACHE_DIR",
     "TRITON_CACHE_DIR",
     "MIOPEN_CUSTOM_CACHE_DIR",
     "MIOPEN_USER_DB_PATH",
 )
-"""Variables with the folders of what Inductor, Triton and MIOpen compiled."""
+"""Variables with the folders in which Inductor, Triton and MIOpen keep compiled code."""
 _STAGE = "stage.sh"
-"""The same of one with `stage:`."""
+"""For jobs with `stage:`."""
 _NOTIFY = "notify.sh"
-"""The same of one with `notify:`."""
+"""For jobs with `notify:`."""
 _OWN = "${NODE_TMP}/"
-"""Where a profile's folder begins that is the job's own: inside the folder that the job makes."""
+"""The beginning of a profile's folders that are inside the job's own folder."""
 
 
 def compose(
@@ -75,24 +75,24 @@ def compose(
     deepspeed_config: str | None = None,
     dependency: tuple[str, ...] = (),
 ) -> Launch:
-    """Return the launch that `spec` means at `site`.
+    """Return the launch of `spec` at `site`.
 
-    `deepspeed_config` is the text of the job's DeepSpeed configuration, for a strategy that
-    needs one; `dependency` has sbatch's options for `after:`.
+    `deepspeed_config` is the text of the job's DeepSpeed configuration, if its strategy needs one;
+    `dependency` has sbatch's options for `after:`.
 
     Raises:
-        InputError: the job cannot be composed. What is only unwise is left to the adviser.
+        InputError: the job cannot be composed. The adviser reports what is only a bad choice.
     """
     if spec.grid:
         raise InputError(
-            "The job file has a grid of several runs.",
-            "Remove `grid:`, or use `lumitui submit`, which sends them all.",
+            "The job file has a `grid:` of several runs.",
+            "Remove `grid:`, or send all runs with `lumitui submit`.",
             field="grid",
         )
     if spec.after and not dependency:
         raise InputError(
-            "This job cannot wait for another one.",
-            "Leave out --after, or remove `after:`.",
+            "This job cannot wait for other runs.",
+            "Omit --after, or remove `after:`.",
             field="after",
         )
     place = placement_of(spec, site)
@@ -120,7 +120,7 @@ def compose(
 
 
 def _machinery(place: Placement) -> Iterator[str]:
-    """Yield the files that make up what the script calls."""
+    """Yield the names of the files whose functions the script calls."""
     spec = place.spec
     yield MACHINERY
     yield _PROOF
@@ -138,7 +138,7 @@ def _machinery(place: Placement) -> Iterator[str]:
 
 
 def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
-    """Return the job's own folders in which compilers keep what they made."""
+    """Return the job's own folders in which compilers keep compiled code."""
     if not place.spec.keep_compiled:
         return []
     folders = (environment.get(name, "") for name in _COMPILERS)
@@ -146,9 +146,9 @@ def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
 
 
 def plain_script(launch: Launch, site: Site, name: str) -> str:
-    """Return the launch's script for plain Slurm, which needs nothing of lumitui's beside it.
+    """Return the launch's script for plain Slurm, which needs no file of lumitui's beside it.
 
-    Its job and its log are called `name`.
+    `name` is the name of its job and its log.
 
     Raises:
         InputError: as `compose`.
@@ -168,10 +168,10 @@ def _script(
     dependency: tuple[str, ...] = (),
     plain: tuple[str, ...] = (),
 ) -> str:
-    """Return job.sh; with the further options `plain`, the one for plain Slurm.
+    """Return job.sh; with the further options `plain`, the script for plain Slurm.
 
-    The launcher's command is a function, which the probe and then the program are given to; in the
-    plain one it is the command itself.
+    job.sh defines a function that launches first the probe, then the program. The plain script has
+    the launcher's command itself.
     """
     signal = _stop_signal(place)
     directives = _directives(place, layout, signal, exported=bool(plain))
@@ -193,7 +193,7 @@ def _script(
 
 
 def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
-    """Return what the templates of the script and of its launcher both read."""
+    """Return the values for the templates of the script and of its launcher."""
     spec, site, container = place.spec, place.site, place.container
     venv = venv_name(place) if spec.venv else spec.container.venv or ""
     activate = container.activate if container and not venv else ""
@@ -248,7 +248,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
 def _directives(
     place: Placement, layout: RankLayout, signal: str | None, *, exported: bool
 ) -> list[str]:
-    """Return the options of the script's #SBATCH lines; none has a variable."""
+    """Return the options of the script's #SBATCH lines, without variables."""
     spec, site = place.spec, place.site
     lines = []
     if site.account.required:
@@ -264,7 +264,7 @@ def _directives(
     lines += memory_options(place, layout)
     lines += [f"--time={spec.time}", "--open-mode=append"]
     if spec.chain > 1 and not exported:
-        lines.append("--requeue")  # where a site's default forbids it, an attempt could not go back
+        lines.append("--requeue")  # some sites' default forbids requeueing
     if signal:
         lines.append(f"--signal={signal}")
     if spec.notify and spec.notify.mail and site.mail:
@@ -274,18 +274,18 @@ def _directives(
 
 
 def _stop_signal(place: Placement) -> str | None:
-    """Return sbatch's `--signal` of this job: the one it asks for, or another in its place.
+    """Return sbatch's `--signal` for this job: the requested signal, or a substitute.
 
-    A bundled trainer looks for a file that the script makes when the signal comes (`B:`), under
-    each launcher. Any other program gets the signal, unless it asks for the file (`B:`). A
-    torchrun without `--signals-to-handle` dies of SIGUSR1; every version passes on SIGTERM.
+    Under each launcher, a bundled trainer looks for a file that the script creates on the signal
+    (`B:`). Any other program gets the signal itself, unless it requests the file (`B:`). SIGUSR1
+    kills a torchrun without `--signals-to-handle`; every version passes on SIGTERM.
     """
     launcher = place.launcher
     signal = signal_of(place.spec)
     if signal and (place.trainer or signal.startswith("B:")):
         return f"B:{signal.removeprefix('B:')}"
     if launcher.signals == "none":
-        return None  # Slurm signals the tasks of steps: there are none, or they pass nothing on
+        return None  # Slurm signals the steps' tasks: there are none, or they do not pass it on
     if signal is None or launcher.signals == "all":
         return signal
     if place.runtime.torchrun_signals:
@@ -294,18 +294,18 @@ def _stop_signal(place: Placement) -> str | None:
 
 
 def _signal_values(place: Placement, signal: str | None) -> dict[str, object]:
-    """Return what the templates read of the job's stop signal."""
+    """Return the templates' values for the job's stop signal."""
     head, _, lead = (signal or "").partition("@")
     to_script, _, name = head.rpartition(":")
     own = name.removeprefix("SIG")
-    # torchrun passes on SIGTERM without being told, and each other signal in newer versions alone.
-    # Of a bundled trainer it is the signal that a user may send manually.
+    # torchrun always passes on SIGTERM, and other signals only in newer versions. For a bundled
+    # trainer, this is the signal that a user may send manually.
     handled = own not in ("", "TERM") and place.runtime.torchrun_signals
     return {
         "stop_on": name if to_script else "",
         "signal": f"SIG{own}" if handled else "",
-        # How long torchrun waits for ranks that save on a signal; without it torchrun kills them
-        # after 30 s. Before PyTorch 2.12 it ignores the variable.
+        # How long torchrun waits for ranks that save on a signal; by default it kills them after
+        # 30 s. Versions before PyTorch 2.12 ignore the variable.
         "save_seconds": int(lead) if lead and not to_script else None,
     }
 
@@ -318,7 +318,7 @@ def _global_batch(spec: JobSpec, layout: RankLayout) -> int | None:
 
 @cache
 def _template(name: str) -> str:
-    """Return a file that goes to the run's folder as it is."""
+    """Return the text of a file that is copied unchanged to the run's folder."""
     folder = TRAINER_FOLDER if name.startswith("preflight/") else TEMPLATES / "job"
     return (folder / name).read_text(encoding="utf-8")
 

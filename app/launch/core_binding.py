@@ -16,7 +16,7 @@ class RankBinding:
     cores: str
     """As ranges."""
     mask: str
-    """As srun's `--cpu-bind=mask_cpu` takes it."""
+    """In the form of srun's `--cpu-bind=mask_cpu`."""
     bus: str = ""
 
 
@@ -24,17 +24,17 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
     """Return the binding of local ranks 0 to `ranks`-1: rank i gets the cores nearest to GPU i.
 
     Raises:
-        InputError: more ranks than GPUs, or the profile does not know the GPUs' cores.
+        InputError: there are more ranks than GPUs, or the profile lacks the GPUs' cores.
     """
     if not 1 <= ranks <= node.gpus:
         raise InputError(
             f"{ranks} ranks do not fit a node with {node.device.some(node.gpus)}.",
-            f"Ask for 1 to {node.gpus}{'' if node.on_cpu else ': one rank per GPU'}.",
+            f"Use 1 to {node.gpus}{'' if node.on_cpu else ': one rank per GPU'}.",
         )
     if not node.gpu_cores:
         raise InputError(
-            "The profile does not say which cores are nearest to each GPU.",
-            "Fill in `node.gpu_cores` (`lstopo` in a job shows them), or use `binding: none`.",
+            "The profile does not list the cores nearest to each GPU.",
+            "Set `node.gpu_cores` (`lstopo` in a job shows them), or use `binding: none`.",
         )
     return tuple(
         RankBinding(
@@ -49,10 +49,10 @@ def rank_bindings(node: NodeShape, ranks: int) -> tuple[RankBinding, ...]:
 
 
 def numa_cores(node: NodeShape, ranks: int) -> tuple[str, ...]:
-    """Return, for each local rank, the cores of its GPU's NUMA domain as far as GPUs own them.
+    """Return, for each local rank, those cores of its GPU's NUMA domain that belong to a GPU.
 
-    torchrun's `--numa-binding=exclusive` splits a domain among its GPUs, so that a rank's cores
-    lie in this list (docs.pytorch.org, elastic/numa).
+    torchrun's `--numa-binding=exclusive` splits a domain among its GPUs, so a rank's cores are in
+    this list (docs.pytorch.org, elastic/numa).
     """
     if not node.gpu_numa or not node.gpu_cores:
         return ()
@@ -66,7 +66,7 @@ def numa_cores(node: NodeShape, ranks: int) -> tuple[str, ...]:
 
 
 def taskset_list(cores: str) -> str:
-    """Return ranges of cores as `taskset -c` prints them: two neighbours are `0,1`, not `0-1`.
+    """Return ranges of cores in the form of `taskset -c`: two neighbours are `0,1`, not `0-1`.
 
     Source: util-linux, lib/cpuset.c, `cpulist_create`.
     """

@@ -18,13 +18,13 @@ from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 TRAIN = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
 ACCUMULATION = "gradient_accumulation_steps"
-_LARGEST = 10_000_000  # samples; beyond it is a mistake, and its divisors take long to find
+_LARGEST = 10_000_000  # samples; more are a mistake, and finding their divisors takes long
 _MOST_NODES = 10_000
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The three fields DeepSpeed checks against each other."""
+    """The three fields that DeepSpeed checks against each other."""
 
     train: int
     """Samples per step over all ranks."""
@@ -35,30 +35,30 @@ class Batch:
 
 
 def whole(text: str | None) -> int | None:
-    """Return the number of samples that `text` gives in plain digits; None for anything else."""
+    """Return the number in `text` if it is plain digits; else None."""
     return int(text) if text and re.fullmatch(r"[0-9]{1,8}", text) else None
 
 
 def read_config(text: str, name: str) -> dict[str, object]:
-    """Return the DeepSpeed configuration in `text`; HJSON, as DeepSpeed itself reads it.
+    """Return the DeepSpeed configuration in `text`, which is HJSON as for DeepSpeed itself.
 
     Raises:
-        InputError: it is not one; the message calls it `name`.
+        InputError: `text` is not a configuration; the message calls it `name`.
     """
     try:
-        # Through JSON: plain dicts, and nothing that JSON cannot say.
+        # Through JSON, for plain dicts with only JSON's types.
         data = json.loads(json.dumps(hjson.loads(text)))
-    # HJSON's own error is a ValueError; huge numbers and deep nesting raise the others.
+    # hjson's own error is a ValueError; huge numbers and deep nesting raise the others.
     except (ValueError, OverflowError, RecursionError) as error:
-        words = f"{name} is not a DeepSpeed configuration: {error}."
-        raise InputError(words, "Fix it.") from error
+        message = f"{name} is not a DeepSpeed configuration: {error}."
+        raise InputError(message, "Correct the file.") from error
     if not isinstance(data, dict):
-        raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be { … }.")
+        raise InputError(f"{name} is not a DeepSpeed configuration.", "It must be a mapping.")
     return data
 
 
 def fitting_worlds(total: int, ranks_per_node: int, nodes: int) -> list[int]:
-    """Return the node counts nearest to `nodes`, below and above, that divide `total`."""
+    """Return the node counts nearest to `nodes`, below and above, that split `total` evenly."""
     good = [
         n
         for n in range(1, min(total // ranks_per_node, _MOST_NODES) + 1)
@@ -74,7 +74,7 @@ def indivisible(
 ) -> InputError:
     """Return the error for a batch that cannot be split over the ranks.
 
-    With `may_grow` (a resubmission) the hint offers `scale:`, which lets it grow with the ranks.
+    With `may_grow` (a resubmission), the hint offers `scale:`, which lets the batch grow.
     """
     nearest = fitting_worlds(total, ranks_per_node, nodes)
     counts = " or ".join(f"{n} node{'s' if n > 1 else ''}" for n in nearest)
@@ -88,10 +88,10 @@ def indivisible(
 
 
 def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batch:
-    """Return the three batch fields that `config` means for this many ranks.
+    """Return the three batch fields of `config` for this many ranks.
 
     Raises:
-        InputError: no field is given, a field is not a positive number, or they do not fit.
+        InputError: no field is set, a field is not a positive number, or they do not fit.
     """
     world = ranks_per_node * nodes
     values: dict[str, int | None] = {}
@@ -101,7 +101,7 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
             value = None
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise InputError(
-                f"DeepSpeed's `{key}` is {_shortened(value)}, not a whole number.", "Fix it."
+                f"DeepSpeed's `{key}` is {_shortened(value)}, not an integer.", "Correct it."
             )
         if value is not None and not 1 <= value <= _LARGEST:
             raise InputError(
@@ -111,7 +111,7 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
     train, micro, accumulation = values[TRAIN], values[MICRO], values[ACCUMULATION]
     if train is None and micro is None:
         raise InputError(
-            f"The DeepSpeed configuration has neither `{TRAIN}` nor `{MICRO}`.", "Give one of them."
+            f"The DeepSpeed configuration has neither `{TRAIN}` nor `{MICRO}`.", "Set one of them."
         )
     if train is None:
         accumulation = accumulation or 1
@@ -120,14 +120,14 @@ def batch_of(config: dict[str, object], ranks_per_node: int, nodes: int) -> Batc
         return Batch(train, micro, accumulation)
     if train % world:
         raise indivisible(f"The global batch `{TRAIN}`", train, ranks_per_node, nodes)
-    # It may be written for another number of ranks: the global batch is what counts, and the micro
-    # batch, which fills a GPU's memory, never grows beyond what is written.
+    # The file may be for another number of ranks: the global batch counts, and the micro batch,
+    # which fills a GPU's memory, never exceeds the file's.
     share = train // world
     return split(train, world, micro or max(1, share // (accumulation or 1)))
 
 
 def _shortened(value: object) -> str:
-    """Return a wrong value for a sentence; it may have thousands of characters."""
+    """Return an invalid value for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"
 
@@ -145,19 +145,19 @@ def with_batch(config: dict[str, object], batch: Batch) -> dict[str, object]:
 
 
 def has_deepspeed(spec: JobSpec) -> bool:
-    """Return whether the job has a DeepSpeed configuration: its own, or one for its strategy."""
+    """Return whether the job has a DeepSpeed configuration, its own or its strategy's."""
     return STRATEGIES[spec.strategy].zero_stage is not None or spec.deepspeed is not None
 
 
 def deepspeed_of(
     spec: JobSpec, layout: RankLayout, text: str | None
 ) -> tuple[dict[str, object] | None, int | None]:
-    """Return the configuration that a job with the file `text` sends, and its global batch.
+    """Return the DeepSpeed configuration to send, from the file's `text`, and the global batch.
 
     Both are None for a job without DeepSpeed.
 
     Raises:
-        InputError: there is no configuration, or its batch cannot be split over the ranks.
+        InputError: the configuration is missing, or its batch cannot be split over the ranks.
     """
     if not has_deepspeed(spec):
         return None, None
@@ -176,10 +176,10 @@ def deepspeed_of(
 
 
 def with_strategy(config: dict[str, object], strategy: Strategy) -> dict[str, object]:
-    """Return `config` with what `strategy` says of ZeRO.
+    """Return `config` with the ZeRO settings of `strategy`.
 
-    DeepSpeed's own Adam for CPUs takes the place of PyTorch's where the optimizer is in their
-    memory: 5 to 7 times as fast there (source: deepspeed/ops/adam/cpu_adam.py).
+    If the optimizer is in the CPU's memory, DeepSpeed's own Adam replaces PyTorch's: it is 5 to 7
+    times as fast there (source: deepspeed/ops/adam/cpu_adam.py).
     """
     zero = config.get("zero_optimization")
     places = {key: {"device": "cpu", "pin_memory": True} for key in strategy.offload}
@@ -195,6 +195,6 @@ def with_strategy(config: dict[str, object], strategy: Strategy) -> dict[str, ob
 
 
 def sent_config(launch: Launch) -> dict[str, object]:
-    """Return the DeepSpeed configuration that is sent with `launch`; empty when none is."""
+    """Return the DeepSpeed configuration sent with `launch`; empty if there is none."""
     text = launch.texts.get(DEEPSPEED_CONFIG)
     return {} if text is None else read_config(text, DEEPSPEED_CONFIG)

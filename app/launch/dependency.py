@@ -19,10 +19,10 @@ _NEVER = frozenset({State.REFUSED, State.NOT_SENT})
 
 @dataclass(frozen=True)
 class Dependency:
-    """A job file whose `after:` names ids, and what it becomes."""
+    """A job file with the ids of its `after:`, and the dependency in Slurm's form."""
 
     spec: JobSpec
-    """Without `after:`, if all of its runs have already ended as required."""
+    """Without `after:` if all of its runs have already ended as required."""
     options: tuple[str, ...] = ()
     """Options of sbatch."""
     findings: tuple[Finding, ...] = ()
@@ -31,15 +31,16 @@ class Dependency:
 def dependency_of(
     spec: JobSpec, site: Site, run_of: Callable[[str], Run], lane: Run | None = None
 ) -> Dependency:
-    """Return the dependency that `spec.after` means; `run_of` gives the run that a word names.
+    """Return the dependency of `spec.after`; `run_of` returns the run that a word names.
 
-    The job also waits for the end of `lane`, an unfinished run of its grid, whatever that end is.
+    The job also waits for the end of `lane`, an unfinished run of its grid, however that ends.
 
-    Slurm forgets an ended job after minutes, so a run that has ended is judged here. A chain keeps
-    its job when it is requeued, so its dependents wait for its last attempt.
+    Slurm forgets an ended job after minutes, so this function judges runs that have ended. A
+    requeued chain keeps its job, so its dependents wait for its last attempt.
 
     Raises:
-        InputError: no such run; it is at another site, has no job, or ended otherwise.
+        InputError: there is no such run, it is at another site, it has no job, or it did not end
+            as required.
     """
     if spec.after is None:
         return Dependency(spec, _options(_ends(lane)))
@@ -61,7 +62,7 @@ def dependency_of(
         Finding(
             "after",
             "note",
-            f"The job does not wait for {words}.",
+            f"The job does not wait for {words}, which has ended.",
             source="sbatch(1)",
             at=at_key("after"),
         )
@@ -88,16 +89,16 @@ def _options(kinds: Sequence[str]) -> tuple[str, ...]:
 def _check(run: Run, site: Site, when: str) -> None:
     if run.site != site.name:
         raise _error(
-            f"{run.id} is a run of {run.site}, and the job is for {site.name}.",
-            "Slurm waits only for jobs of its own cluster.",
+            f"{run.id} is a run at {run.site}, but the job is for {site.name}.",
+            "Slurm waits only for jobs of its own cluster: name another run.",
         )
     if run.state in _NEVER or (run.job_id is None and run.state.is_final):
         raise _error(f"{run.id} never became a job ({run.state}).", "Name another run.")
     if run.job_id is None or run.state is State.UNKNOWN:
         raise _error(
-            f"It is not known yet whether {run.id} is a job ({run.state})."
+            f"It is unknown whether {run.id} is a job ({run.state})."
             if run.job_id is None
-            else f"It is not known how {run.id} is now.",
+            else f"The state of {run.id} is unknown.",
             "Run `lumitui status`, then try again.",
         )
     fits = {"done": run.state is State.DONE, "failed": run.state is not State.DONE, "any": True}
@@ -105,7 +106,7 @@ def _check(run: Run, site: Site, when: str) -> None:
         raise _error(
             f"{run.id} has ended as {run.state}, so a job that waits for it to "
             f"{'fail' if when == 'failed' else 'be done'} would never start.",
-            "Name another run, or change `when`.",
+            "Name another run, or change `when:`.",
         )
 
 

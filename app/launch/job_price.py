@@ -1,4 +1,4 @@
-"""What a job is billed, and the memory, GPUs and disk it asks for, which it is billed by. Pure."""
+"""A job's price, and its request for memory, GPUs and disk, on which the price depends. Pure."""
 
 import math
 import re
@@ -14,7 +14,7 @@ _GIB = {"K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "": 1 / 1024}
 
 
 def price_of(place: Placement, layout: RankLayout) -> Price:
-    """Return what the site bills for the job if it runs to its time limit, each one it may take."""
+    """Return what the site bills if the job runs to its time limit, or a chain through all."""
     spec, site = place.spec, place.site
     cores = layout.cpus_per_task * layout.tasks_per_node
     memory = memory_gib(place, layout)
@@ -69,8 +69,8 @@ def held_gpus(spec: JobSpec, site: Site, layout: RankLayout) -> int:
 def device_options(place: Placement, layout: RankLayout) -> list[str]:
     """Return the job's GPUs and its part of each node's disk as #SBATCH options.
 
-    Both in one `--gres` where the site writes GPUs so: a second one takes the place of the first
-    (slurm, src/common/slurm_opt.c, `arg_set_gres`).
+    If the site requests GPUs with `--gres`, both are in one option, since a second `--gres` would
+    replace the first (slurm, src/common/slurm_opt.c, `arg_set_gres`).
     """
     site, gib = place.site, place.spec.local_disk
     request = place.partition.gpu_request or site.gpu_request
@@ -84,7 +84,7 @@ def device_options(place: Placement, layout: RankLayout) -> list[str]:
 
 
 def memory_options(place: Placement, layout: RankLayout) -> list[str]:
-    """Return the job's memory as #SBATCH options; [] where the site decides."""
+    """Return the job's memory as #SBATCH options; [] if the site decides."""
     spec, site = place.spec, place.site
     if not site.memory_option:
         return []
@@ -100,9 +100,9 @@ def memory_options(place: Placement, layout: RankLayout) -> list[str]:
 
 
 def memory_gib(place: Placement, layout: RankLayout) -> float:
-    """Return the memory per node that `memory_options` asks for, in GiB; 0: the site decides.
+    """Return the memory per node that `memory_options` requests, in GiB; 0: the site decides.
 
-    `--mem=0` asks for all memory of a node (sbatch(1)).
+    `--mem=0` requests all memory of a node (sbatch(1)).
     """
     for option in memory_options(place, layout):
         match = re.match(r"^(--mem|--mem-per-gpu)=(\d+)([KMGT]?)$", option)

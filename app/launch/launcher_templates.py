@@ -1,4 +1,4 @@
-"""The launchers, which start a job's ranks: one for each template in `templates/launchers/`."""
+"""The launchers, which start a job's ranks: one per template in `templates/launchers/`."""
 
 import re
 from collections.abc import Mapping
@@ -15,35 +15,34 @@ TRAINER_FOLDER = TEMPLATES.parent / "trainers"
 
 @dataclass(frozen=True)
 class Launcher:
-    """What the comment at the head of a launcher's template says."""
+    """A launcher, as the comment at the head of its template describes it."""
 
     name: str
     summary: str
     tasks: str
     """`rank`: one Slurm task per rank; `node`: one per node, which starts the ranks; `slot`: room
-    for one task per rank, which the launcher starts itself; `one`: one in all."""
+    for one task per rank, which the launcher starts itself; `one`: a single task."""
     binding: str
     """Who binds the ranks to cores: `masks` (srun), `torchrun` (its workers), `wrapper` (each rank
     itself, before it becomes the program) or `none`."""
     multi_node: bool
     starts: str
-    """What its words are followed by: a `command`; or a Python `script` and its arguments, or
+    """What follows its own words: a `command`; or a Python `script` with its arguments, or
     `--no-python` and a command."""
     signals: str
-    """How a stop signal reaches a program that is not a bundled trainer: `all` (Slurm sends it to
-    each
-    rank), `torchrun` (its agent passes on SIGTERM, and others where its version can) or `none`."""
+    """How a stop signal reaches a program that is not a bundled trainer: `all` (Slurm signals each
+    rank), `torchrun` (its agent passes on SIGTERM, and newer versions other signals) or `none`."""
     on_one_node: Mapping[str, Any] = field(default_factory=dict)
-    """What of the above is otherwise where the job has one node."""
+    """The fields that differ for a job on one node."""
 
     def on(self, nodes: int) -> "Launcher":
-        """Return the launcher for a job of so many nodes."""
+        """Return the launcher for a job on `nodes` nodes."""
         return replace(self, **self.on_one_node) if nodes == 1 else self
 
 
 @cache
 def launchers() -> dict[str, Launcher]:
-    """Return the launchers by name: one for each template in `templates/launchers/`."""
+    """Return the launchers by name."""
     rows = {}
     for path in sorted((TEMPLATES / "launchers").glob("*.sh.j2")):
         head = re.match(r"\{#(.*?)#\}", path.read_text(encoding="utf-8"), re.DOTALL)

@@ -1,4 +1,4 @@
-"""Where a job's ranks run: nodes, GPUs and cores, from the job file and the profile. Pure."""
+"""Places a job's ranks on nodes, GPUs and cores. Pure."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from lumitui.remote.site.errors import InputError
 
 
 def layout_of(place: Placement) -> RankLayout:
-    """Return how the job's ranks are placed on nodes, GPUs and cores.
+    """Return the placement of the job's ranks on nodes, GPUs and cores.
 
     Raises:
-        InputError: more GPUs than a node has, more ranks than the launcher or the strategy can
-            start, or masks where they would be wrong.
+        InputError: the job requests more GPUs than a node has, more ranks than the launcher or the
+            strategy can start, or masks that would be wrong.
     """
     spec, gpus = place.spec, _gpus_per_node(place)
     _check_masks(place)
@@ -31,8 +31,8 @@ def layout_of(place: Placement) -> RankLayout:
 def needed_cores(place: Placement, ranks: int) -> int:
     """Return how many cores of a node its `ranks` need.
 
-    A launcher that is one task per node gets all cores of a whole node: with fewer, its step has
-    the job's first cores, and torchrun finds none beside GPUs whose cores are others.
+    A launcher with one task per node gets all cores of a whole node. With fewer, its step would
+    have the job's first cores, and torchrun would find no cores near other GPUs.
     """
     site = place.site
     if place.whole_nodes and place.launcher.tasks == "node" and not site.cores_fixed:
@@ -41,19 +41,19 @@ def needed_cores(place: Placement, ranks: int) -> int:
 
 
 def _gpus_per_node(place: Placement) -> int:
-    """Return the GPUs that the job uses on each node: one for each rank there."""
+    """Return the number of GPUs, and so of ranks, per node."""
     spec, site, launcher = place.spec, place.site, place.launcher
     single, gpus = STRATEGIES[spec.strategy].single_rank, place.gpus_per_node
     if gpus > site.node.gpus:
         raise InputError(
             f"gpus_per_node: {gpus} is more than the "
             f"{site.node.device.some(site.node.gpus)} of a node of {site.name}.",
-            f"Ask for 1 to {site.node.gpus}, and for more nodes.",
+            f"Use 1 to {site.node.gpus}, and more nodes.",
             field="gpus_per_node",
         )
     if spec.nodes > 1 and not launcher.multi_node:
         raise InputError(
-            f"The launcher {launcher.name} starts ranks on one node only, not on {spec.nodes}.",
+            f"The launcher {launcher.name} starts ranks only on one node, not on {spec.nodes}.",
             "Use `launcher: srun`.",
             field="launcher",
         )
@@ -69,7 +69,7 @@ def _gpus_per_node(place: Placement) -> int:
 
 
 def _a_rank_each(place: Placement, *, single: bool) -> str:
-    """Return how each GPU gets a rank, and how one rank gets its GPU."""
+    """Return the hint: how to start a rank per GPU, or how to request one GPU."""
     one = "`gpus_per_node: 1`" + (" and `nodes: 1`" if place.spec.nodes > 1 else "")
     keys = ["`strategy: ddp`"] if single else []
     if place.launcher.tasks == "one":
@@ -96,7 +96,7 @@ def _check_masks(place: Placement) -> None:
 
 
 def _with_cores(layout: RankLayout, place: Placement) -> RankLayout:
-    """Return `layout` with the cores that are planned for each rank, or why none are."""
+    """Return `layout` with the planned cores of each rank, or why there are none."""
     node, ranks = place.site.node, layout.ranks_per_node
     unplanned = _unplanned(layout, place)
     if unplanned:
@@ -111,10 +111,10 @@ def _with_cores(layout: RankLayout, place: Placement) -> RankLayout:
 
 
 def _unplanned(layout: RankLayout, place: Placement) -> str:
-    """Return why no cores are promised to any rank; "" where they can be."""
+    """Return why no cores are promised to ranks; "" if they can be."""
     spec, site, launcher = place.spec, place.site, place.launcher
     if spec.binding == "none":
-        return "the job file says `binding: none`"
+        return "the job file has `binding: none`"
     if not site.node.gpu_cores:
         return site.node.no_gpu_cores
     if not layout.whole_nodes:

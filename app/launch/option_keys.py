@@ -1,4 +1,4 @@
-"""The key of the job file for what an option asks of sbatch."""
+"""The keys of the job file that correspond to options of sbatch."""
 
 KEY_OF_OPTION = {
     "account": "account", "partition": "partition", "qos": "partition", "nodes": "nodes",
@@ -9,7 +9,7 @@ KEY_OF_OPTION = {
     "exclusive": "exclusive", "time": "time", "signal": "signal", "requeue": "chain",
     "job-name": "name",
 }  # fmt: skip
-"""By its long name; `local-disk` is that of a rule's cure, which each site writes otherwise."""
+"""By long name; `local-disk` comes from a rule's cure, since its option depends on the site."""
 LONG_NAMES = {
     "-A": "account", "-p": "partition", "-N": "nodes", "-G": "gpus", "-n": "ntasks",
     "-c": "cpus-per-task", "-t": "time", "-J": "job-name",

@@ -1,4 +1,4 @@
-"""A job file at a site: what it names there, looked up once. Pure."""
+"""A job file at a site, with the parts of the profile that it names. Pure."""
 
 import re
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from lumitui.remote.site.shell_text import quote
 
 @dataclass(frozen=True)
 class Placement:
-    """A job file, the site it is for, and what of the site it uses."""
+    """A job file, its site, and the parts of the site that it uses."""
 
     spec: JobSpec
     site: Site
@@ -26,12 +26,12 @@ class Placement:
 
     @property
     def runtime(self) -> Container | Site:
-        """Where the ranks run: in the container, or directly on the site."""
+        """The environment of the ranks: the container, or the site itself."""
         return self.container or self.site
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Lines of sh that load modules: the profile's first."""
+        """The shell lines that load modules, the profile's first."""
         own = " ".join(map(quote, self.spec.modules))
         return (*self.runtime.modules, *([f"module load {own}"] if own else []))
 
@@ -49,7 +49,7 @@ class Placement:
 
     @property
     def _takes_all(self) -> bool:
-        """Whether the job asks for all GPUs and all cores of its nodes."""
+        """Whether the job requests all GPUs and all cores of its nodes."""
         node, gpus = self.site.node, self.gpus_per_node
         tasks = gpus if self.launcher.tasks == "rank" else 1
         cores = (self.spec.cpus_per_task or 0) * tasks or self.site.cores_per_gpu * gpus
@@ -57,24 +57,24 @@ class Placement:
 
     @property
     def gpus_per_node(self) -> int:
-        """The GPUs that the job uses on each node, which may be more than a node has."""
+        """The requested GPUs per node, which may be more than a node has."""
         single = STRATEGIES[self.spec.strategy].single_rank or self.launcher.tasks == "one"
         return self.spec.gpus_per_node or (1 if single else self.site.node.gpus)
 
     @property
     def node_folder(self) -> str:
-        """A folder of each node's own, on the disk that the job asks for where it asks for one."""
+        """A folder local to each node, on the requested disk if the job requests one."""
         disk = self.site.local_disk
         return f"${{{disk.variable}}}" if disk and self.spec.local_disk else self.site.node_folder
 
     @property
     def preflight(self) -> str:
-        """Whether GPUs and network are measured before the launch: `warn`, `end` or `off`."""
+        """Whether the job measures GPUs and network first: `warn`, `end` or `off`."""
         return self.spec.preflight or self.site.preflight
 
     @property
     def torchrun_binding(self) -> str:
-        """How torchrun's workers get their cores in this job: as in the profile, or `none`."""
+        """How torchrun's workers get their cores in this job: the profile's way, or `none`."""
         bound = self.whole_nodes and self.spec.binding != "none"
         return self.runtime.torchrun_binding if bound else "none"
 
@@ -85,15 +85,15 @@ class Placement:
 
     @property
     def resume_arguments(self) -> tuple[str, ...]:
-        """The arguments that continue from the last checkpoint; empty: the program cannot."""
+        """The arguments that resume from the last checkpoint; empty if the program cannot."""
         return self.spec.resume or (self.trainer.resume if self.trainer else ())
 
 
 def placement_of(spec: JobSpec, site: Site) -> Placement:
-    """Return what `spec` names at `site`.
+    """Return the placement of `spec` at `site`.
 
     Raises:
-        InputError: no such partition, launcher or container generation.
+        InputError: there is no such partition, launcher or container generation.
     """
     launcher, container = _launcher_of(spec), _container_of(spec, site)
     place = Placement(spec, site, partition_of(spec, site), launcher, container)
@@ -103,22 +103,22 @@ def placement_of(spec: JobSpec, site: Site) -> Placement:
 
 
 def partition_of(spec: JobSpec, site: Site) -> Partition:
-    """Return the partition the job asks for.
+    """Return the job's partition.
 
     Raises:
-        InputError: the site has none of that name.
+        InputError: the site has no such partition.
     """
     if spec.partition in site.other_partitions:
         raise InputError(
-            f"{spec.partition} of {site.name} does not have the nodes with {site.node.gpu}, which "
-            "its profile describes.",
-            f"Choose one of {', '.join(site.partitions)}.",
+            f"{spec.partition} of {site.name} lacks the nodes with {site.node.gpu} that its "
+            "profile describes.",
+            f"Use one of {', '.join(site.partitions)}.",
             field="partition",
         )
     if spec.partition not in site.partitions:
         raise InputError(
             f"{site.name} has no partition {spec.partition!r}.",
-            f"It has {', '.join(site.partitions)}.",
+            f"Use one of {', '.join(site.partitions)}.",
             field="partition",
         )
     return site.partitions[spec.partition]
@@ -128,19 +128,19 @@ def _launcher_of(spec: JobSpec) -> Launcher:
     """Return the job's launcher.
 
     Raises:
-        InputError: no launcher has that name.
+        InputError: there is no such launcher.
     """
     if spec.launcher not in launchers():
         raise InputError(
-            f"There is no launcher {spec.launcher!r}.",
-            f"Known are {', '.join(launchers())}.",
+            f"{spec.launcher!r} is not a launcher.",
+            f"Use one of {', '.join(launchers())}.",
             field="launcher",
         )
     return launchers()[spec.launcher].on(spec.nodes)
 
 
 def _container_of(spec: JobSpec, site: Site) -> Container | None:
-    """Return the container generation the job runs in, adapted to its image; None: no container.
+    """Return the job's container generation, adapted to its image; None: no container.
 
     Raises:
         InputError: the site has no such generation.
@@ -151,7 +151,7 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     if name is None and changes and not spec.container.none:
         raise InputError(
             f"{site.name} has no containers, so `container:` would have no effect.",
-            "Remove it, or give the profile a container generation.",
+            "Remove it, or add a container generation to the profile.",
             field="container.image",
         )
     if spec.container.none or name is None:
@@ -160,13 +160,13 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
         names = ", ".join(site.containers) or "none"
         raise InputError(
             f"{site.name} has no container generation {name!r}.",
-            f"It has {names}.",
+            f"Its generations: {names}.",
             field="container.generation",
         )
     container = site.containers[name]
     if not (spec.container.image or container.image):
         raise InputError(
-            f"{site.name} has no image of its own for the generation {name!r}.",
+            f"{site.name} has no default image for the generation {name!r}.",
             "Name yours: `container: {image: /path/of/image.sif}`.",
             field="container.image",
         )
@@ -179,14 +179,14 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
 
 
 def _check_binds(spec: JobSpec, site: Site, container: Container) -> None:
-    """Raise InputError where a job wants folders bound, and the site's containers take no binds."""
+    """Raise InputError if a job binds folders, but the site's containers ignore binds."""
     binds = {"container.binds": bool(spec.container.binds), "container.venv":
               bool(spec.container.venv), "venv": spec.venv is not None}  # fmt: skip
-    for field, some in binds.items():
-        if some and not container.takes_binds:
+    for field, used in binds.items():
+        if used and not container.takes_binds:
             raise InputError(
-                f"`{field}:` has no effect at {site.name}: its containers mount what their own "
-                "file names.",
-                f"Leave it out, and write the folders as `mounts` into {spec.container.image}.",
+                f"`{field}:` has no effect at {site.name}: its containers mount only what their "
+                "own file lists.",
+                f"Leave it out, and list the folders as `mounts` in {spec.container.image}.",
                 field=field,
             )

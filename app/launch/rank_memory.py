@@ -1,6 +1,6 @@
-"""How much of its GPU's memory a rank of a bundled trainer needs for a step. Pure.
+"""Estimates the GPU memory that a rank of a bundled trainer needs for a step. Pure.
 
-Held to what the trainers were measured to allocate: tests/trainers/test_rank_memory.py.
+tests/trainers/test_rank_memory.py compares the estimates with measurements.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,18 +21,18 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 _TABLE = TEMPLATES / "model_memory.yaml"
-_MOST_WAYS = 3  # out, that one finding names
+_MOST_WAYS = 3  # remedies per finding
 _FLOAT = 4
-"""Bytes of a weight, and of its gradient: they are float32 in each of these strategies."""
+"""Bytes of a weight and of its gradient, which are float32 in each of these strategies."""
 _STATES = {"sgd": 4, "adam": 8, "adamw": 8}
-"""Bytes that an optimizer keeps of a weight."""
+"""Bytes of an optimizer's states per weight."""
 _WORLD = {"ddp": "ddp", "lightning_trainer": "ddp", "fsdp": "fsdp"}
-"""What each bundled trainer keeps on a rank; DeepSpeed's buffers are not known here."""
+"""How each bundled trainer splits the model; DeepSpeed's buffers are unknown."""
 
 
 @dataclass(frozen=True)
 class _ModelRow:
-    """A row of the table, which says what each of these is."""
+    """A row of templates/model_memory.yaml, whose comments explain the fields."""
 
     weights: int
     outside: int
@@ -43,7 +43,7 @@ class _ModelRow:
 
 @dataclass(frozen=True)
 class _Training:
-    """What decides about the memory of a rank."""
+    """The settings that determine a rank's memory."""
 
     strategy: str
     world_size: int
@@ -56,13 +56,13 @@ class _Training:
     """What --recompute says: nothing, "all" or "selective"."""
     keep_gradients: bool = False
     shard_size: int = 0
-    """Ranks that the model is split over; 0: all."""
+    """Ranks that share the model; 0: all."""
 
     def needed(self) -> int:
-        """Return the bytes of a rank at its peak; without the driver's and NCCL's.
+        """Return a rank's bytes at the peak, without the driver's and NCCL's.
 
         Raises:
-            KeyError: the table has no such model, precision or optimizer.
+            KeyError: the table lacks this model, precision or optimizer.
         """
         model = _models()[self.model]
         weights = model.weights
@@ -77,13 +77,13 @@ class _Training:
             return max(0, fixed - less) + of_a_sample * self.batch
 
         if self.strategy == "fsdp":
-            # What is gathered has the precision of the arithmetic already: autocast copies none.
+            # Gathered weights have the precision of the arithmetic, so autocast copies none.
             copies, size = (2 * weights, 2) if half else (0, _FLOAT)
             ranks = self.shard_size or self.world_size
             part = kept // ranks + size * model.outside
             whole = self.keep_gradients and self.accumulates
             summed = gradients if whole else gradients // ranks
-            # Two gathered blocks, one's gradients, and the same in float32 for the sum over ranks.
+            # Two gathered blocks, the gradients of one, and the same in float32 for the reduction.
             inside = part + summed + at("inner", copies) + (3 * size + _FLOAT) * model.block
             return max(part + summed * whole + at("most", copies), inside)
         if self.strategy == "single" and not self.accumulates:
@@ -92,7 +92,7 @@ class _Training:
 
 
 def memory_of(spec: JobSpec, site: Site, layout: RankLayout) -> RankMemory | None:
-    """Return what a rank needs of its GPU's memory; None: nobody knows, or there is no GPU."""
+    """Return the GPU memory that a rank needs; None if it is unknown or there is no GPU."""
     training = _training_of(spec, layout)
     if layout.on_cpu or training is None:
         return None
@@ -100,7 +100,7 @@ def memory_of(spec: JobSpec, site: Site, layout: RankLayout) -> RankMemory | Non
 
 
 def remedies(spec: JobSpec, site: Site, layout: RankLayout) -> Iterator[str]:
-    """Yield what would make a rank fit, each as words with what it needs then."""
+    """Yield the changes with which a rank fits, each with the memory that it then needs."""
     training = _training_of(spec, layout)
     if training is None:
         return
@@ -129,11 +129,11 @@ def _memory(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 RULES: tuple[LaunchRule, ...] = (_memory,)
-"""The adviser's: a step that does not fit fails after the queue."""
+"""The adviser's rules about memory: a step that does not fit fails after the queue."""
 
 
 def _changes(training: _Training) -> Mapping[_Training, str]:
-    """Return other trainings of the same model, the larger batches first, with their words."""
+    """Return other settings for the same model with their words, the larger batches first."""
     recomputes = "fp32, all" in _models()[training.model].passes
     changes = {replace(training, recompute="all"): "add --recompute"} if recomputes else {}
     if training.precision == "fp32":
@@ -153,7 +153,7 @@ def _changes(training: _Training) -> Mapping[_Training, str]:
 
 
 def _training_of(spec: JobSpec, layout: RankLayout) -> _Training | None:
-    """Return what the job trains; None: another program, or arguments that say no such thing."""
+    """Return the settings of a bundled trainer's job; None if they are unknown."""
     strategy = _WORLD.get(spec.trainer or "")
     if strategy is None:
         return None

@@ -1,4 +1,4 @@
-"""A job as a trial: one node, minutes, two steps, so that a mistake costs little. Pure."""
+"""Turns a job into a short trial on one node, so that a mistake costs little. Pure."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
 SECONDS = 600
-"""The time limit of a trial: a container starts in one minute, a model compiles in a few."""
+"""The time limit of a trial: a container starts in a minute, a model compiles in a few."""
 STEPS = "2"
-"""The steps of a bundled trainer: the second one has warm caches and a whole exchange."""
+"""The steps of a bundled trainer: the second has warm caches and a complete exchange."""
 
 
 def trial_of(spec: JobSpec, site: Site) -> JobSpec:
-    """Return `spec` as a trial: on one node of the site's partition for trials, if it has one.
+    """Return a trial of `spec` on one node, in the site's partition for trials if it has one.
 
-    Ranks of a node, batch for each rank, image, data and environment are those of the job. Of a
-    grid it is the first run.
+    The trial keeps ranks per node, batch per rank, image, data and environment. For a grid, it is a
+    trial of the first run.
 
     Raises:
         InputError: the site has no such partition.
@@ -36,19 +36,19 @@ def trial_of(spec: JobSpec, site: Site) -> JobSpec:
         "chain": 1,
         "relaunch": 0,
         "after": None,
-        # Else a shared partition would give no masks, and the proof would be of something else.
+        # Otherwise a shared partition would have no masks, and the proof would not apply.
         "exclusive": cell.exclusive
         or (placement_of(cell, site).whole_nodes and partition.allocation == "shared"),
     }
     if (lead_of(cell) or 0) >= walltime.seconds_of(changes["time"]) / 2:
-        changes["signal"] = None  # it would come as the trial starts
+        changes["signal"] = None  # it would come right at the start
     if cell.trainer:
         changes["args"] = list(with_argument(cell.args, "--steps", STEPS))
     return changed(cell, changes, "the trial")
 
 
 def _partition(spec: JobSpec, site: Site) -> tuple[str, Partition]:
-    """Return the first partition for trials that takes a node of the job, or the job's own."""
+    """Return the first partition for trials that accepts a node of the job, or the job's own."""
     gpus = spec.gpus_per_node or site.node.gpus
     for name, partition in site.partitions.items():
         most = partition.max_gpus_per_node or gpus

@@ -1,7 +1,7 @@
-"""Job files to begin with: an example from `templates/examples`, adapted to a site.
+"""The examples in `templates/examples`, adapted to a site.
 
 An example is one YAML file in the folder of its group, or a folder there with a `job.yaml` and the
-files that its project has. The first line of its comment says what it is.
+files of its project. The first line of its comment is its summary.
 """
 
 from lumitui.app.job.examples.adapted import (

@@ -1,4 +1,4 @@
-"""An example, adapted to a site and to what a user says about the job. Pure."""
+"""An example, adapted to a site and to the user's choices. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FIRST = "ddp"
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a user says about the job that they begin with."""
+    """The user's choices for a new job."""
 
     name: str | None = None
     """None: the name in the example."""
@@ -29,47 +29,44 @@ class Beginning:
     script: str | None = None
     """The user's own script, from the job file's folder."""
     trainer: str | None = None
-    """A bundled trainer; without an example, a script or a trainer it is `ddp`."""
+    """A bundled trainer. Without a trainer, a script and an example: `ddp`."""
     launcher: str | None = None
-    """None: the example's, if the site has it, for one with a script; else the site's first."""
+    """None: for an example with a script its own, if the site has it; else the site's first."""
     example: str | None = None
-    """An example by its name."""
+    """An example's name."""
     gpus: int | None = None
-    """Of the whole job; None: as the example says."""
+    """Of the whole job; None: the example's."""
 
 
 def chosen(beginning: Beginning) -> JobExample:
-    """Return the example that a user begins with.
+    """Return the example that a user chose.
 
     Raises:
-        InputError: there is no such example or trainer, or more than one thing was named.
+        InputError: there is no such example or trainer, or the user named more than one.
     """
     choices = [item for item in (beginning.script, beginning.trainer, beginning.example) if item]
     if len(choices) > 1:
         raise InputError(
-            "A job begins with a script, a trainer or an example, not with several.",
-            "Leave the others out.",
+            "--script, --trainer and --example exclude each other.",
+            "Leave out all but one.",
         )
     if beginning.script:
         return examples()[OWN_SCRIPT]
     if beginning.trainer:
-        name = _example_of_trainer(beginning.trainer)
-        return examples()[name]
+        return examples()[_example_of_trainer(beginning.trainer)]
     name = beginning.example or _FIRST
     if name not in examples():
-        raise InputError(
-            f"There is no example {name!r}.", "`lumitui new --list` shows them with a line each."
-        )
+        raise InputError(f"{name!r} is not an example.", "`lumitui new --list` lists them.")
     return examples()[name]
 
 
 def _example_of_trainer(trainer: str) -> str:
-    """Return the example that has the name of a bundled trainer, or the first that uses it."""
+    """Return the name of a bundled trainer's example."""
     bundled = {"lightning": "lightning", "lightning_trainer": "lightning"}
     bundled |= {name: name for name in TRAINERS if name in examples()}
     if trainer not in bundled:
         raise InputError(
-            f"There is no bundled trainer {trainer!r}.", f"There are {', '.join(sorted(bundled))}."
+            f"{trainer!r} is not a bundled trainer.", f"Use one of {', '.join(sorted(bundled))}."
         )
     return bundled[trainer]
 
@@ -78,8 +75,7 @@ def text_for(site: Site, beginning: Beginning) -> str:
     """Return a commented job file for `site`.
 
     Raises:
-        InputError: there is no such example or trainer, more than one of them was named, or the
-            GPUs don't fill nodes of the site.
+        InputError: as `chosen`, or the number of GPUs does not fit the site's nodes.
     """
     example = chosen(beginning)
     text, spec = example.text, example.spec
@@ -109,26 +105,26 @@ def text_for(site: Site, beginning: Beginning) -> str:
 
 
 def _one_line(words: str) -> str:
-    """Return a profile's words for a comment: they may have newlines and marks nobody sees."""
+    """Return a profile's text for a comment, without line breaks and invisible characters."""
     return UNSEEN.sub("?", " ".join(words.split()))
 
 
 def _refuse_several(example: JobExample, gpus: int, site: Site) -> None:
-    """Raise InputError where an example of one rank is asked for on several GPUs."""
+    """Raise InputError if an example with a single rank is to use several GPUs."""
     single = STRATEGIES[example.spec.strategy].single_rank
     if single and gpus > 1:
         raise InputError(
             f"The example {example.name} has one rank, which uses one "
             f"{site.node.device.some(1).removeprefix('1 ')}, not {gpus}.",
-            "Leave out --gpus, or begin with an example of several ranks: `lumitui new --list`.",
+            "Leave out --gpus, or choose an example with several ranks: `lumitui new --list`.",
         )
 
 
 def _split(gpus: int, site: Site) -> tuple[int, int | None]:
-    """Return the nodes for so many GPUs, and the GPUs of each; None: all that a node has.
+    """Return the nodes for `gpus` GPUs, and the GPUs per node; None: all GPUs of a node.
 
     Raises:
-        InputError: they are more than one node has, and not a multiple of that.
+        InputError: `gpus` is more than one node has, but not a multiple of it.
     """
     each = site.node.gpus
     if gpus < each:
@@ -137,25 +133,24 @@ def _split(gpus: int, site: Site) -> tuple[int, int | None]:
         raise InputError(
             f"{gpus} is not a multiple of the {site.node.device.some(each)} of a node of "
             f"{site.name}.",
-            f"Ask for less than {each}, or for {gpus - gpus % each} or "
-            f"{gpus - gpus % each + each}.",
+            f"Use fewer than {each}, or {gpus - gpus % each} or {gpus - gpus % each + each}.",
         )
     return gpus // each, None
 
 
 def _launcher(site: Site, example: JobExample) -> str:
-    """Return the launcher that a script was written for, if the site has it; else its first.
+    """Return the launcher for which an example's script was written, else the site's first.
 
-    In place of one that the site has not, `srun` starts the ranks of any program.
+    If the site lacks that launcher, `srun` can start the ranks of any program.
     """
     names = (example.spec.launcher, "srun") if example.files and example.spec.script else ()
     return next((name for name in names if name in site.launchers), site.launchers[0])
 
 
 def fitting_partition(site: Site, spec: JobSpec) -> str:
-    """Return the first partition of `site` that takes a job of this size, or its first.
+    """Return the first partition of `site` that accepts a job of this size, or its first.
 
-    One that bills whole nodes comes last for a job that would leave GPUs of a node idle.
+    For a job that would leave GPUs of a node idle, those that bill whole nodes come last.
     """
     fitting = [name for name, item in site.partitions.items() if _takes(item, site, spec)]
     idle = _gpus_of_each(site, spec) < site.node.gpus

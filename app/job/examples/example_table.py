@@ -1,4 +1,4 @@
-"""The examples in `templates/examples`: what there is, in its groups."""
+"""The table of the examples in `templates/examples`, by group."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +13,7 @@ GROUPS = {
     "benchmarks": "Benchmarks",
     "scripts": "Scripts of your own",
 }
-"""The folders of the examples, and what each is called."""
+"""The folders of the examples, and their titles."""
 _RUN_FILE = EXAMPLES / "lumitui_run.py"
 _JOB = "job.yaml"
 
@@ -50,7 +50,7 @@ def examples() -> dict[str, JobExample]:
 
 
 def _example(path: Path, group: str) -> JobExample:
-    # pip compiles what it installs: `__pycache__` is a folder beside the programs then.
+    # pip compiles what it installs, which adds the folder `__pycache__`.
     here = sorted(path.iterdir()) if path.is_dir() else []
     beside = [item for item in here if item.is_file() and item.name != _JOB]
     text = (path / _JOB if path.is_dir() else path).read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def _example(path: Path, group: str) -> JobExample:
 
 @cache
 def run_file() -> tuple[str, str]:
-    """Return name and text of what a script copies to stop, save and report in time."""
+    """Return the name and text of the module with which a script stops, saves and reports."""
     return _RUN_FILE.name, _RUN_FILE.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Writes a new job file and what belongs beside it."""
+"""Writes a new job file and the files beside it."""
 
 import errno
 import os
@@ -11,21 +11,21 @@ _NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
 def refuse_there(folder: Path, files: tuple[tuple[str, str], ...]) -> None:
-    """Refuse to write `files` to a folder that has one of them.
+    """Refuse to overwrite one of `files` in a folder.
 
     Raises:
-        InputError: it has one.
+        InputError: one exists.
     """
-    there = [name for name, _ in files if (folder / name).exists()]
-    if there:
+    existing = [name for name, _ in files if (folder / name).exists()]
+    if existing:
         raise InputError(
-            f"{folder / there[0]} is already there.",
-            "The example has a file of this name: write it to another folder.",
+            f"{folder / existing[0]} already exists.",
+            "The example has a file of the same name: write it to another folder.",
         )
 
 
 def write_all(path: Path, text: str, files: tuple[tuple[str, str], ...]) -> None:
-    """Write a job file and what belongs beside it, all or nothing; never over a file.
+    """Write a job file and the files beside it, all or nothing; never overwrite a file.
 
     Raises:
         InputError: one of them exists, or the folder does not.
@@ -45,10 +45,10 @@ def write_all(path: Path, text: str, files: tuple[tuple[str, str], ...]) -> None
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write `text` to a new file (0600; a program 0700); never overwrite one.
+    """Write `text` to a new file with mode 0600, a program with 0700; never overwrite a file.
 
     Raises:
-        InputError: the file exists, its folder does not, or the path leads nowhere.
+        InputError: the file exists, its folder does not, or the path is invalid.
         LumiError: it cannot be written.
     """
     mode = 0o700 if text.startswith("#!") else 0o600
@@ -57,11 +57,11 @@ def write_new(path: Path, text: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise InputError(f"{path} is already there.", "Name another with --output.") from error
+        raise InputError(f"{path} already exists.", "Name another with --output.") from error
     except FileNotFoundError as error:
-        raise InputError(f"There is no folder {path.parent}.", "Make it first.") from error
+        raise InputError(f"There is no folder {path.parent}.", "Create it first.") from error
     except OSError as error:
+        message = f"Cannot write {path}: {error.strerror}."
         if error.errno in _NO_PATH:
-            message = f"{path} cannot be written: {error.strerror}."
             raise InputError(message, "Name another with --output.") from error
-        raise LumiError(f"Writing {path}: {error.strerror}.", "Check the disk.") from error
+        raise LumiError(message, "Check the disk.") from error

@@ -2,7 +2,7 @@
 
 import re
 
-# The whole word at the end of a part of a name: HF_TOKEN and APIKEY, not TOKENIZERS_PARALLELISM.
+# Words that end a part of a name: HF_TOKEN and APIKEY match, TOKENIZERS_PARALLELISM does not.
 _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)S?(?:_|$)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAUNCH = frozenset(
@@ -10,12 +10,12 @@ _LAUNCH = frozenset(
     | {"RUN_DIR", "SRUN_CPUS_PER_TASK", "PET_LOCAL_ADDR", "PET_SIGNALS_TO_HANDLE"}
     | {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT"}
 )
-# Variables of job.sh and lumitui.sh, besides those in small letters: they need their own values.
+# Variables of job.sh and lumitui.sh, which also use all names in small letters.
 _SCRIPT = frozenset(
     {"CODE", "CPU_BIND_MASKS", "NODE_TMP", "PROOF_DIR", "SIF", "VENV", "VIRTUAL_ENV"}
 )
 _SMALL = re.compile(r"[a-z]+")
-# bash gives these a value of its own, or ends at once when they are set (bash(1)).
+# bash sets these itself, or ends at once if a job sets them (bash(1)).
 _SHELL = frozenset(
     {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID", "BASHPID", "BASH_COMMAND"}
     | {"DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO"}
@@ -29,26 +29,26 @@ def is_taken(name: str) -> bool:
 
 
 def check_environment_name(name: str) -> None:
-    """Raise ValueError when a job file's `env:` may not set the variable `name`."""
+    """Raise ValueError if a job file's `env:` may not set the variable `name`."""
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not a variable's name")
+        raise ValueError(f"{name!r} is not a variable name")
     if _SECRET.search(name):
         raise ValueError(
-            f"{name} looks like a secret; list its name under `secrets:` "
-            "and set it in the laptop's environment"
+            f"{name} looks like a secret; list its name under `secrets:` and set it in your "
+            "laptop's environment"
         )
     if name in _LAUNCH:
-        raise ValueError(f"{name} is set by the launch itself; remove it")
+        raise ValueError(f"the launch itself sets {name}; remove it")
     _check_free(name)
 
 
 def check_secret_name(name: str) -> None:
-    """Raise ValueError when `secrets:` may not hold `name`, without repeating a pasted value."""
+    """Raise ValueError if `secrets:` may not list `name`; never repeat a pasted value."""
     if not _NAME.fullmatch(name):
-        raise ValueError("an entry is not a variable's name; give names, never values")
+        raise ValueError("an entry is not a variable name; give names, never values")
     _check_free(name)
 
 
 def _check_free(name: str) -> None:
     if is_taken(name):
-        raise ValueError(f"{name} belongs to the job script or its shell; use another name")
+        raise ValueError(f"the job script or its shell uses {name}; use another name")

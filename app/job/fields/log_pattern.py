@@ -7,9 +7,9 @@
 import re
 
 MOST_CHARACTERS = 1000
-"""Of a pattern; a line of a log seldom has as many."""
+"""Per pattern; a line of a log is seldom longer."""
 MOST_COPIES = 20_000
-"""How many characters and groups a pattern may have with its repeats written out."""
+"""Most characters and groups of a pattern with its repeats written out."""
 
 _TOKEN = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:[^\]\\]|\\.)*\])|(?P<open>\()|(?P<close>\))"
@@ -17,16 +17,15 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _COUNTED = re.compile(r"\{([0-9]*)(?:,([0-9]*))?\}")
-# Verbose patterns have comments, and those of version 1 have sets in sets: what is a group in them
-# is not clear without parsing all of it.
+# Verbose patterns have comments, and version 1 nests sets: only a full parser finds their groups.
 _UNCLEAR = re.compile(r"\(\?(?:#|[a-zA-Z0-9-]*[Vx])")
 
 
 def check_log_pattern(pattern: str) -> None:
-    """Raise unless `pattern` is a regular expression with one group that compiles at once.
+    """Check that `pattern` is a regular expression with one group that compiles quickly.
 
     Raises:
-        ValueError: it is not; the text is the end of a sentence.
+        ValueError: it is not; the message continues a sentence.
     """
     if len(pattern) > MOST_CHARACTERS:
         raise ValueError(f"the pattern has more than {MOST_CHARACTERS} characters")
@@ -45,13 +44,13 @@ def check_log_pattern(pattern: str) -> None:
 
 
 def _copies(pattern: str) -> int:
-    """Return about how many items `pattern` has with its repeats written out, or more."""
+    """Return an upper bound on the items of `pattern` with its repeats written out."""
     if _UNCLEAR.search(pattern):
         product = len(pattern)
         for match in _COUNTED.finditer(pattern):
             product = min(product * _times(match[1], match[2]), MOST_COPIES + 1)
         return product
-    sums, last = [0], 0  # of each open group, and of the item that a repeat would be about
+    sums, last = [0], 0  # of each open group, and of the item that a repeat would copy
     for token in _TOKEN.finditer(pattern):
         match token.lastgroup:
             case "open":
@@ -74,5 +73,5 @@ def _copies(pattern: str) -> int:
 
 
 def _times(least: str, most: str | None) -> int:
-    # Nine digits are too many already, and int() refuses thousands of them.
+    # Nine digits exceed the limit, and int() refuses thousands of digits.
     return max(1, *(int(text[:9]) for text in (least, most) if text))

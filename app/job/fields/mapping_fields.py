@@ -1,4 +1,4 @@
-"""The parts of a job file that are mappings themselves: container, scale, what is staged."""
+"""The keys of a job file whose values are mappings: container, scale, stage and others."""
 
 from typing import Annotated, Literal, Self
 
@@ -15,7 +15,7 @@ from lumitui.app.job.fields.env_variables import check_secret_name
 from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm
 
 StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
-"""The name of something staged, as a part of a variable's name."""
+"""The name of a staged item, as part of a variable name."""
 
 
 def _only_path(value: object) -> object:
@@ -44,42 +44,41 @@ class ContainerChoice(MappingField):
     """Which container the ranks run in; `none: true` for none."""
 
     generation: Line | None = None
-    """A generation of the site's profile, which has its modules and its call: `container:
-    {generation: lumi-multitorch}`. Left out: the site's first."""
+    """A generation of the site's profile, with its modules and command: `container: {generation:
+    lumi-multitorch}`. Default: the site's first."""
     image: Line | None = None
-    """An image other than the generation's, by its whole path on the site or as staged:
-    `container: {image: /scratch/project_462000000/torch.sif}`."""
+    """Another image, as an absolute path on the site or staged: `container: {image:
+    /scratch/project_462000000/torch.sif}`."""
     binds: tuple[Line, ...] = ()
-    """What else the container sees, as `SRC[:DST[:OPTIONS]]`: `container: {binds:
+    """Further bind mounts, as `SRC[:DST[:OPTIONS]]`: `container: {binds:
     [/scratch/data:/data:ro]}`."""
     venv: Line | None = None
     """A squashed Python environment (`.sqsh`) on the cluster, mounted over the image's own:
     `container: {venv: /scratch/project_462000000/extra.sqsh}`."""
     none: bool = False
-    """Whether the ranks run in no container, with the site's modules: `container: {none:
-    true}`."""
+    """Run without a container, with the site's modules: `container: {none: true}`."""
 
 
 class DeepSpeedChoice(MappingField):
     """DeepSpeed's configuration."""
 
     config: Inside
-    """A file of the project, read as HJSON; the run gets a copy with the batch recomputed:
-    `deepspeed: {config: ds_config.json}`."""
+    """A file of the project, in HJSON; the run gets a copy with the batch recomputed: `deepspeed:
+    {config: ds_config.json}`."""
 
 
 class After(MappingField):
-    """The runs whose end a job waits for in the queue."""
+    """The runs that must end before a job starts."""
 
     run: Annotated[tuple[Line, ...], BeforeValidator(_listed), ShortForm(), Field(min_length=1)]
-    """Runs of the same site: ids, job names for their newest runs, or `last`: `after: {run:
+    """Runs of the same site: ids, job names (their newest runs) or `last`: `after: {run:
     vit-1n}`."""
     when: Literal["done", "failed", "any"] = "done"
-    """How all of them must end for the job to start: `after: {run: vit-1n, when: any}`."""
+    """How all of these runs must end: `after: {run: vit-1n, when: any}`."""
 
 
 AfterShort = Annotated[After, BeforeValidator(_only_runs), ShortForm(or_list=True)]
-"""`after:` as a user writes it: a run, a list of runs, or keys."""
+"""`after:` in its forms: a run, a list of runs, or a mapping."""
 
 
 class NotifyChoice(MappingField):
@@ -118,42 +117,42 @@ class BatchRule(MappingField):
     """How the batch changes with the number of ranks."""
 
     arg: Line | None = None
-    """The argument with the samples per rank and step: `scale: {batch: {arg: --batch-size}}`. Left
-    out: the trainer's, or DeepSpeed's."""
+    """The argument with the samples per rank and step: `scale: {batch: {arg: --batch-size}}`.
+    Default: the trainer's, or DeepSpeed's."""
     keep: Literal["per_gpu", "global"] = "global"
-    """What stays when the number of ranks changes: the samples of each rank and step (`per_gpu`),
-    or of all ranks (`global`): `scale: {batch: {keep: per_gpu}}`."""
+    """What stays constant when the number of ranks changes: the samples per step of each rank
+    (`per_gpu`) or of all ranks (`global`): `scale: {batch: {keep: per_gpu}}`."""
 
 
 class LearningRateRule(MappingField):
     """How the learning rate changes with the global batch."""
 
     arg: Line | None = None
-    """The argument with the learning rate: `scale: {lr: {arg: --lr}}`. Left out: the trainer's, or
+    """The argument with the learning rate: `scale: {lr: {arg: --lr}}`. Default: the trainer's, or
     DeepSpeed's."""
     rule: Literal["none", "linear", "sqrt"] = "none"
-    """How the rate follows the global batch: not at all (`none`), in proportion (`linear`), or as
-    its square root (`sqrt`): `scale: {lr: {rule: linear}}`."""
+    """How the learning rate follows the global batch: unchanged (`none`), in proportion
+    (`linear`), or as its square root (`sqrt`): `scale: {lr: {rule: linear}}`."""
 
 
 class Scale(MappingField):
-    """What a resubmission on more nodes changes; without it global batch and learning rate stay."""
+    """What a resubmission on more nodes changes; by default neither global batch nor rate."""
 
     batch: BatchRule = BatchRule()
-    """What becomes of the samples per rank: `scale: {batch: {keep: global}}`."""
+    """How the samples per rank change: `scale: {batch: {keep: global}}`."""
     lr: LearningRateRule = LearningRateRule()
-    """What becomes of the learning rate: `scale: {lr: {rule: sqrt}}`."""
+    """How the learning rate changes: `scale: {lr: {rule: sqrt}}`."""
 
 
 class StagedPath(MappingField):
-    """Data, a model or an image that the site gets once, and all runs there share."""
+    """Data, a model or an image that is uploaded once, and that all runs of a site share."""
 
     path: Line
-    """A file or folder on this machine, relative to the project; `~` is the home: `stage: {DATA:
+    """A file or folder on your machine, relative to the project or below `~`: `stage: {DATA:
     {path: ~/mnist}}`."""
     link: Inside | None = None
-    """Where it appears below the code, too: `stage: {DATA: {path: ~/mnist, link: data/mnist}}`."""
+    """A link to it below the code: `stage: {DATA: {path: ~/mnist, link: data/mnist}}`."""
 
 
 StagedShort = Annotated[StagedPath, BeforeValidator(_only_path), ShortForm()]
-"""`stage:` as a user writes it: a path, or keys."""
+"""An entry of `stage:` in its forms: a path, or a mapping."""

@@ -23,34 +23,34 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def included(line: str) -> str | None:
-    """Return the file that a line includes (`-r FILE`); None: it includes none."""
+    """Return the file that a line includes (`-r FILE`), if any."""
     match = _INCLUDED.match(line)
     return match["name"].strip() if match else None
 
 
 def beside(name: str, other: str) -> str:
-    """Return where a file is that the file `name` of the project includes as `other`."""
+    """Return the path of `other`, which the project's file `name` includes."""
     return str(PurePosixPath(name).parent / other)
 
 
 def check_requirement(line: str) -> None:
-    """Raise InputError when `line` cannot be part of an environment that runs share."""
+    """Raise InputError if `line` cannot be part of an environment that runs share."""
     if _PASSWORD.search(line):
         raise InputError(
-            "A requirement has a password in its address, which would go into the script.",
+            "A requirement has a password in its address, which the script would contain.",
             "Keep such packages as wheels in a folder of the project: `venv: {wheels: …}`.",
             field="venv",
         )
     if _PATHS.match(line):
         raise InputError(
-            f"The requirement {line!r} is a path, which means nothing on the site.",
-            "Leave out the project itself: its code is sent with each run. Put other packages as "
-            "wheels into a folder, `venv: {wheels: FOLDER}`, and name them here.",
+            f"The requirement {line!r} is a path, which does not exist on the site.",
+            "Leave out the project itself: its code is sent with each run. Put wheels of other "
+            "packages into a folder, set `venv: {wheels: FOLDER}`, and list their names here.",
             field="venv",
         )
     if line.startswith("-") and not _OPTION.match(line):
         raise InputError(
-            f"The line {line!r} of the requirements is not understood.",
-            "Of pip's options, --index-url, --extra-index-url and --pre may be there.",
+            f"The option {line!r} of the requirements is unsupported.",
+            "lumitui supports pip's --index-url, --extra-index-url and --pre.",
             field="venv",
         )

@@ -1,4 +1,4 @@
-"""The kinds of text that the fields of a job file hold, each checked when it is read."""
+"""The types of a job file's text fields, each with its validation."""
 
 import re
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ _BREAKS = re.compile("[\t\n]")
 
 @dataclass(frozen=True)
 class ShortForm:
-    """A mapping that may be written as a text, or as a list of texts, in the JSON schema.
+    """Marks in the JSON schema that a mapping may be written as a text, or as a list of texts.
 
-    `json_schema_input_type` of BeforeValidator says so too, but is a KeyError before pydantic 2.12.
+    BeforeValidator's `json_schema_input_type` could, but raises KeyError before pydantic 2.12.
     """
 
     or_list: bool = False
@@ -34,7 +34,7 @@ class ShortForm:
 
 def _passable(text: str) -> str:
     if UNSEEN.search(text):
-        raise ValueError("it has a control character, which no command should receive")
+        raise ValueError("it has a control character")
     return text
 
 
@@ -71,12 +71,12 @@ def _positive(text: str) -> str:
 
 def _a_minute(text: str) -> str:
     if walltime.seconds_of(text) < 60:
-        raise ValueError("give it a minute at least: a rank is named after 40 seconds or more")
+        raise ValueError("it must be at least a minute: the log names a hung rank after 40 seconds")
     return text
 
 
 def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
-    """Return the type of a text that has the form `pattern`; `words` say what is wrong without."""
+    """Return the type of texts of the form `pattern`; `words` end the error about any other."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text) or text.endswith("\n"):
@@ -87,10 +87,10 @@ def _formed(pattern: str, words: str, max_length: int | None = None) -> Any:
     return Annotated[str, shown, AfterValidator(check)]
 
 
-# A job file is read as text, so that a number or a Boolean is as good: editors must not refuse it.
+# A job file is read as text, so editors must accept numbers and Booleans in their place.
 _ANY_SCALAR = Field(json_schema_extra={"type": ["string", "number", "boolean"]})
 Text = Annotated[str, _ANY_SCALAR, AfterValidator(_passable)]
-"""Any text that a command can receive."""
+"""Any text without control characters but tabs and newlines."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """One line of text without control characters."""
 Inside = Annotated[str, AfterValidator(_relative)]
@@ -102,23 +102,19 @@ Word = _formed(
 )
 """Text that is safe as a word of an #SBATCH line."""
 MODULE = r"^[A-Za-z0-9._@+][A-Za-z0-9._@:/+-]*$"
-Module = _formed(
-    MODULE,
-    "is not a module like rocm/6.2.2",
-    max_length=200,
-)
-"""What `module load` takes: a name, perhaps with a version."""
-# The length comes first: for text that a function has seen, pydantic would count "items".
+Module = _formed(MODULE, "is not a module like rocm/6.2.2", max_length=200)
+"""An argument of `module load`: a name, optionally with a version."""
+# The length comes first: after a validator, pydantic's message would count "items".
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_one_line)]
 """A job's name: one line of at most 100 characters."""
 Walltime = Annotated[str, BeforeValidator(_unambiguous), AfterValidator(_positive)]
-"""A time limit as Slurm writes it, like `02:00:00`."""
+"""A time limit in Slurm's form, like `02:00:00`."""
 Hang = Annotated[Walltime, AfterValidator(_a_minute)]
-"""How long a rank may hang, as Slurm writes a time: `00:10:00`."""
+"""How long a rank may hang, in Slurm's form: `00:10:00`."""
 Memory = _formed(r"^[0-9]{1,9}[KMGT]?$", "is not an amount of memory like 60G")
 """An amount of memory as `--mem` takes it, like `60G`."""
 Signal = _formed(
     r"^(B:)?[A-Z0-9]{1,12}@[0-9]{1,5}$", "is not a signal with its seconds, like USR1@120"
 )
-"""A signal and how many seconds before the time limit it comes, like `USR1@120`. With `B:` the job
-script gets it, and makes the file `stop` in RUN_DIR."""
+"""A signal and its seconds before the time limit, like `USR1@120`. With `B:` Slurm signals the job
+script, which creates the file `stop` in RUN_DIR."""

@@ -1,4 +1,4 @@
-"""What a job file says of its virtual environment: `venv:`, in its three forms."""
+"""The key `venv:` of a job file, in its three forms."""
 
 import re
 from typing import Annotated
@@ -18,14 +18,14 @@ def _wheels(text: str) -> str:
         return text
     if ".." in text.split("/") or re.search(r"[\s:,\"'$`\\]", text) or not text.strip("/."):
         raise ValueError(
-            f"{text!r} is neither a folder of the project, nor a whole path on the site, nor what "
-            "is staged, like $STAGE_WHEELS"
+            f"{text!r} is neither a folder of the project, nor an absolute path on the site, nor "
+            "staged, like $STAGE_WHEELS"
         )
     return text
 
 
 def _forms(value: object) -> object:
-    """Read the short forms: a file's name, or a list of packages."""
+    """Expand the short forms: a file's name, or a list of packages."""
     if isinstance(value, str):
         value = [value]
     if isinstance(value, list):
@@ -36,7 +36,7 @@ def _forms(value: object) -> object:
 
 
 class SentRequirements(MappingField):
-    """What the project's files said when they were read for a launch."""
+    """The requirements that lumitui read from the project's files for a launch."""
 
     lines: tuple[Line, ...] = ()
     """The requirements, without comments: `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
@@ -46,35 +46,35 @@ class SentRequirements(MappingField):
 
 
 class VenvChoice(MappingField):
-    """Python packages that a job needs besides those of its image or modules."""
+    """Python packages that a job needs beyond its image or modules."""
 
     requirements: Inside | None = None
     """A requirements file of the project: `venv: {requirements: requirements.txt}`."""
     packages: tuple[Line, ...] = ()
-    """Requirements as pip reads them: `venv: {packages: [einops==0.8.1, tqdm]}`."""
+    """Requirements in pip's form: `venv: {packages: [einops==0.8.1, tqdm]}`."""
     wheels: Annotated[Line, AfterValidator(_wheels)] | None = None
-    """A folder of wheels: of the project, a whole path on the site, or what `stage:` names, as
-    `$STAGE_WHEELS`. No index is asked then: `venv: {packages: [einops], wheels: wheels}`."""
+    """A folder of wheels to use instead of a package index: in the project, an absolute path on
+    the site, or staged, like `$STAGE_WHEELS`: `venv: {packages: [einops], wheels: wheels}`."""
     sent: SentRequirements | None = None
-    """What the files said when the run was sent. lumitui writes it; a job file does not need it:
+    """The files' requirements when the run was sent. lumitui writes this key; leave it out:
     `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
 
     @property
     def wheels_in_project(self) -> bool:
-        """Whether the wheels are sent with the code."""
+        """Whether the wheels are part of the project."""
         return self.wheels is not None and not self.wheels.startswith(("/", "$"))
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All requirements that are known, those of the file first."""
+        """All known requirements, those of the file first."""
         return (*(self.sent.lines if self.sent else ()), *self.packages)
 
 
 Venv = Annotated[VenvChoice, BeforeValidator(_forms), ShortForm(or_list=True)]
-"""`venv:` as a user writes it: a file, a list, or keys."""
+"""`venv:` in its forms: a file, a list, or a mapping."""
 
 
 def package_of(requirement: str) -> str:
-    """Return the name of the package that a requirement is about, as pip compares names; or ""."""
+    """Return the normalized name of a requirement's package; "" if it names none."""
     match = re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", requirement)
     return re.sub(r"[-_.]+", "-", match[1]).lower() if match else ""

@@ -1,1 +1,1 @@
-"""What the adviser says of a launch: the rules of job files, and those of any script. Pure."""
+"""The adviser's findings on a launch: the rules of job files, and those of any script. Pure."""

@@ -1,7 +1,7 @@
-"""The adviser: a table of rules that find what is wrong or unwise about a launch. Pure.
+"""The adviser: a table of rules that find mistakes and bad choices in a launch. Pure.
 
-Each rule is one function. The source in its finding is the document that says so, named as in
-the profiles.
+Each rule is one function. The source in its finding is the document that backs it, named as in the
+profiles.
 """
 
 import re
@@ -35,13 +35,13 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
     if choice.none or choice.image is None or not patterns:
         return
     homes = [name for name, pattern in patterns.items() if re.search(pattern, choice.image)]
-    taken = choice.generation or place.site.default_container
-    if homes and taken not in homes:
+    generation = choice.generation or place.site.default_container
+    if homes and generation not in homes:
         yield hit(
             "image-generation",
             "container.image",
-            f"The image belongs to the generation {homes[0]}, but the job uses {taken}, "
-            "whose modules, call and torchrun options do not fit it.",
+            f"The image belongs to the generation {homes[0]}, but the job uses {generation}, whose "
+            "modules, command and torchrun options do not fit it.",
             f"Set `container: {{generation: {homes[0]}}}`.",
             fix=Fix(f"use the generation {homes[0]}", at_key("container.generation"), homes[0]),
         )
@@ -49,10 +49,9 @@ def _image(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "image-unknown",
             "container.image",
-            "The image's name does not show its generation: the job uses the modules, the call and "
-            f"the options of {taken}.",
-            f"Name the generation it was built on: "
-            f"`container: {{generation: {' or '.join(patterns)}}}`.",
+            "The image's name does not show its generation: the job uses the modules, the command "
+            f"and the options of {generation}.",
+            f"Name the image's generation: `container: {{generation: {' or '.join(patterns)}}}`.",
         )
 
 
@@ -61,7 +60,7 @@ def _lightning_name(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "job-name",
             "name",
-            f"The name {launch.spec.name!r} switches Lightning's Slurm detection off.",
+            f"The name {launch.spec.name!r} disables Lightning's Slurm detection.",
             "Choose another `name:`.",
         )
 
@@ -77,9 +76,9 @@ def _keys_in_words(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield hit(
                 "secret-in-words",
                 key,
-                f"`{key}:` has {shape.what} in it, which goes into the script, the history and "
-                "the job's environment or command line.",
-                "Name the variable under `secrets:`, and let the program read it from there.",
+                f"`{key}:` contains {shape.what}, which would appear in the script, in the history "
+                "and in the job's environment or command line.",
+                "List the variable's name under `secrets:`, and read it in the program.",
                 source=shape.source,
             )
 
@@ -94,7 +93,7 @@ def _strategy_stage(launch: Launch, place: Placement) -> Iterator[Finding]:
             "strategy",
             f"The strategy is {launch.spec.strategy}, but its configuration has stage "
             f"{configured}.",
-            "Give both the same stage.",
+            "Use the same stage in both.",
         )
 
 
@@ -131,14 +130,14 @@ _ALSO = {
     "launcher": "launcher-of-site",
     "own-option": "option-twice",
 }
-"""Rules here whose finding a rule about any script would say again in other words."""
+"""Rules here, each with the rule about any script that would repeat its finding."""
 
 
 def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None) -> list[Finding]:
-    """Return everything that the rules find in `launch`, errors first.
+    """Return all findings on `launch`, errors first.
 
-    Those about the job file come first, then those about any job, which say nothing again. `files`
-    has texts of the project, by their paths in it.
+    Rules about job files run first; then rules about any script, without repetitions. `files` has
+    texts of the project by their paths.
     """
     place = placement_of(launch.spec, site)
     hits = [finding for rule in RULES for finding in rule(launch, place)]

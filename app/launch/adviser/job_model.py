@@ -1,8 +1,7 @@
 """A launch as the neutral job that the adviser's rules read, with the job file's fields. Pure.
 
-The rules see the launch's script for plain Slurm, read as any other script is, so that nothing but
-the templates says what a launcher does. What is added is the key of the job file that each part
-comes from.
+The rules read the launch's script for plain Slurm like any other script, so only the templates
+describe what a launcher does. This module adds the key of the job file to each part.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,7 @@ from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from lumitui.remote.site.source_position import Position
 
 _NAME = "job"
-"""The name that the script is read with: a user's own may have any character."""
+"""A name for the script's job; the user's own may have any character."""
 
 
 def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = None) -> ScriptJob:
@@ -39,7 +38,7 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
     Args:
         launch: What would be sent.
         place: Its job file at its site.
-        files: Texts of the project, by their paths in it; None: they are not at hand.
+        files: Texts of the project by their paths; None if they are not available.
 
     Raises:
         InputError: as `compose`.
@@ -49,7 +48,7 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
     job = read_script(script, site=site)
     texts = dict(files or {})
     if config := launch.texts.get(DEEPSPEED_CONFIG):
-        texts[_config_name(spec)] = config  # as it is sent, with the batch of these ranks
+        texts[_config_name(spec)] = config  # as sent, with the batch of these ranks
     return replace(
         job,
         origin="job file",
@@ -64,7 +63,7 @@ def job_of(launch: Launch, place: Placement, files: Mapping[str, str] | None = N
 
 
 def _links(spec: JobSpec) -> Iterator[Command]:
-    """Yield `links:` as commands: they are made before the job starts."""
+    """Yield `links:` as commands: lumitui creates them before the job starts."""
     for name, target in spec.links.items():
         at = Position(field=f"links.{name}")
         yield Command(
@@ -73,7 +72,7 @@ def _links(spec: JobSpec) -> Iterator[Command]:
 
 
 def _config_name(spec: JobSpec) -> str:
-    """Return the project's name of DeepSpeed's configuration, of which the run gets a copy."""
+    """Return the name of DeepSpeed's configuration in the project; the run gets a copy."""
     return spec.deepspeed.config if spec.deepspeed else DEEPSPEED_CONFIG
 
 
@@ -94,7 +93,7 @@ def _option(option: Option, spec: JobSpec) -> Option:
 
 
 def _same(option: Option, text: str) -> bool:
-    """Whether an option is one of `sbatch:`, as it is written there."""
+    """Return whether an option is that of an entry of `sbatch:`."""
     return option.raw.strip() == text.strip()
 
 
@@ -108,7 +107,7 @@ def _variable(variable: Variable, spec: JobSpec) -> Variable:
 
 
 def _steps(steps: tuple[JobStep, ...], place: Placement) -> Iterator[JobStep]:
-    """Yield the steps; the job's own program trains, whatever it is called, and nothing else."""
+    """Yield the steps; only the job's own program counts as training, whatever its name."""
     trainer, spec = place.trainer, place.spec
     path = f"{BUNDLED}/{trainer.file}" if trainer else spec.script or ""
     for step in steps:
@@ -121,7 +120,7 @@ def _steps(steps: tuple[JobStep, ...], place: Placement) -> Iterator[JobStep]:
 
 
 def _own_command(step: JobStep, spec: JobSpec) -> JobStep:
-    """Return the step of a script without an interpreter, which a shell starts by its `"$@"`."""
+    """Return the step of a script without an interpreter, which a shell starts as `"$@"`."""
     at = step.at
     words = tuple(CommandWord(text, at, value=text) for text in spec.args)
     resume = tuple(CommandWord(text, _at(at, "resume"), value=text) for text in spec.resume)
@@ -130,7 +129,7 @@ def _own_command(step: JobStep, spec: JobSpec) -> JobStep:
 
 
 def _main(step: JobStep, spec: JobSpec) -> JobStep:
-    """Return the step of the job's program with the job file's fields, and its name for it."""
+    """Return the step of the job's program with the job file's fields and its script's name."""
     container = _container(step.container, spec) if step.container else None
     field = "trainer" if spec.trainer else "script"
     program = step.program
@@ -148,7 +147,7 @@ def _main(step: JobStep, spec: JobSpec) -> JobStep:
 
 
 def _arguments(words: tuple[CommandWord, ...], spec: JobSpec) -> Iterator[CommandWord]:
-    """Yield the program's arguments, with those of `resume:` in place of the script's variable."""
+    """Yield the program's arguments, with those of `resume:` instead of the script's variable."""
     for word in words:
         if word.at.field == "resume":
             yield word

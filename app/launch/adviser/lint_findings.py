@@ -1,4 +1,4 @@
-"""What the neutral rules find in a launch, said of its job file. Pure."""
+"""The findings of the neutral rules on a launch, in terms of its job file. Pure."""
 
 import math
 import re
@@ -20,20 +20,20 @@ _OPTIONS = (
     "account", "partition", "nodes", "time", "cpus-per-task", "mem", "mem-per-gpu",
     "gpus-per-node", "job-name", "local-disk",
 )  # fmt: skip
-"""Options whose value is that of their key, so that what to do can name the key."""
+"""Options with the same value as their key, so that a hint can name the key."""
 _OPTION = re.compile(rf"(?:#SBATCH )?--({'|'.join(_OPTIONS)})=([^\s,]*[^\s,.])")
 _SHARES = ("cpus_per_task", "memory")
-"""Keys that a job file leaves out to get the share of its GPUs."""
+"""Keys to leave out for the site's share of the GPUs."""
 _FIELDS = {
     "account": "account", "retired": "site", "local-disk-missing": "local_disk",
 }  # fmt: skip
-"""The keys of findings that are at no option, or at one that comes from several keys."""
+"""The keys of findings without an option, or with an option that several keys set."""
 
 
 def findings(
     launch: Launch, place: Placement, files: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return what the rules find; `files` has texts of the project by their paths in it."""
+    """Return the rules' findings; `files` has texts of the project by their paths."""
     job = job_of(launch, place, files)
     absent = {rule.id: rule.field for rule in place.site.rules if rule.absent}
     hits = [
@@ -58,17 +58,17 @@ def _of_job_file(finding: Finding, spec: JobSpec, field: str) -> Finding:
 
 
 def _in_parts(fix: Fix, spec: JobSpec) -> str:
-    """Return how a training gets its time in several limits."""
+    """Return the hint to split a training into several time limits, if that is possible."""
     if fix.at.field != "time" or not fix.value:
         return ""
     limits = math.ceil(walltime.seconds_of(spec.time) / walltime.seconds_of(str(fix.value)))
     if not 1 < limits <= MOST_LIMITS:
         return ""
-    return f" `chain: {limits}` gives a program that saves and continues as much in all."
+    return f" If the program saves and resumes, `chain: {limits}` gives it the same time in total."
 
 
 def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
-    """Return the change of the job file that a rule names; None: it has no key of its own."""
+    """Return the change of the job file for a rule's cure; None if no key corresponds."""
     if field == "sbatch":
         name = re.compile(rf"--{re.escape(cure.option)}(?:[=\s]|$)")
         return Fix(f"remove --{cure.option}", at_key(field),
@@ -82,18 +82,18 @@ def _cured(cure: Cure, field: str, spec: JobSpec) -> Fix | None:
 
 
 def _named(do: str, field: str) -> str:
-    """Return what to do with its key: the words of a script name options and the line they show."""
-    do = _OPTION.sub(lambda found: f"`{KEY_OF_OPTION[found[1]]}: {found[2]}`", do)
+    """Return a script rule's hint with the job file's key instead of the script's option."""
+    do = _OPTION.sub(lambda match: f"`{KEY_OF_OPTION[match[1]]}: {match[2]}`", do)
     do = do.replace("--exclusive", "`exclusive: true`")
     key, _, name = field.partition(".")
-    rest = re.sub(rf"^Remove (?:it|{re.escape(name or 'it')})\b", "", do)
-    if rest == do or not field or rest[:1] not in ".;,:":
+    tail = re.sub(rf"^Remove (?:it|{re.escape(name or 'it')})\b", "", do)
+    if tail == do or not field or tail[:1] not in ".;,:":
         return do
     if name and key in ("env", "links"):
-        return f"Remove {name} from `{key}:`{rest}"
+        return f"Remove {name} from `{key}:`{tail}"
     if key in ("args", "sbatch"):
-        return f"Remove it from `{key}:`{rest}"
-    return f"Remove `{field}:`{rest}"
+        return f"Remove it from `{key}:`{tail}"
+    return f"Remove `{field}:`{tail}"
 
 
 def _set(fix: Fix) -> str:
@@ -103,7 +103,7 @@ def _set(fix: Fix) -> str:
 
 
 def _fix(edit: Fix, field: str) -> Fix | None:
-    """Return the change of the job file for an edit of its script; None: a user must make it."""
+    """Return the change of the job file for an edit of its script, if lumitui can make it."""
     if not field.startswith("env."):
         return None
     text = str(edit.value).strip()

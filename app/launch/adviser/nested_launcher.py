@@ -1,6 +1,6 @@
-"""The rule about a shell script that each rank starts, and that starts ranks itself. Pure.
+"""The rule about a shell script that each rank runs and that starts ranks itself. Pure.
 
-In an sbatch script the reader goes into such a file, and `launcher-tasks` speaks.
+For an sbatch script, the reader opens such a file, and the rule `launcher-tasks` applies.
 """
 
 import re
@@ -13,11 +13,11 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 
 _ONE_TASK = re.compile(r"SLURM_(?:LOCALID|PROCID)|LOCAL_RANK|(?<![A-Z_])RANK\b|flock|mkdir .*lock")
-"""A script that asks which task it is may start its ranks in one of them alone."""
+"""Marks of a script that checks which task it is, and may start ranks in only one of them."""
 
 
 def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
-    """Yield what a job's own shell script starts again in each of its ranks."""
+    """Yield a finding if each rank runs a shell script that starts ranks itself."""
     ranks = job.rank.per_node or 1
     for step in job.training:
         name = step.program.known if step.program else ""
@@ -27,20 +27,20 @@ def findings(job: ScriptJob, site: Site) -> Iterator[Finding]:
         inner = next(_launches(text, site), None)
         if inner is None:
             continue
-        what = "srun" if inner.launcher in ("srun", "plain") else inner.launcher
+        starter = "srun" if inner.launcher in ("srun", "plain") else inner.launcher
         program = inner.program.known if inner.program else "the program"
-        launcher = what if what in site.launchers else "srun"
+        launcher = starter if starter in site.launchers else "srun"
         yield hit(
             "launcher-in-each-task",
             "script",
-            f"{name} starts ranks with {what}, and is itself started for each of the {ranks} "
-            "ranks of a node: each starts all of them again.",
-            f"Let the job file start {program}: `launcher: {launcher}` and `script: {program}`.",
+            f"{name} starts ranks with {starter}, but each of the {ranks} ranks of a node runs it, "
+            "so each starts all ranks again.",
+            f"Start {program} from the job file: `launcher: {launcher}` and `script: {program}`.",
         )
 
 
 def _text(job: ScriptJob, name: str) -> str:
-    """Return the text of a shell script of the project; "" for any other program."""
+    """Return the text of a shell script in the project; "" for any other program."""
     plain = name.removeprefix("./")
     shells = {file: text for file, text in job.files.items() if not file.endswith(".py")}
     scripts = [text for file, text in shells.items() if file == plain or plain.endswith(f"/{file}")]

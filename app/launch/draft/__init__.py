@@ -1,1 +1,1 @@
-"""A job file while a user writes it: its form, what is wrong with it, its node map. Pure."""
+"""A job file while a user edits it: its form, its problems, its node map. Pure."""

@@ -21,11 +21,11 @@ Kind = Literal["text", "number", "choice", "words", "pairs", "lists"]
 
 @dataclass(frozen=True)
 class FieldChoice:
-    """A value that a field can have."""
+    """A value of a field."""
 
     value: str
     words: str = ""
-    """What it means, or its limits."""
+    """Its meaning or its limits."""
 
 
 @dataclass(frozen=True)
@@ -35,64 +35,64 @@ class Field:
     key: str
     kind: Kind
     value: str
-    """As the user reads and types it; "" where the file does not have it."""
+    """As the user reads and types it; "" if the file lacks the key."""
     default: str
-    """What holds where the file does not have it."""
+    """What applies if the file lacks the key."""
     help: str
     choices: tuple[FieldChoice, ...] = ()
     problems: tuple[Finding, ...] = ()
 
     @property
     def shown(self) -> str:
-        """The value, or what holds without one."""
+        """The value, or the default."""
         return self.value or self.default
 
     @property
     def steps(self) -> bool:
-        """Whether it has a next value."""
+        """Whether the user can step to a next value."""
         return self.kind == "number" or len(self.choices) > 1
 
 
 _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("name", "text", "", "the job's name in the queue and in the list of runs"),
-    ("site", "choice", "", "where the job runs"),
-    ("account", "text", "none", "the project that pays"),
-    ("partition", "choice", "", "the queue; it limits nodes and time, and sets the price"),
-    ("nodes", "number", "1", "how many nodes"),
-    ("gpus_per_node", "number", "all", "GPUs of each node, a rank for each"),
+    ("site", "choice", "", "the cluster where the job runs"),
+    ("account", "text", "none", "the project to bill"),
+    ("partition", "choice", "", "the queue, which limits nodes and time and sets the price"),
+    ("nodes", "number", "1", "the number of nodes"),
+    ("gpus_per_node", "number", "all", "GPUs per node, with one rank for each"),
     ("time", "text", "", "the time limit: hours:minutes:seconds"),
     ("trainer", "choice", "none", "a bundled trainer, or your own script"),
     ("script", "text", "none", "your program, inside the project"),
-    ("args", "words", "none", "its arguments, as a shell has them"),
+    ("args", "words", "none", "the program's arguments, quoted as for a shell"),
     ("grid", "lists", "none", "KEY=VALUE,VALUE …: a run for each combination"),
-    ("container.image", "text", "the site's", "the image that the ranks run in"),
-    ("container.generation", "choice", "the site's", "the modules and the call of the image"),
-    ("modules", "words", "none", "modules loaded after the site's own"),
+    ("container.image", "text", "the site's", "the container image of the ranks"),
+    ("container.generation", "choice", "the site's", "the image's modules and command"),
+    ("modules", "words", "none", "modules to load after the site's own"),
     ("venv", "words", "none", "packages that the image lacks, or a requirements file"),
-    ("env", "pairs", "none", "NAME=VALUE …: variables of the program"),
-    ("secrets", "words", "none", "names of variables here that the job may read"),
-    ("launcher", "choice", "srun", "what starts the ranks"),
+    ("env", "pairs", "none", "NAME=VALUE …: the program's environment variables"),
+    ("secrets", "words", "none", "names of your laptop's variables that the job may read"),
+    ("launcher", "choice", "srun", "the program that starts the ranks"),
     ("strategy", "choice", "ddp", "how the ranks train together"),
-    ("chain", "number", "1", "how many time limits it may take, one after the other"),
-    ("relaunch", "number", "0", "how often a program that fails starts again in its job"),
-    ("resume", "words", "none", "arguments that continue from a checkpoint"),
-    ("binding", "choice", "auto", "whether each rank is bound to the cores near its GPU"),
+    ("chain", "number", "1", "the most time limits that the run may take"),
+    ("relaunch", "number", "0", "how often to restart a failed program in its job"),
+    ("resume", "words", "none", "arguments with which the program resumes from a checkpoint"),
+    ("binding", "choice", "auto", "whether to bind each rank to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
-    ("fetch", "words", "none", "the results that `fetch` brings"),
+    ("fetch", "words", "none", "the results that `lumitui fetch` copies"),
     ("after", "words", "none", "runs that must be done first, by id, name or `last`"),
-    ("at_once", "number", "all", "runs of the grid that run at the same time"),
-    ("preflight", "choice", "the site's", "whether speed and network are measured first"),
+    ("at_once", "number", "all", "how many runs of the grid run at the same time"),
+    ("preflight", "choice", "the site's", "whether to measure speed and network first"),
     ("signal", "text", "none", "a signal before the time limit, like USR1@120"),
     ("hang", "text", "none", "how long a rank may hang before the job ends, like 00:10:00"),
-    ("memory", "text", "the site's", "memory of each node, like 60G"),
-    ("local_disk", "number", "none", "GiB of each node's own disk, where a job asks for it"),
+    ("memory", "text", "the site's", "memory per node, like 60G"),
+    ("local_disk", "number", "none", "GiB of each node's local disk, at sites that offer it"),
     ("exclusive", "choice", "false", "whole nodes of a shared partition"),
-    ("keep_compiled", "choice", "true", "whether the next job gets what compilers made"),
-    ("project", "text", ".", "the folder that is sent"),
+    ("keep_compiled", "choice", "true", "whether to keep compiled code for the next job"),
+    ("project", "text", ".", "the folder to send"),
     ("sbatch", "words", "none", "further options of sbatch"),
 )
 GROUPS = {"name": "where", "trainer": "what", "launcher": "how", "after": "rare"}
-"""The group that begins with a field."""
+"""The groups of the form, by their first field."""
 _SHORT = {
     "binding": ("auto", "masks", "none"), "proof": ("on", "strict", "off"),
     "preflight": ("warn", "end", "off"),
@@ -100,30 +100,30 @@ _SHORT = {
 }  # fmt: skip
 
 _ON_CPU = {
-    "gpus_per_node": "ranks of each node, each on cores of its own",
-    "binding": "whether each rank is bound to cores of its own",
+    "gpus_per_node": "ranks per node, each on its own cores",
+    "binding": "whether to bind each rank to its own cores",
 }
-"""What fields mean at a site without GPUs."""
+"""The help of fields at a site without GPUs."""
 
 
 def fields(
     data: Mapping[str, object], site: Site | None, sites: Mapping[str, str],
     problems: Iterable[Finding], images: Sequence[FieldChoice] = (),
 ) -> tuple[Field, ...]:  # fmt: skip
-    """Return the form of a job file with `data`; a problem of no field is in none of them.
+    """Return the form of a job file, with the problems of each field.
 
     Args:
         data: The job file's keys, valid or not.
-        site: The profile that it names; None: no profile has that name.
-        sites: The names of all sites, each with what it is in a few words.
-        problems: What is wrong with the file.
-        images: The images that the site is known to have.
+        site: The profile that the file names; None if there is none.
+        sites: The names of all sites, with a short description.
+        problems: The file's problems.
+        images: The site's known images.
     """
     left = list(problems)
     rows = []
     for key, kind, default, text in _FIELDS:
         if key == "venv" and isinstance(data.get(key), Mapping):
-            continue  # its further keys are typed as text
+            continue  # the form cannot show its further keys
         own = tuple(item for item in left if _is_at(item.at.field, key))
         left = [item for item in left if item not in own]
         value = written(data, key)
@@ -140,7 +140,7 @@ def fields(
 
 
 def loose(problems: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the problems that are at no field of the form."""
+    """Return the problems that belong to no field of the form."""
     keys = [row[0] for row in _FIELDS]
     return tuple(item for item in problems if not any(_is_at(item.at.field, key) for key in keys))
 
@@ -172,7 +172,7 @@ def _choices(key: str, site: Site | None, sites: Mapping[str, str]) -> tuple[Fie
 
 
 def _image_choices(site: Site, images: Sequence[FieldChoice]) -> tuple[FieldChoice, ...]:
-    """Return the profile's images and those that were found there, none of them twice."""
+    """Return the profile's images and the known images of the site, each once."""
     own = [FieldChoice(one.image, name) for name, one in site.containers.items() if one.image]
     choices = {item.value: item for item in (*own, *images)}
     return (FieldChoice("", "the site's own"), *choices.values())
@@ -190,7 +190,7 @@ def limits(partition: Partition) -> str:
 
 
 def written(data: Mapping[str, object], key: str) -> str:
-    """Return the value of `key` as one line of text; "" where it is not set."""
+    """Return the value of `key` as one line of text; "" if it is not set."""
     value: object = data
     for part in edit.place_of_key(key):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -205,7 +205,7 @@ def written(data: Mapping[str, object], key: str) -> str:
 
 
 def now(field: Field, text: str) -> Field:
-    """Return `field` as a later `text` of the job file has it; it may not be checked yet."""
+    """Return `field` with its value in a newer, perhaps unchecked `text` of the job file."""
     try:
         value = written(Document(text, "the job file", plain=True).data, field.key)
     except InputError:
@@ -218,10 +218,10 @@ def _joined(value: object) -> str:
 
 
 def read(field: Field, text: str) -> Value | None:
-    """Return what a user typed into `field` as the job file's value; None: the key goes.
+    """Return the user's input in `field` as the job file's value; None removes the key.
 
     Raises:
-        InputError: quotes that do not close, or a pair without `=`.
+        InputError: a quote is not closed, or a pair lacks `=`.
     """
     text = text.strip()
     if not text:
@@ -231,9 +231,8 @@ def read(field: Field, text: str) -> Value | None:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise InputError(f"{field.key}: {text} has a quote that is not closed.", "Close it.") from (
-            error
-        )
+        message = f"{field.key}: {text} has a quote that is not closed."
+        raise InputError(message, "Close the quote.") from error
     if field.kind == "words":
         return words
     pairs = [word.partition("=") for word in words]
@@ -245,7 +244,7 @@ def read(field: Field, text: str) -> Value | None:
 
 
 def stepped(field: Field, step: int) -> str | None:
-    """Return the value `step` places on: the next number or choice; None: it has no such."""
+    """Return the number or choice `step` places after the current one; None if there is none."""
     if field.kind == "number":
         count = int(field.value) if field.value.isdigit() else 1 if field.key == "nodes" else 0
         return str(count + step) if count + step >= 1 else None

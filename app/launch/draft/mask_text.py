@@ -1,4 +1,4 @@
-"""What `lumitui bind SITE --explain MASK` says: what each task gets, and what is wrong. Pure."""
+"""The output of `lumitui bind SITE --explain MASK`: each task's cores, and mistakes. Pure."""
 
 from dataclasses import dataclass
 
@@ -19,21 +19,21 @@ from lumitui.remote.site.profile import Site
 
 @dataclass(frozen=True)
 class TaskGets:
-    """What one task of a node gets."""
+    """The cores and GPUs of one task of a node."""
 
     task: int
     written: str
-    """Its entry of the list of cores; "": there is no such list."""
+    """Its entry in the list of cores; "" without such a list."""
     cores: str
-    """As ranges; "": none, or any that Slurm chooses."""
+    """As ranges; "": none, or Slurm chooses them."""
     numa: tuple[int, ...]
-    """The NUMA domains of the GPUs that are near to its cores."""
+    """The NUMA domains of the GPUs near its cores."""
     near_gpus: tuple[int, ...]
-    """The GPUs that are nearest to its cores."""
+    """The GPUs nearest to its cores."""
     gpus: tuple[int, ...]
-    """The GPUs that it uses: those of `--gpu-bind`, else that of its own number; (): not known."""
+    """The GPUs that it uses: those of `--gpu-bind`, else that of its own number; (): unknown."""
     wrong: tuple[str, ...]
-    """The ids of the mistakes that it has part in."""
+    """The ids of the mistakes that affect it."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class Explained:
 
     @property
     def fails(self) -> bool:
-        """Return whether srun would refuse it, or the ranks would share what they must not."""
+        """Whether srun would refuse the masks, or ranks would share cores or GPUs."""
         return any(one.severity == "error" for one in self.mistakes)
 
 
 def explain_masks(site: Site, text: str, *, tasks: int | None, starter: Starter) -> Explained:
     """Return what the lists in `text` give each of `tasks` tasks of a node, and their mistakes.
 
-    `tasks` None: one for each GPU.
+    `tasks` defaults to one per GPU.
 
     Raises:
-        InputError: there is no list in `text`.
+        InputError: `text` contains no list.
     """
     node = site.node
     binds = explained(text)
@@ -98,53 +98,53 @@ def _task(
     )
 
 
-def masks_text(site: Site, found: Explained) -> str:
-    """Return what is printed: the cores, a line for each task, what is wrong."""
+def masks_text(site: Site, masks: Explained) -> str:
+    """Return the explanation as text: the cores, one line per task, and the mistakes."""
     node = site.node
-    planned = [_drawn(row.cores, node) for row in found.tasks]
+    planned = [_drawn(row.cores, node) for row in masks.tasks]
     lines = [f"{site.title}: {node.cores} cores, {has_words(site)} a node", ""]
     if any(planned):
         lines += [
-            "cores      . free, x reserved, * several tasks, 0-9 the local task that has it",
+            "cores      . free, x reserved, * several tasks, 0-9 the core's local task",
             *cells_of(site, planned),
             "",
         ]
-    lines += _table(found, node)
-    texts = [f"{one.severity}: {one.message}\n  → {one.do}" for one in found.mistakes]
-    return "\n".join([*lines, "", *(texts or [_nothing_wrong(found, node)]), *_where(site, found)])
+    lines += _table(masks, node)
+    texts = [f"{one.severity}: {one.message}\n  → {one.do}" for one in masks.mistakes]
+    return "\n".join([*lines, "", *(texts or [_valid(masks, node)]), *_where(site, masks)])
 
 
-def _nothing_wrong(found: Explained, node: NodeShape) -> str:
-    if not any(row.cores for row in found.tasks):
-        return "Nothing is wrong with it; it binds no cores."
+def _valid(masks: Explained, node: NodeShape) -> str:
+    if not any(row.cores for row in masks.tasks):
+        return "No mistakes found; it binds no cores."
     if not node.gpu_cores:
-        return f"Nothing is wrong with its form; {node.no_gpu_cores}."
-    if found.starter == "torchrun":
-        return "Nothing is wrong with it: torchrun's workers have cores near to each GPU."
-    return "Nothing is wrong with it: each task has the cores nearest to its GPU."
+        return f"No mistakes found in its form; {node.no_gpu_cores}."
+    if masks.starter == "torchrun":
+        return "No mistakes found: torchrun's workers have cores near each GPU."
+    return "No mistakes found: each task has the cores nearest to its GPU."
 
 
-def _where(site: Site, found: Explained) -> list[str]:
-    """Return where such a list is right: only on nodes that the job has to itself."""
+def _where(site: Site, masks: Explained) -> list[str]:
+    """Return the condition for such masks: the job must have its nodes to itself."""
     shared = [name for name, part in site.partitions.items() if part.allocation == "shared"]
-    if not shared or found.fails:
+    if not shared or masks.fails:
         return []
     names = f"{', '.join(shared[:4])}{' …' if shared[4:] else ''}"
-    return [f"It is right only if the job has the whole node; nodes are shared in {names}."]
+    return [f"This is correct only if the job has whole nodes; nodes are shared in {names}."]
 
 
 def _drawn(cores: str, node: NodeShape) -> str:
-    """Return the cores of a task that a node has, so that they can be drawn."""
+    """Return those cores of a task that the node has, as ranges."""
     return format_cores(physical(frozenset(parse_cores(cores)), node))
 
 
-def _table(found: Explained, node: NodeShape) -> list[str]:
-    wide = max([len(row.cores) for row in found.tasks] + [6])
+def _table(masks: Explained, node: NodeShape) -> list[str]:
+    wide = max([len(row.cores) for row in masks.tasks] + [6])
     head = f"task  {'cores':<{wide}}"
     if not node.on_cpu:
         head += "  NUMA  near GPU  uses GPU"
     lines = [head.rstrip()]
-    for row in found.tasks:
+    for row in masks.tasks:
         text = f"{row.task:4d}  {row.cores or 'any':<{wide}}"
         if not node.on_cpu:
             near = format_cores(row.near_gpus) or ("none" if node.gpu_cores and row.cores else "?")

@@ -1,6 +1,6 @@
-"""A map of a node: its cores, which are reserved, and which rank has which cores and GPU. Pure.
+"""A map of a node: its cores, the reserved ones, and each rank's cores and GPU. Pure.
 
-It reads without colours: a digit is the rank that has a core. All nodes of a job are alike.
+The map needs no colours: a digit is the rank of a core. All nodes of a job are alike.
 """
 
 import textwrap
@@ -16,7 +16,7 @@ from lumitui.remote.site.profile import Site
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
 _LEGEND = "x reserved  . free  0-9 its rank"
 _MASKS_FROM = 76  # columns
-_BETWEEN = 3  # cells between two rows of cores that are beside each other
+_BETWEEN = 3  # columns between two rows of cores side by side
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class CoreRow:
     first: int
     last: int
     cells: str
-    """A character for each: `x` reserved, `.` free, `*` shared by ranks, else its rank."""
+    """A character per core: `x` reserved, `.` free, `*` shared by ranks, else its rank."""
     owners: tuple[int, ...]
-    """The ranks that have any of them."""
+    """The ranks with any of these cores."""
 
 
 @dataclass(frozen=True)
 class RankRow:
-    """A rank of the node, and what it has there."""
+    """A rank of the node, with its GPU and cores."""
 
     rank: int
     gpu: str
-    """Its GPU; "": it runs on its cores alone."""
+    """Its GPU; "" if it runs on CPU cores only."""
     bus: str
     numa: str
     cores: str
@@ -46,7 +46,7 @@ class RankRow:
 
 @dataclass(frozen=True)
 class NodeMap:
-    """What there is to draw of a job's nodes."""
+    """The map of a job's nodes."""
 
     title: str
     cores: tuple[CoreRow, ...]
@@ -56,11 +56,11 @@ class NodeMap:
 
 @dataclass(frozen=True)
 class MapPart:
-    """Letters of the map that have one colour."""
+    """A part of a line in one colour."""
 
     text: str
     rank: int | None = None
-    """Whose they are; it reads without colours, too."""
+    """The rank that sets the colour."""
     is_core: bool = False
 
 
@@ -78,7 +78,7 @@ def node_map(site: Site, layout: RankLayout) -> NodeMap:
     if layout.unplanned:
         notes.append(f"No cores are promised: {layout.unplanned}.")
     elif not layout.exact:
-        notes.append("* shared: torchrun splits a domain's cores among its ranks.")
+        notes.append("* shared: torchrun splits a NUMA domain's cores among its ranks.")
     if layout.nodes > 1:
         notes.append(
             f"{layout.world_size:,} ranks: rank = node x {ranks} + the digit; all nodes are alike."
@@ -87,9 +87,9 @@ def node_map(site: Site, layout: RankLayout) -> NodeMap:
     return NodeMap(title, cells, _rank_rows(site, ranks, layout.planned_cores), tuple(notes))
 
 
-def measured_map(site: Site, host: str, found: Mapping[int, str]) -> NodeMap:
-    """Return the map of one node with the cores that each of its local ranks found."""
-    cores = [found.get(rank, "") for rank in range(max(found, default=-1) + 1)]
+def measured_map(site: Site, host: str, cores_of: Mapping[int, str]) -> NodeMap:
+    """Return the map of one node with the measured cores of each of its local ranks."""
+    cores = [cores_of.get(rank, "") for rank in range(max(cores_of, default=-1) + 1)]
     return NodeMap(f"{host}, as measured", _core_rows(site, cores), (), ())
 
 
@@ -135,7 +135,7 @@ def _rank_rows(site: Site, ranks: int, planned: Sequence[str]) -> tuple[RankRow,
 
 
 def gpu_word(site: Site) -> str:
-    """Return what the site calls what a rank runs on, in a word: `GCD`."""
+    """Return the site's short word for a rank's device, such as `GCD`."""
     if site.node.on_cpu:
         return site.node.device.noun
     word = site.node.gpu.split()[0] if site.node.gpu.split() else ""
@@ -143,13 +143,13 @@ def gpu_word(site: Site) -> str:
 
 
 def node_map_lines(
-    found: NodeMap, width: int, gpu: str = "GPU", *, ranks: bool = True
+    drawing: NodeMap, width: int, gpu: str = "GPU", *, ranks: bool = True
 ) -> tuple[MapLine, ...]:
-    """Return the map laid out in `width` columns: as many rows of cores beside each other as fit.
+    """Return the map in `width` columns, with as many rows of cores side by side as fit.
 
-    `ranks`: a line for each rank is below them.
+    With `ranks`, a line for each rank follows.
     """
-    rows = [_core_parts(row, gpu) for row in found.cores]
+    rows = [_core_parts(row, gpu) for row in drawing.cores]
     longest = max((sum(len(part.text) for part in row) for row in rows), default=0)
     across = max(1, (width + _BETWEEN) // (longest + _BETWEEN)) if len(rows) > 4 else 1
     down = -(-len(rows) // across)
@@ -161,16 +161,16 @@ def node_map_lines(
             column = -(-begun // (longest + _BETWEEN)) * (longest + _BETWEEN)
             line += [MapPart(" " * (column - begun)), *parts]
         lines.append(tuple(line))
-    texts = [*_rank_texts(found.ranks, width), ""] if ranks else []
-    notes = [part for note in found.notes for part in textwrap.wrap(note, width)]
-    head = [(MapPart(text),) for text in (found.title, _LEGEND, "")]
-    colours = [None, None, *(item.rank for item in found.ranks)]
+    texts = [*_rank_texts(drawing.ranks, width), ""] if ranks else []
+    notes = [part for note in drawing.notes for part in textwrap.wrap(note, width)]
+    head = [(MapPart(text),) for text in (drawing.title, _LEGEND, "")]
+    colours = [None, None, *(item.rank for item in drawing.ranks)]
     below = [(MapPart(text, rank),) for text, rank in zip(["", *texts], colours, strict=False)]
     return (*head, *lines, *below, *((MapPart(text),) for text in notes))
 
 
 def _core_parts(row: CoreRow, gpu: str) -> list[MapPart]:
-    """Return a row of cores: their numbers, a part for each rank's cells, and the ranks' GPUs."""
+    """Return a row of cores: their numbers, a part per rank, and the ranks' GPUs."""
     parts = [MapPart(f"{row.first:>3}-{row.last:<3} ")]
     for cell, cells in groupby(row.cells):
         rank = None if cell in "x.*" else _DIGITS.index(cell)
@@ -199,7 +199,7 @@ def has_words(site: Site) -> str:
 
 
 def cells_of(site: Site, planned: Sequence[str]) -> list[str]:
-    """Return a line for each row of neighbouring cores, with what has each of them."""
+    """Return a line for each row of neighbouring cores, with the rank of each."""
     return [
         f"{row.first:3d}-{row.last:<3d}    {' '.join(row.cells)}"
         for row in _core_rows(site, planned)
@@ -207,10 +207,10 @@ def cells_of(site: Site, planned: Sequence[str]) -> list[str]:
 
 
 def bind_text(site: Site, ranks: int) -> str:
-    """Return what `lumitui bind` prints: the cores, a line for each rank, and srun's option.
+    """Return the output of `lumitui bind`: the cores, one line per rank, and srun's option.
 
     Raises:
-        InputError: more ranks than GPUs, or the profile does not know the GPUs' cores.
+        InputError: as `rank_bindings`.
     """
     bound = rank_bindings(site.node, ranks)
     node, planned = site.node, [item.cores for item in bound]
@@ -219,7 +219,7 @@ def bind_text(site: Site, ranks: int) -> str:
         f"{site.title}: {node.cores} cores, {has_words(site)} a node",
         f"reserved cores: {reserved}",
         "",
-        "cores      . free, x reserved, 0-9 the local rank that has it",
+        "cores      . free, x reserved, 0-9 the core's local rank",
     ]
     text += cells_of(site, planned)
     text += ["", f"rank{'' if node.on_cpu else '  GPU  bus  NUMA'}  cores        mask"]

@@ -1,7 +1,4 @@
-"""What is wrong or unwise in a job file, each with its field, its line and, where known, its fix.
-
-Pure.
-"""
+"""The problems of a job file, each with its field, its line and, if known, its fix. Pure."""
 
 import difflib
 from collections.abc import Collection, Iterable, Sequence
@@ -16,7 +13,7 @@ from lumitui.remote.site.source_position import Position, at_key
 
 
 def problem_of(error: LumiError, document: Document | None) -> tuple[Finding, ...]:
-    """Return the problems that keep a job file from being read or composed."""
+    """Return the problems for which a job file cannot be read or composed."""
     if isinstance(error, Mistakes):
         return tuple(_of_mistake(item) for item in error.mistakes)
     if isinstance(error, NotYaml):
@@ -29,20 +26,20 @@ def _of_mistake(mistake: DocumentMistake) -> Finding:
     fix = None
     if mistake.near:
         at = at_key(mistake.keys)
-        fix = Fix(f"rename it {mistake.near}", at, mistake.near, renames=True)
+        fix = Fix(f"rename it to {mistake.near}", at, mistake.near, renames=True)
     message = f"{mistake.keys}: {mistake.message}."
     at = Position(mistake.line, field=mistake.keys)
     return Finding("", "error", message, at=at, fix=fix)
 
 
 def at_line(finding: Finding, document: Document | None) -> Finding:
-    """Return a finding with the line of its key in the text."""
+    """Return a finding with its key's line."""
     field = finding.at.field
     return replace(finding, at=Position(line_of(document, field), field=field))
 
 
 def in_grid(problem: Finding, grid: Collection[str], document: Document) -> Finding:
-    """Return `problem` at the grid, where that sets its field or what its fix would change."""
+    """Return `problem` at the key `grid`, if the grid sets its field; no fix may change one."""
     fix = None if problem.fix and problem.fix.at.field in grid else problem.fix
     if problem.at.field in grid:
         return at_line(replace(problem, at=at_key("grid"), fix=fix), document)
@@ -50,7 +47,7 @@ def in_grid(problem: Finding, grid: Collection[str], document: Document) -> Find
 
 
 def line_of(document: Document | None, field: str) -> int:
-    """Return the line of a field; 0 where the text does not have it."""
+    """Return the line of a field; 0 if the text lacks it."""
     if document is None or not field or field.split(".")[0] not in document.data:
         return 0
     return document.line(edit.place_of_key(field))
@@ -62,7 +59,7 @@ def worst_problems_first(problems: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def with_nearest(problem: Finding, value: str, choices: Sequence[str]) -> Finding:
-    """Return `problem` with the choice as its fix that was probably meant by `value`."""
+    """Return `problem` with a fix: the choice nearest to `value`."""
     if problem.fix or problem.severity != "error" or value in choices:
         return problem
     near = difflib.get_close_matches(value, choices, n=1) or choices[:1]
@@ -75,7 +72,7 @@ def apply_fix(text: str, fix: Fix) -> str:
     """Return the job file's `text` with a fix applied.
 
     Raises:
-        InputError: the text cannot be edited there.
+        InputError: lumitui cannot edit the text there.
     """
     place = edit.place_of_key(fix.at.field)
     if fix.renames:
@@ -85,10 +82,10 @@ def apply_fix(text: str, fix: Fix) -> str:
 
 
 def apply_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:
-    """Return the job file's `text` with the problems' fixes applied, and the problems they were of.
+    """Return the job file's `text` with fixes applied, and the problems that they fixed.
 
-    Each key changes once: a second fix of one was made for the value that is gone. A fix of what
-    only a user can edit is left out.
+    Each key changes once, since a second fix of it was for the old value. Fixes at places that
+    only the user can edit are skipped.
     """
     done: dict[str, Finding] = {}
     for problem in problems:

@@ -1,4 +1,4 @@
-"""What of a script changed against another one, line by line. Pure."""
+"""The changes between two scripts, line by line. Pure."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -9,16 +9,16 @@ Kind = Literal["same", "new", "gone"]
 
 @dataclass(frozen=True)
 class ScriptLine:
-    """One line, of the script or of the one before."""
+    """One line of the new or of the old script."""
 
     kind: Kind
     text: str
 
 
 def script_changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
-    """Return the lines of `now`, with those of `before` that are gone where they were.
+    """Return the lines of `now`, with the removed lines of `before` in their places.
 
-    Without `before` every line is the same.
+    Without `before`, every line is "same".
     """
     new = now.split("\n")
     old = new if before is None else before.split("\n")
@@ -33,7 +33,7 @@ def script_changes(before: str | None, now: str) -> tuple[ScriptLine, ...]:
 
 
 def count_changes(lines: tuple[ScriptLine, ...]) -> int:
-    """Return how many lines changed: those that are new, and those that only went."""
+    """Return the number of changed lines: the added or the removed ones, whichever are more."""
     new = sum(line.kind == "new" for line in lines)
     gone = sum(line.kind == "gone" for line in lines)
     return max(new, gone)

@@ -1,5 +1,5 @@
-"""Job files made from job scripts: what a script says in the words of a job file. Pure.
+"""Turns job scripts into job files. Pure.
 
-`from_script` puts together what `request_keys`, `program_keys` and `script_environment` read from
-the neutral model; `script_diff` compares the script with the one that lumitui writes.
+`from_script` combines what `request_keys`, `program_keys` and `script_environment` read from the
+neutral model; `script_diff` compares the script with the one that lumitui writes.
 """

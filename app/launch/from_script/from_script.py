@@ -1,4 +1,4 @@
-"""A script as a job file: what was kept, what lumitui derives, what changed, what was lost."""
+"""Turns a script into a job file, and notes what is kept, derived, changed and lost."""
 
 import math
 import re
@@ -24,12 +24,12 @@ from lumitui.remote.site.reading.yaml_document import Document
 
 
 def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, object]:
-    """Return the keys of a script's job file, in the order in which they are written.
+    """Return the keys of a script's job file, in their order in the file.
 
-    `name` is the job's where the script gives none. What became of each part goes to `notes`.
+    `name` is the job's if the script sets none. `notes` collects the fate of each part.
 
     Raises:
-        InputError: the script starts no training, or what it asks for cannot be a job file.
+        InputError: the script starts no training, or its request is not valid in a job file.
     """
     step = main_step(job)
     parts = tuple(other_statements(job.text, step.at))
@@ -57,12 +57,12 @@ def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, obje
 
 
 def _name(job: ScriptJob, name: str, notes: Notes) -> str:
-    called = re.sub(r"[^\w.@+-]+", "-", job.name or name).strip("-") or "job"
-    if job.name == called[:100]:
+    valid = (re.sub(r"[^\w.@+-]+", "-", job.name or name).strip("-") or "job")[:100]
+    if job.name == valid:
         notes.keep(f"--job-name={job.name}", "name")
     elif job.name:
-        notes.change("--job-name", job.name, called[:100])
-    return called[:100]
+        notes.change("--job-name", job.name, valid)
+    return valid
 
 
 def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: Notes) -> None:
@@ -79,7 +79,7 @@ def _named(data: dict[str, object], names: tuple[str, ...], site: Site, notes: N
 
 
 def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str, object]:
-    """Return `env:` and `secrets:` with what `--export=ALL,A=1` sets, where it stands."""
+    """Return `env:` and `secrets:` with the variables that `--export=ALL,A=1` sets."""
     step = main_step(job)
     environment = dict(data.get("env") or {})  # type: ignore[call-overload]
     for options in (job.options, *([step.srun] if step.srun else [])):
@@ -89,9 +89,9 @@ def _exported(job: ScriptJob, data: dict[str, object], notes: Notes) -> dict[str
             if equals:
                 _set(name, value, environment, notes)
             elif name not in ("ALL", "NIL", "NONE", ""):
-                notes.lose(f"--export={part}", "the job has what the job file names")
+                notes.lose(f"--export={part}", "the job gets only the job file's variables")
             elif name in ("NIL", "NONE"):
-                notes.lose(f"--export={part}", "the program gets the variables of the job's script")
+                notes.lose(f"--export={part}", "the program gets the job script's variables")
     return data | ({"env": environment} if environment else {})
 
 
@@ -101,63 +101,63 @@ def _set(name: str, value: str, environment: dict[str, str], notes: Notes) -> No
         JobSpec.model_validate({"name": "x", "site": "x", "partition": "x", "time": "1:00:00",
                                 "script": "x", "env": {name: value}})  # fmt: skip
     except ValueError:
-        notes.lose(text.partition("=")[0] + f"={name}", "`env:` cannot have it; try `secrets:`")
+        notes.lose(text.partition("=")[0] + f"={name}", "invalid in `env:`; try `secrets:`")
         return
     if "$" in value:
-        notes.lose(text, "its value is known there alone")
+        notes.lose(text, "only the site knows its value")
         return
     environment[name] = value
     notes.keep(text, f"env.{name}")
 
 
 def spec_of(data: dict[str, object]) -> JobSpec:
-    """Return the job that the keys of a script's job file describe."""
+    """Return the validated job for the keys of a script's job file."""
     return validate(Document("", "the script's job file"), JobSpec, data)
 
 
 def _fitting(data: dict[str, object], notes: Notes, site: Site) -> dict[str, object]:
-    """Return the keys with what the launcher or the strategy allows."""
+    """Return the keys, with a launcher and a strategy that fit the number of GPUs."""
     one = data["nodes"] == 1 and data.get("gpus_per_node", site.node.gpus) == 1
     if data["launcher"] == "plain" and not one:
         data["launcher"] = "srun"
     if data.get("strategy") == "single" and not one:
         data.pop("strategy")
-        notes.lose("one rank", "the job has more GPUs than one rank uses; each gets a rank")
+        notes.lose("one rank", "the job has several GPUs, and each gets a rank")
     return data
 
 
 def _share(job: ScriptJob, place: Placement, notes: Notes) -> dict[str, object]:
-    """Return cores and memory where the script asks for others than lumitui would."""
+    """Return cores and memory if the script requests others than lumitui would."""
     layout, request, site = layout_of(place), job.resources, place.site
     data: dict[str, object] = {}
     tasks = request.tasks_per_node or layout.tasks_per_node
     if request.cpus_per_task and job.options.has("cpus-per-task"):
         cores = request.cpus_per_task * tasks // layout.tasks_per_node
         what = f"--cpus-per-task={request.cpus_per_task}"
-        ours = f"the profile's {layout.cpus_per_task} for each task"
+        ours = f"the profile's {layout.cpus_per_task} per task"
         if cores == layout.cpus_per_task:
             same = request.cpus_per_task == cores
-            notes.derive(what, ours if same else f"as many in all: {ours}")
+            notes.derive(what, ours if same else f"the same total: {ours}")
         elif site.cores_fixed or not cores:
             notes.lose(what, f"the job gets {ours}")
         else:
             data["cpus_per_task"] = cores
             notes.keep(what, "cpus_per_task")
-    named = (job.options.get(name) for name in ("mem", "mem-per-gpu", "mem-per-cpu"))
-    option = next((each for each in named if each), None)
+    options = (job.options.get(name) for name in ("mem", "mem-per-gpu", "mem-per-cpu"))
+    option = next((each for each in options if each), None)
     memory = request.memory_gib
     if option is None:
         return data
     what = f"--{option.name}={option.value}"
     for other in job.options.all:
         if other.name in ("mem", "mem-per-cpu", "mem-per-gpu") and other is not option:
-            notes.lose(f"--{other.name}={other.value}", f"{what} counts")
+            notes.lose(f"--{other.name}={other.value}", f"{what} overrides it")
     if memory is None:
-        notes.lose(what, "its size is not understood; the job asks for the profile's memory")
+        notes.lose(what, "lumitui cannot read its size; the job requests the profile's memory")
     elif not site.memory_option:
-        notes.derive(what, "memory comes with the cores there")
+        notes.derive(what, "at this site, memory comes with the cores")
     elif math.isclose(memory, memory_gib(place, layout), rel_tol=1e-3):
-        notes.derive(what, f"the profile's {memory:g} GiB for each node")
+        notes.derive(what, f"the profile's {memory:g} GiB per node")
     else:
         whole = memory == int(memory)
         data["memory"] = f"{memory:.0f}G" if whole else f"{math.ceil(memory * 1024)}M"

@@ -1,4 +1,4 @@
-"""The report on a script that became a job file, and how a terminal shows it. Pure."""
+"""The report on a script that became a job file, and its lines on a terminal. Pure."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -18,15 +18,15 @@ from lumitui.remote.site.profile import Site
 _WIDTH = 100
 _SHORT, _LONG = 70, 170
 _MOST = 6
-"""Parts of one reason that the terminal names; the job file names all."""
+"""Most parts per reason on the terminal; the job file lists all."""
 
 
 @dataclass(frozen=True)
 class ImportReport:
-    """A job file made from a script, and what became of each part of the script."""
+    """A job file made from a script, and the fate of each part of the script."""
 
     keys: Mapping[str, object]
-    """The job file's keys, in the order in which they are written."""
+    """The job file's keys, in their order in the file."""
     spec: JobSpec
     kept: tuple[ImportNote, ...]
     derived: tuple[ImportNote, ...]
@@ -35,24 +35,24 @@ class ImportReport:
 
 
 def import_report(before: ScriptJob, site: Site, name: str) -> ImportReport:
-    """Return the job file of a script with all that differs in the script that lumitui writes.
+    """Return a script's job file, and how the script that lumitui writes differs.
 
     Raises:
-        InputError: as `adopt`, or the job cannot be composed.
+        InputError: as `adopt`, or lumitui cannot compose the job.
     """
     notes = Notes()
     keys = adopt(before, site, name, notes)
     spec = spec_of(keys)
     after = read_script(plain_script(compose(spec, site), site, "job"), site=site)
-    named = {item.what for item in notes.changed}
-    notes.changed += [item for item in differences(before, after) if item.what not in named]
+    noted = {item.what for item in notes.changed}
+    notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, notes)
     parts = map(safe, (notes.kept, notes.derived, notes.changed, notes.lost))
     return ImportReport(MappingProxyType(keys), spec, *parts)
 
 
 def import_lines(report: ImportReport) -> Iterator[str]:
-    """Yield the report for a terminal: what is kept and derived in short, parts by their reason."""
+    """Yield the report for a terminal: short lists of kept and derived parts, then the others."""
     if report.kept:
         names = dict.fromkeys(item.words.strip("`:") for item in report.kept)
         yield from _wrapped("kept", ", ".join(names))

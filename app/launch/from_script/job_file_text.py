@@ -1,4 +1,4 @@
-"""A job file made from a script as text: its keys, and what is not in it as comments."""
+"""The text of a job file made from a script: its keys, with comments about the rest."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _WIDTH = 96
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts a text with characters that nobody sees into double quotes, which have escapes."""
+    """Puts texts with invisible characters into double quotes, so that they are escaped."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
         """Return the node of a text."""
@@ -27,27 +27,27 @@ _Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def job_file_text(report: ImportReport, script: str) -> str:
-    """Return the job file; `script` is the name of what it was made from."""
+    """Return the job file; `script` is the script's name."""
     lines = [f"# Made from {comment(script)} by `lumitui import`."]
     if report.lost:
         lines.append("# Not carried over; check each:")
         lines += _listed(report.lost)
     if report.changed:
-        lines.append("# Not as it was:")
+        lines.append("# Changed:")
         lines += _listed(report.changed)
     body = yaml.dump(
         dict(report.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
         width=_WIDTH, default_flow_style=None,
     )  # fmt: skip
-    lines += ["", UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", body.rstrip("\n"))]
+    lines += ["", UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", body.rstrip("\n"))]
     if report.derived:
-        lines += ["", "# Left out, since lumitui works it out:"]
+        lines += ["", "# Left out, since lumitui derives it:"]
         lines += _listed(report.derived)
     return marked("\n".join(lines))
 
 
 def _listed(items: Sequence[ImportNote]) -> Iterator[str]:
-    """Yield the parts by their reasons; a part of several lines keeps its lines."""
+    """Yield the parts by reason; parts of several lines keep their lines."""
     by_reason: dict[str, list[str]] = {}
     for item in items:
         by_reason.setdefault(item.words, []).append(item.what)

@@ -1,4 +1,4 @@
-"""What became of the options that a script gives srun and its launcher. Pure."""
+"""Notes what becomes of a script's options of srun and its launcher. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ _LAYOUT = {
     "nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus", "gpus-per-node", "gres",
     "mem", "mem-per-cpu", "mem-per-gpu", "hint", "threads-per-core",
 }  # fmt: skip
-"""Options that follow from the ranks' layout; the job's totals say what differs in the end."""
+"""Options that follow from the ranks' layout; the report compares the totals instead."""
 _PLAIN = {
     "kill-on-bad-exit", "label", "unbuffered", "exclusive", "overlap", "jobid", "wait", "verbose",
     "quiet", "job-name",
 }  # fmt: skip
-"""Options of srun that change nothing about the ranks."""
+"""Options of srun that do not affect the ranks."""
 _REQUEST = {"account", "partition", "time"}
 _MEANT = {
     "rdzv-id", "rdzv-backend", "rdzv-endpoint", "rdzv-conf", "node-rank", "machine-rank",
@@ -26,12 +26,12 @@ _MEANT = {
 }  # fmt: skip
 """Options of a launcher by which its processes find each other."""
 _COUNTS = {"nproc-per-node", "num-gpus", "num-processes", "np", "npernode", "ppn", "n"}
-"""Options with the number of ranks; the job's totals say what differs in the end."""
+"""Options with the number of ranks; the report compares the totals instead."""
 _NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
 
 
 def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
-    """Note what became of a script's options of srun and launcher in the script replacing it."""
+    """Note what becomes of a script's options of srun and launcher in the new script."""
     _srun(before, after, notes)
     step = before.training[-1] if before.training else None
     theirs = after.training[-1].launcher_options if after.training else NO_OPTIONS
@@ -45,8 +45,7 @@ def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         elif option.name in _MEANT - set(_NODES):
             notes.derive(what, "the launch sets how its processes find each other")
         elif ours is None:
-            words = "the new launch does not have it; set the same in the program or its files"
-            notes.lose(what, words)
+            notes.lose(what, "the new launch lacks it; set it in the program or its files")
         elif _value(option, before) == _value(ours, after):
             notes.derive(what, "the new launch has the same")
         else:
@@ -68,23 +67,22 @@ def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
         if option.name in _LAYOUT:
             notes.derive(what, "it follows from the layout of the ranks")
         elif option.name in _PLAIN:
-            notes.derive(what, "the launch does what it is for")
+            notes.derive(what, "the launch has its own")
         elif option.name in ("output", "error"):
             notes.derive(what, "the log is in the run's folder")
         elif option.name == "export":
             if (option.value or "").partition(",")[0] == "ALL":
-                notes.derive(what, "the program gets the variables of the job's script")
+                notes.derive(what, "the program gets the job script's variables")
         elif option.name in _REQUEST and option.value == before.options.value(option.name):
             notes.derive(what, "the job has the same")
         elif option.name in ("gpus-per-task", "gpu-bind"):
-            words = "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK"
-            notes.lose(what, words)
+            notes.lose(what, "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK")
         elif same is not None and _masks(same.value) == _masks(option.value):
             notes.derive(what, "the new launch has the same")
         elif option.name == "cpu-bind":
             notes.change(what, option.value or "set", _binding(same))
         else:
-            notes.lose(what, "a job file has no options of srun")
+            notes.lose(what, "a job file cannot set options of srun")
 
 
 def _binding(option: Option | None) -> str:
@@ -94,7 +92,7 @@ def _binding(option: Option | None) -> str:
 
 
 def _masks(value: str | None) -> tuple[str, ...]:
-    """Return a binding in one spelling: masks as numbers."""
+    """Return a binding in canonical form: masks as numbers."""
     text = re.sub(r"^(?:v|verbose|q|quiet),", "", (value or "").lower()).replace(":", "=", 1)
     kind, _, masks = text.partition("=")
     try:
@@ -105,14 +103,14 @@ def _masks(value: str | None) -> tuple[str, ...]:
 
 
 def _value(option: Option, job: ScriptJob) -> str:
-    """Return the value, with the job's numbers in place of Slurm's variables."""
+    """Return the value, with the job's numbers instead of Slurm's variables."""
     return with_numbers((option.value or "").replace('"', ""), job)
 
 
 def directives(
     before: CommandOptions, after: CommandOptions, names: set[str]
 ) -> Iterator[ImportNote]:
-    """Yield what has another value among sbatch's options of these names."""
+    """Yield a note for each of these options of sbatch whose value changed."""
     for name in sorted(names):
         old, new = before.get(name), after.get(name)
         if old is not None and (new is None or _plain(old) != _plain(new)):
@@ -122,5 +120,5 @@ def directives(
 
 
 def _plain(option: Option) -> str:
-    """Return a value in one spelling: `SIGUSR1@300` is `USR1@300`."""
+    """Return a value in canonical form: `SIGUSR1@300` is `USR1@300`."""
     return (option.value or "").upper().replace("SIG", "")

@@ -1,4 +1,4 @@
-"""What became of each part of a script: kept, derived, changed, or lost."""
+"""Notes on each part of a script: kept, derived, changed or lost."""
 
 import re
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ _SECRETS = (
 
 @dataclass(frozen=True)
 class ImportNote:
-    """A part of the script, and what became of it."""
+    """A part of the script, and its fate."""
 
     what: str
-    """As the script has it, like `--gpu-bind=closest` or `module load PyTorch`."""
+    """The part as written, like `--gpu-bind=closest` or `module load PyTorch`."""
     words: str
-    """In half a sentence without a full stop."""
+    """The reason, as a clause without a full stop."""
 
 
 def safe(items: Iterable[ImportNote]) -> tuple[ImportNote, ...]:
@@ -32,42 +32,42 @@ def safe(items: Iterable[ImportNote]) -> tuple[ImportNote, ...]:
 
 
 def _hidden(text: str) -> str:
-    """Return a text without the values that look like secrets."""
+    """Return a text without values that look like secrets."""
     for pattern in _SECRETS:
         text = pattern.sub(_without, text)
     return text
 
 
 def _without(match: re.Match[str]) -> str:
-    # `$TOKEN` is not a secret, and neither is the option that comes next, nor a number of tokens.
+    # `$TOKEN`, the next option and a number of tokens are not secrets.
     bare = match["value"].strip("\"'")
     return match[0] if re.match(r"\$|--|[\d_.]{1,18}$", bare) else f"{match['name']}…"
 
 
 @dataclass
 class Notes:
-    """What became of each part of a script, in the order in which it is read."""
+    """The fate of each part of a script, in reading order."""
 
     kept: list[ImportNote] = field(default_factory=list)
     derived: list[ImportNote] = field(default_factory=list)
-    """What lumitui works out by itself, so that the job file does not have it."""
+    """Parts that lumitui derives, so the job file omits them."""
     changed: list[ImportNote] = field(default_factory=list)
-    """What has another value: the one before and the one after an arrow."""
+    """Parts with a new value: the old one, an arrow, the new one."""
     lost: list[ImportNote] = field(default_factory=list)
-    """What a job file cannot say, so that a user must look at it."""
+    """Parts that a job file cannot express, for the user to check."""
 
     def keep(self, what: str, key: str) -> None:
-        """Say that a part became a key of the job file."""
+        """Note that a part became a key of the job file."""
         self.kept.append(ImportNote(what, f"`{key}:`"))
 
     def derive(self, what: str, words: str) -> None:
-        """Say that a part is worked out by lumitui."""
+        """Note that lumitui derives a part."""
         self.derived.append(ImportNote(what, words))
 
     def change(self, what: str, old: str, new: str) -> None:
-        """Say that a part has another value."""
+        """Note that a part has a new value."""
         self.changed.append(ImportNote(what, f"{old} → {new}"))
 
     def lose(self, what: str, words: str) -> None:
-        """Say that a part is not in the job file."""
+        """Note that the job file lacks a part."""
         self.lost.append(ImportNote(what, words))

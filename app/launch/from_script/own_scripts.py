@@ -1,4 +1,4 @@
-"""A job file for a user's own script: an sbatch script is imported, a Python program is called."""
+"""Writes a job file for a user's own sbatch script or Python program."""
 
 from dataclasses import dataclass, replace
 from datetime import date
@@ -23,13 +23,13 @@ _SIGNS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm", ".job"), ("#SBATCH",)),
     ".py": ("if __name__", "import argparse", "import torch", "from torch"),
 }
-"""How a line begins that tells what a file is."""
+"""The beginnings of lines that identify a file, by its suffix."""
 
 
 def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files in `folder` that may be job files, and the user's own scripts.
+    """Return the job files and the user's own scripts in `folder`.
 
-    A job file is YAML that names a site; a script has lines for sbatch, or is a program in Python.
+    A job file is YAML with a `site:`; a script has `#SBATCH` lines or is a Python program.
     """
     jobs: list[Path] = []
     scripts: list[Path] = []
@@ -37,11 +37,11 @@ def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
         signs = _SIGNS.get(path.suffix)
         try:
             if not signs or not path.is_file():
-                continue  # a pipe would be waited for
+                continue  # opening a pipe would block
             with path.open("rb") as file:
                 head = file.read(20_000).decode("utf-8", "replace")
         except OSError:
-            continue  # choosing it by its path shows why
+            continue  # naming its path shows the reason
         if any(line.startswith(signs) for line in head.splitlines()):
             (jobs if path.suffix in (".yaml", ".yml") else scripts).append(path)
     return jobs, scripts
@@ -49,20 +49,20 @@ def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
 
 @dataclass(frozen=True)
 class ImportedScript:
-    """The job file of an sbatch script, and what became of the script's parts."""
+    """The job file of an sbatch script, and the fate of the script's parts."""
 
     text: str
     report: ImportReport
     site: Site
     because: str
-    """What told the site; "": the user named it."""
+    """What identified the site; "" if the user named it."""
 
 
 def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") -> ImportedScript:
     """Return the job file of an sbatch script with the contents `data`.
 
     Raises:
-        InputError: it is empty, nothing tells its site, or its job cannot be composed.
+        InputError: it is empty, its site is unknown, or lumitui cannot compose its job.
     """
     if not data.strip():
         raise InputError(f"{script} is empty.", "Name a job script.")
@@ -77,8 +77,8 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
     report = import_report(before, site, script.stem)
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
-        said = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
-        report = replace(report, changed=(*report.changed, said))
+        note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")
+        report = replace(report, changed=(*report.changed, note))
     return ImportedScript(job_file_text(report, script.name), report, site, because)
 
 
@@ -86,14 +86,14 @@ def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
     if site_name:
         return sites.load(site_name), ""
     every = [sites.load(name) for name in sites.names()]
-    found = guess_site(text, every, date.today(), sites.added())
-    if found.site is None:
-        others = " or ".join(found.candidates[:4])
+    guess = guess_site(text, every, date.today(), sites.added())
+    if guess.site is None:
+        others = " or ".join(guess.candidates[:4])
         more = f": it may be {others}" if others else ""
         raise InputError(
             f"Cannot tell which site this script is for{more}.", "Name it with --site."
         )
-    return found.site, found.because
+    return guess.site, guess.because
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -105,20 +105,20 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def program_text(source: str, program: Path, site: Site, account: str) -> str:
-    """Return a job file that runs a Python program with the arguments that argparse demands."""
+    """Return a job file that runs a Python program with the arguments that argparse requires."""
     beginning = examples.Beginning(program.stem, account=account or None, script=program.name)
     text = examples.text_for(site, beginning)
     options = read_python(source, program.name).options
-    if must := [word for one in options for word in _demanded(one)]:
-        text = set_key(text, ("args",), must)
-    may = [f"{one.flags[-1]} {one.default.text}" for one in options
-           if one.default is not None and not _demanded(one)]  # fmt: skip
-    line = f"# {program.name} also reads: {', '.join(may)}"
-    return text.replace("\nargs:", f"\n{comment(line)}\nargs:", 1) if may else text
+    if required := [word for one in options for word in _required(one)]:
+        text = set_key(text, ("args",), required)
+    optional = [f"{one.flags[-1]} {one.default.text}" for one in options
+                if one.default is not None and not _required(one)]  # fmt: skip
+    line = f"# {program.name} also reads: {', '.join(optional)}"
+    return text.replace("\nargs:", f"\n{comment(line)}\nargs:", 1) if optional else text
 
 
-def _demanded(option: ProgramOption) -> tuple[str, ...]:
-    """Return the words that argparse ends the program without; the value is the user's to type."""
+def _required(option: ProgramOption) -> tuple[str, ...]:
+    """Return the words of a required argument, with a placeholder for its value."""
     if not option.flags[-1].startswith("-"):
         return (option.name.upper(),)
     return (option.flags[-1], option.name.upper()) if option.required else ()

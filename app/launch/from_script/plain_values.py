@@ -1,4 +1,4 @@
-"""Values of a script in which variables stand, as a job file's plain text."""
+"""Replaces variables in a script's values, for a job file's plain text."""
 
 import re
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ _DEEPEST = 5
 
 @dataclass(frozen=True)
 class Values:
-    """What is known of variables: those that the script sets, and Slurm's numbers."""
+    """The known values of variables: those that the script sets, and Slurm's numbers."""
 
     known: Mapping[str, str]
     numbers: Mapping[str, str]
-    """As in the new job."""
+    """Slurm's variables in the new job."""
     names: tuple[str, ...] = ()
-    """Names that lumitui expands in a job file, and that the script does not set itself."""
+    """Names that lumitui expands in a job file and that the script does not set."""
     all_names: tuple[str, ...] = ()
-    """With those that the script sets."""
+    """These names, and those that the script sets."""
 
     def put(self, text: str) -> str:
-        """Return a text with what is known in place of the variables."""
+        """Return a text with the known variables replaced."""
         text = _CONTINUED.sub("", text)
         for _ in range(_DEEPEST):
             new = _NAMED.sub(self._one, text)
@@ -40,7 +40,7 @@ class Values:
         return text
 
     def plain(self, text: str) -> str | None:
-        """Return the same; None: some value is known on the site alone."""
+        """Return the same; None if only the site knows a value."""
         fixed = self.put(text)
         return None if self.is_open(fixed) else fixed
 
@@ -58,7 +58,7 @@ class Values:
 
 
 def numbers_of(layout: RankLayout, account: str) -> dict[str, str]:
-    """Return Slurm's variables with the numbers of a job, and its account."""
+    """Return the values of Slurm's variables in a job."""
     numbers = {
         "SLURM_JOB_ACCOUNT": account,
         "SLURM_NNODES": layout.nodes,
@@ -75,7 +75,7 @@ def numbers_of(layout: RankLayout, account: str) -> dict[str, str]:
 
 
 def with_numbers(text: str, job: ScriptJob) -> str:
-    """Return a text with the numbers of `job` in place of Slurm's variables, as far as known."""
+    """Return a text with Slurm's variables replaced by the known numbers of `job`."""
     request, rank = job.resources, job.rank
     values = {
         "SLURM_NNODES": job.nodes,
@@ -92,7 +92,7 @@ def with_numbers(text: str, job: ScriptJob) -> str:
 
 
 def written_at(text: str, at: Position) -> str:
-    """Return what is at a place of the script itself, with its quotes; "" elsewhere."""
+    """Return the script's text at a position, with its quotes; "" for another file."""
     if not at.line or at.file:
         return ""
     lines = _lines(text)[at.line - 1 : at.end_line]
@@ -109,16 +109,16 @@ def _lines(text: str) -> list[str]:
 
 
 def spreads(written: str) -> bool:
-    """Return whether bash makes file names or several words of a word, as it is written."""
+    """Return whether bash expands a word, as written, to file names or several words."""
     return bool(_SPREADS.search(_QUOTED.sub("", written)))
 
 
 def is_literal(written: str) -> bool:
-    """Return whether bash puts nothing in place of a part of a word, as it is written."""
+    """Return whether bash expands nothing in a word, as written."""
     return not re.search(r"[$`]", re.sub(r"\\.|'[^']*'", "", written))
 
 
 def within(at: Position, outer: Position) -> bool:
-    """Return whether a place begins within another one of the same file."""
+    """Return whether a position begins within another one of the same file."""
     start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
     return at.file == outer.file and start <= (at.line, at.column) < end

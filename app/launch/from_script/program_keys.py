@@ -1,4 +1,4 @@
-"""What a script starts, as keys of a job file: launcher, program, arguments, container."""
+"""The keys of a job file for what a script starts: launcher, program, arguments, container."""
 
 import posixpath
 import re
@@ -25,7 +25,7 @@ def main_step(job: ScriptJob) -> JobStep:
     if not job.training:
         raise InputError(
             "The script starts no program that looks like a training.",
-            "Begin with `lumitui new`, or write `script:` and `args:` yourself.",
+            "Start with `lumitui new`, or write `script:` and `args:` yourself.",
         )
     return job.training[-1]
 
@@ -51,17 +51,17 @@ def program_of(
 
 def _launcher(job: ScriptJob, step: JobStep, site: Site, notes: Notes) -> str:
     if step.launcher == "mpirun" and site.mpi is None:
-        notes.lose("mpirun", "the profile knows no mpirun; srun starts the ranks")
+        notes.lose("mpirun", "the profile has no mpirun; srun starts the ranks")
         return "srun"
     if step.launcher != "plain":
         return step.launcher
     if step.srun is not None or (job.rank.world_size or 1) > 1:
         if step.srun is None:
-            notes.lose("no srun", "the program starts its ranks itself; here srun starts one a GPU")
+            notes.lose("no srun", "the program started its ranks itself; srun starts one per GPU")
         return "srun"
     gpus = job.resources.gpus_per_node or 1
     if gpus * job.nodes > 1:
-        notes.lose("no srun", "one process has all GPUs there; here srun starts one a GPU")
+        notes.lose("no srun", "one process had all GPUs; srun starts one per GPU")
         return "srun"
     return "plain"
 
@@ -76,7 +76,7 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
     if step.python and _is_module(job, step, program):
         path = posixpath.normpath(posixpath.join(workdir, program.replace(".", "/") + ".py"))
         notes.lose(
-            f"-m {program}", f"a job file names a file: {path}, whose folder is its import path"
+            f"-m {program}", f"the job runs the file {path}, so its folder is the import path"
         )
         return path
     path = posixpath.normpath(program if inside else posixpath.join(workdir, program))
@@ -84,7 +84,7 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
     if outside or not program:
         name = re.sub(r"[^\w.-]", "", posixpath.basename(program)) or "train.py"
         what = step.program.known if step.program else "the program"
-        notes.lose(what, f"it is outside of the project; copy it there as {name}")
+        notes.lose(what, f"it is outside the project; copy it there as {name}")
         return name
     beside = step.program is not None and step.program.known.startswith("./")
     if (
@@ -93,9 +93,9 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
         and "/" not in program
         and not program.endswith((".py", ".sh"))
     ):
-        notes.lose(program, "it is found by PATH there; a job file names a file of the project")
+        notes.lose(program, "the script finds it in PATH; a job file needs a file of the project")
     elif step.python and not path.endswith(".py"):
-        notes.lose(program, "only a file *.py is started by Python; give it that name")
+        notes.lose(program, "lumitui runs only *.py with Python; rename it")
     else:
         notes.keep(program, "script")
     return path
@@ -103,15 +103,14 @@ def _script(job: ScriptJob, step: JobStep, workdir: str, values: Values, notes: 
 
 def _is_module(job: ScriptJob, step: JobStep, program: str) -> bool:
     """Return whether Python gets a module's name (`-m`), not a file's."""
-    at = step.program.at if step.program else None
     line = written_at(job.text, step.at)
     flag = re.search(rf"\s(?:-\w*m|--module)\s*['\"]?{re.escape(program)}(?:['\"\s\\]|$)", line)
-    named = "/" not in program and not program.endswith(".py") and re.fullmatch(r"[\w.]+", program)
-    return bool(flag) or (at is not None and bool(named))
+    module = "/" not in program and not program.endswith(".py") and re.fullmatch(r"[\w.]+", program)
+    return bool(flag) or (step.program is not None and bool(module))
 
 
 def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) -> list[str]:
-    """Return the program's arguments as a job file has them: plain text."""
+    """Return the program's arguments as plain text."""
     arguments = []
     divides = any(item.name == "IFS" and item.step is None for item in job.variables)
     for word in step.arguments:
@@ -122,13 +121,13 @@ def arguments_of(job: ScriptJob, step: JobStep, values: Values, notes: Notes) ->
             text = values.literal(word.value)
         shown = text if text == word.known else f"{word.known}, now {text},"
         if word.value is None and (values.is_open(text) or re.search(r"[<>]\(", text)):
-            notes.lose(shown, "its value is known there alone; write it out in `args:`")
+            notes.lose(shown, "only the site knows its value; write it in `args:`")
         elif word.value is None and text.startswith("~"):
-            notes.lose(shown, "`~` is the home there; write the path in `args:`")
+            notes.lose(shown, "`~` is the home on the site; write the path in `args:`")
         elif word.at.line == word.at.end_line and spreads(written_at(job.text, word.at)):
-            notes.lose(shown, "bash makes several words or file names of it; `args:` does not")
+            notes.lose(shown, "bash expands it to several words or file names; `args:` does not")
         elif divides and not word.quotes and "$" in word.text:
-            notes.lose(word.text, f"the script's IFS divides it; `args:` has {text} as one word")
+            notes.lose(word.text, f"the script's IFS splits it; `args:` has {text} as one word")
         arguments.append(text)
     return arguments
 
@@ -140,7 +139,7 @@ def _is_home(text: str) -> bool:
 def _workdir(
     job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], values: Values, notes: Notes
 ) -> str:
-    """Return the folder in the project that the program starts in, after each `cd` before it."""
+    """Return the folder of the project in which the program starts, after each `cd` before it."""
     path = "."
     for command in job.commands:
         moves = command.program == "cd" and command.shell == "batch" and command.step is None
@@ -151,19 +150,21 @@ def _workdir(
             continue
         written = written_at(job.text, command.at) or "cd"
         to = values.put(command.words[0].known) if command.words else "~"
-        rest = _HERE.sub("", to).rstrip("/")
+        folder = _HERE.sub("", to).rstrip("/")
         if command.at > step.at:
-            notes.lose(written, "it is done after the program has started")
-        elif (to != rest and rest in ("", ".")) or (job.folder and to.rstrip("/") == job.folder):
+            notes.lose(written, "it runs after the program has started")
+        elif (to != folder and folder in ("", ".")) or (
+            job.folder and to.rstrip("/") == job.folder
+        ):
             path = "."
             notes.derive(written, "the program starts in the project")
-        elif rest.startswith(("/", "~")) or re.search(r"[$`]|^-$", rest):
+        elif folder.startswith(("/", "~")) or re.search(r"[$`]|^-$", folder):
             path = "."
-            notes.lose(written, "a run has a folder of its own; the project is sent there")
-        elif ".." in posixpath.normpath(posixpath.join(path, rest)).split("/"):
-            notes.lose(written, "a run has a folder of its own; the project is sent there")
+            notes.lose(written, "each run has its own folder, with a copy of the project")
+        elif ".." in posixpath.normpath(posixpath.join(path, folder)).split("/"):
+            notes.lose(written, "each run has its own folder, with a copy of the project")
         else:
-            path = posixpath.normpath(posixpath.join(path, rest))
+            path = posixpath.normpath(posixpath.join(path, folder))
             notes.keep(written, "workdir")
     return path
 
@@ -187,9 +188,9 @@ def _container(
     if home and home[0] != site.default_container:
         choice["generation"] = home[0]
     if not image and site.containers:
-        notes.lose(call.program, "it names no image; the profile's image is taken")
+        notes.lose(call.program, "it names no image; the job uses the profile's")
     if image and "$" in image:
-        notes.lose(image, "the image's path is known there alone; the profile's image is taken")
+        notes.lose(image, "only the site knows the image's path; the job uses the profile's image")
     elif image and (container is None or image != container.image):
         choice["image"] = image
         notes.keep(image, "container.image")
@@ -206,7 +207,7 @@ def _no_container(job: ScriptJob, own: Container | None, notes: Notes) -> dict[s
         return {}
     lines = " ".join(own.modules)
     if any(name.partition("/")[0] in re.split(r"[\s/]", lines) for name in job.modules):
-        notes.derive("the module's own container", "the profile calls it")
+        notes.derive("the module's own container", "the profile starts it")
         return {}
     return {"container": {"none": True}}
 
@@ -220,12 +221,12 @@ def _binds(
     choice: dict[str, object] = {}
     for word in call.binds:
         bind = values.put(word.known)
-        source, _, rest = bind.partition(":")
+        source, _, mount = bind.partition(":")
         if bind in usual_parts:
             notes.derive(f"-B {bind}", "the profile binds it")
         elif "$" in bind or "`" in bind or bind.startswith("~"):
-            notes.lose(f"-B {word.known}", "the path is known there alone")
-        elif container and source.endswith(".sqsh") and rest.startswith(container.venv_mount):
+            notes.lose(f"-B {word.known}", "only the site knows the path")
+        elif container and source.endswith(".sqsh") and mount.startswith(container.venv_mount):
             choice["venv"] = source
             notes.keep(f"-B {bind}", "container.venv")
         else:
@@ -238,7 +239,7 @@ def _binds(
             continue
         text = f"--{option.name}" + (f"={option.value}" if option.value else "")
         if text in usual or option.raw.strip() in usual:
-            notes.derive(f"{call.program} {text}", "the profile's call has it")
+            notes.derive(f"{call.program} {text}", "the profile's command has it")
         else:
-            notes.lose(f"{call.program} {text}", "the profile's call of the container has it not")
+            notes.lose(f"{call.program} {text}", "the profile's container command lacks it")
     return choice | ({"binds": binds} if binds else {})

@@ -1,4 +1,4 @@
-"""A script's request to Slurm as keys of a job file."""
+"""The keys of a job file for a script's request to Slurm."""
 
 import re
 
@@ -16,82 +16,81 @@ _READ = {
     "exclusive", "signal", "job-name",
 }  # fmt: skip
 _TASKS = {"ntasks", "ntasks-per-node", "tasks-per-node"}
-"""Those that say how many GPUs there are only where no other option does."""
+"""Options that set the number of GPUs only if no other option does."""
 _ELSEWHERE = {"qos", "signal", "exclusive", "job-name", "partition"}
-"""Those whose functions say themselves what became of them."""
+"""Options whose own functions write their notes."""
 _LATER = {"gres", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
-"""Those that may be what lumitui would ask for anyway: that is known once the rest is."""
+"""Options that may equal lumitui's own request, which needs the other keys first."""
 _OURS = {
     "output": "the log is in the run's folder", "error": "the log is in the run's folder",
     "open-mode": "lumitui writes it",
     "parsable": "lumitui writes it",
-    "ntasks-per-gpu": "there is one rank for each GPU",
+    "ntasks-per-gpu": "the job has one rank per GPU",
 }  # fmt: skip
-"""Options that lumitui answers for by itself."""
+"""Options that lumitui sets itself."""
 _LOST = {
-    "array": "make a run of each value with `grid:`",
-    "wrap": "name the program as `script:`",
-    "requeue": "not in this job file; `chain:` writes it if a job continues",
+    "array": "list the values under `grid:` for a run of each",
+    "wrap": "name the program with `script:`",
+    "requeue": "lumitui writes it only for `chain:`",
     "comment": "lumitui writes its own",
-    "chdir": "a run has a folder of its own; the project is sent there",
-    "cpus-per-gpu": "the job gets the profile's cores for each GPU; `cpus_per_task:`",
-    "gpu-bind": "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK",
-    "gpus-per-task": "each rank sees all GPUs of its node, and takes the one of its LOCAL_RANK",
+    "chdir": "each run has its own folder, with a copy of the project",
+    "cpus-per-gpu": "the job gets the profile's cores per GPU; `cpus_per_task:` sets others",
+    "gpu-bind": "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK",
+    "gpus-per-task": "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK",
 }
 _SIGNAL = re.compile(r"(?:(?P<to>[BR]+):)?(?:SIG)?(?P<name>[A-Z0-9]{1,12})(?:@(?P<lead>\d{1,5}))?$")
 _GUESSED_TIME = "01:00:00"
 
 
 def request_of(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
-    """Return the keys that say where a job runs, how long, and on how much."""
+    """Return the keys for a job's site, queue, time limit and resources."""
     queue = queue_of(job, site)
-    asked = job.resources.partition
-    name = queue.name if queue else asked or next(iter(site.partitions))
+    partition = queue.partition if queue else None
+    requested = job.resources.partition
+    name = queue.name if queue else requested or next(iter(site.partitions))
     data: dict[str, object] = {"site": site.name}
     if job.resources.account:
         data["account"] = job.resources.account
     data["partition"] = name
-    if asked is None:
-        notes.lose("--partition", f"the script names none; {name} is in the job file")
-    elif asked == name or (queue and (queue.partition.slurm_partition or queue.name) == asked):
-        notes.keep(f"--partition={asked}", "partition")
+    if requested is None:
+        notes.lose("--partition", f"the script names none; the job file has {name}")
+    elif requested == name or (partition and (partition.slurm_partition or name) == requested):
+        notes.keep(f"--partition={requested}", "partition")
     else:
-        notes.change("--partition", asked, name)
+        notes.change("--partition", requested, name)
     data |= _size(job, site, notes) | _time(job, notes) | _signal(job, notes)
     if is_exclusive(job):
-        data |= _exclusive(job, queue.partition if queue else None, notes)
-    entry = queue.partition if queue else None
+        data |= _exclusive(partition, notes)
     for option in job.options.all:
         text = option.raw.strip() or f"--{option.name}"
         if option is not job.options.get(option.name):
-            notes.derive(text, "a later one of its name counts")
+            notes.derive(text, "a later option overrides it")
         elif option.name in _TASKS and job.resources.gpus_per_node:
             notes.derive(text, _OURS["ntasks-per-gpu"])
         elif _misread(option, job):
-            notes.lose(text, "its value is not understood; the job file has lumitui's")
+            notes.lose(text, "lumitui cannot read its value, and uses its own")
         elif option.name in _READ - _LATER - _ELSEWHERE:
             notes.keep(text, KEY_OF_OPTION[option.name])
-        elif option.name == "qos" and _is_queue(option, entry):
+        elif option.name == "qos" and _is_queue(option, partition):
             notes.keep(text, "partition")
     _unread(job, notes)
-    partition = queue.partition if queue else None
     return data | _disk(job, site, notes) | _others(job, site, partition, notes)
 
 
 def _misread(option: Option, job: ScriptJob) -> bool:
-    """Return whether the job file cannot take over an option's value unchanged."""
+    """Return whether an option's value is not valid in a job file."""
     if option.name == "nodes":
         return not (option.value or "").isdecimal()
     return option.name == "time" and not job.resources.seconds
 
 
 def _is_queue(option: Option, partition: Partition | None) -> bool:
-    """Return whether an entry of the profile's partitions asks for this QOS."""
+    """Return whether an entry of the profile's partitions requests this QOS."""
     return partition is not None and f"--qos={option.value}" in partition.arguments
 
 
 def _unread(job: ScriptJob, notes: Notes) -> None:
-    """Note the lines that look like directives, but that sbatch or a job file cannot read."""
+    """Note lines that look like directives, but that sbatch or lumitui cannot read."""
     for trouble in job.troubles:
         if trouble.id in ("directive-after-command", "nearly-a-directive"):
             line = job.text.replace("\r\n", "\n").split("\n")[trouble.at.line - 1].strip()
@@ -109,7 +108,7 @@ def _size(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
     if gpus is None:
         gpus = min(job.rank.per_node or 1, most)
         if not site.node.on_cpu:
-            notes.lose("GPUs", f"the script asks for none; the job file asks for {gpus} a node")
+            notes.lose("GPUs", f"the script requests none; the job file requests {gpus} per node")
     data: dict[str, object] = {"nodes": nodes or 1}
     if gpus != most:
         data["gpus_per_node"] = gpus
@@ -119,7 +118,7 @@ def _size(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
 def _time(job: ScriptJob, notes: Notes) -> dict[str, object]:
     option, seconds = job.options.get("time"), job.resources.seconds
     if option is None or not seconds:
-        notes.lose("--time", f"the script gives no limit; {_GUESSED_TIME} is a guess")
+        notes.lose("--time", f"the script sets no limit; {_GUESSED_TIME} is a guess")
         return {"time": _GUESSED_TIME}
     written = option.value or ""
     return {"time": written if ":" in written else walltime.text_of(seconds)}
@@ -132,7 +131,7 @@ def _signal(job: ScriptJob, notes: Notes) -> dict[str, object]:
     match = _SIGNAL.match(option.value or "")
     if match is None or "R" in (match["to"] or ""):
         notes.lose(
-            f"--signal={option.value}", "a job file's `signal:` is like USR1@120 or B:USR1@120"
+            f"--signal={option.value}", "`signal:` accepts only forms like USR1@120 or B:USR1@120"
         )
         return {}
     to = "B:" if match["to"] else ""
@@ -140,16 +139,16 @@ def _signal(job: ScriptJob, notes: Notes) -> dict[str, object]:
     return {"signal": f"{to}{match['name']}@{match['lead'] or 60}"}
 
 
-def _exclusive(job: ScriptJob, partition: Partition | None, notes: Notes) -> dict[str, object]:
+def _exclusive(partition: Partition | None, notes: Notes) -> dict[str, object]:
     if partition is not None and partition.allocation == "node":
-        notes.derive("--exclusive", "the partition has whole nodes")
+        notes.derive("--exclusive", "the partition allocates whole nodes")
         return {}
     notes.keep("--exclusive", "exclusive")
     return {"exclusive": True}
 
 
 def _disk(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
-    """Return the part of a node's disk that `--gres` asks for beside the GPUs."""
+    """Return the part of a node's disk that `--gres` requests besides the GPUs."""
     option = job.options.get("gres")
     if option is None:
         return {}
@@ -164,14 +163,14 @@ def _disk(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:
             data["local_disk"] = int(match[1])
             notes.keep(f"--gres={part}", "local_disk")
         else:
-            notes.lose(f"--gres={part}", "the profile knows no such resource")
+            notes.lose(f"--gres={part}", "the profile has no such resource")
     return data
 
 
 def _others(
     job: ScriptJob, site: Site, partition: Partition | None, notes: Notes
 ) -> dict[str, object]:
-    """Return the options that a job file has no key for, as `sbatch:`."""
+    """Return the options without a key of their own, as `sbatch:`."""
     profiles = {*site.sbatch_arguments, *(partition.arguments if partition else ())}
     options: list[str] = []
     for option in job.options.all:
@@ -185,13 +184,13 @@ def _others(
         if text in profiles:
             notes.derive(text, "the profile has it")
         elif option.name == "export":
-            notes.derive(text, "the job gets what the job file names")
+            notes.derive(text, "the job gets the job file's variables")
         elif option.name in _OURS:
             notes.derive(text, _OURS[option.name])
         elif option.name in _LOST:
             notes.lose(text, _LOST[option.name])
         elif "$" in text or "\n" in text:
-            notes.lose(text, "sbatch expands no variables in it")
+            notes.lose(text, "sbatch does not expand its variables")
         else:
             notes.keep(text, "sbatch")
             options.append(text)

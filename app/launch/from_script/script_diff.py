@@ -1,4 +1,4 @@
-"""What the script of a job file does otherwise than the script that it was made from. Pure."""
+"""The differences between an imported script and the script of its job file. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -10,16 +10,9 @@ from lumitui.app.launch.from_script.launcher_options import directives
 from lumitui.app.launch.from_script.notes import ImportNote
 
 _CARRIED = {
-    "qos",
-    "signal",
-    "constraint",
-    "hint",
-    "nodelist",
-    "exclude",
-    "reservation",
-    "dependency",
-}
-"""Options that the new script keeps; the report names each whose value changed."""
+    "qos", "signal", "constraint", "hint", "nodelist", "exclude", "reservation", "dependency",
+}  # fmt: skip
+"""Options that the new script keeps; the report lists those whose value changed."""
 
 
 def differences(before: ScriptJob, after: ScriptJob) -> tuple[ImportNote, ...]:
@@ -40,7 +33,7 @@ def _shown(value: object) -> str:
 def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
     old, new = before.resources, after.resources
     yield "account", old.account, new.account
-    # A script without them gets the site's: the notes of what is lost say so once.
+    # A script without one gets the site's, which a note about lost parts mentions.
     if old.partition is not None:
         yield "partition", old.partition, new.partition
     yield "nodes", before.nodes, after.nodes
@@ -71,7 +64,7 @@ def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object
     }
     for name in sorted(name for name in names if not is_taken(name) and not _secret(name)):
         one, other = before.variable(name), after.variable(name)
-        # One that the new script has not is among what was lost, with the reason.
+        # Variables that the new script lacks are among the lost parts, with the reason.
         if one is not None and other is not None:
             yield name, one.value, other.value
     yield "variables of the site's profile", "not set", _added(before, after) or "not set"
@@ -110,13 +103,13 @@ def _arguments(
         yield "arguments", " ".join(w.known for w in one), " ".join(w.known for w in other)
         return
     for before, after in zip_longest(one, other):
-        # One with a variable that only the site knows is among what was lost.
+        # Arguments with variables that only the site knows are among the lost parts.
         if "$" not in after.known:
             yield "argument", before.known, after.known
 
 
 def _secret(name: str) -> bool:
-    """Whether a variable is one whose value is never shown."""
+    """Return whether a variable's value is never shown."""
     try:
         check_environment_name(name)
     except ValueError:

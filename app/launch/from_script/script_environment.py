@@ -1,4 +1,4 @@
-"""The variables that a script sets, as keys of a job file."""
+"""The keys of a job file for the variables that a script sets."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,24 +13,24 @@ from lumitui.remote.site.source_position import Position
 
 _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
 _BINDS = re.compile(r"^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?$")
-_THERE = "its value is known there alone"
+_THERE = "only the site knows its value"
 _OPEN = re.compile(r"`|\$\(|\$\{\w+\W(?!\$)")
 _HOME = re.compile(r"^\w+\+?=~")
 
 
 @dataclass(frozen=True)
 class ScriptVariable:
-    """A variable of the script, as the program finds it."""
+    """A variable of the script, as the program sees it."""
 
     last: Variable
     value: str | None
-    """None: the program does not find it."""
+    """None: the program does not see it."""
     doubt: str = ""
-    """Why the value is not certain, or not there."""
+    """Why the value is uncertain or missing."""
     written: str = ""
-    """Its last setting as written."""
+    """Its last assignment, as written."""
     earlier: tuple[str, ...] = ()
-    """Its settings before that one, as written."""
+    """Its earlier assignments, as written."""
 
 
 def settings_of(
@@ -55,12 +55,12 @@ def settings_of(
 
 @dataclass(frozen=True)
 class _Around:
-    """The statements around a step, by what they mean for variables."""
+    """The statements around a step, by their effect on variables."""
 
     called: bool
     """Whether the step is in a function."""
     blocks: list[OtherStatement]
-    """Conditions and loops that do not hold the step."""
+    """Conditions and loops that do not contain the step."""
     shells: list[Position]
     unsettings: list[OtherStatement]
 
@@ -85,11 +85,11 @@ def _setting(
     sure = [v for v in here if not any(within(v.at, block.at) for block in blocks)]
     written = written_at(job.text, last.at)
     if not before:
-        return ScriptVariable(last, None, "it is set after the program has started", written)
+        return ScriptVariable(last, None, "the script sets it after the program starts", written)
     if not here:
-        return ScriptVariable(last, None, "another shell than the program's has it", written)
+        return ScriptVariable(last, None, "another shell than the program's sets it", written)
     if len(sure) < len(here):
-        words = "a condition or a loop sets it; write the value that you mean"
+        words = "a condition or a loop sets it; write the intended value"
         return ScriptVariable(here[-1], sure[-1].value if sure else None, words, written)
     last = here[-1]
     written = written_at(job.text, last.at)
@@ -97,12 +97,13 @@ def _setting(
         if name in part.names and last.at < part.at and (called or part.at < step.at):
             return None
     if _HOME.match(written):
-        return ScriptVariable(last, last.value, "`~` is the home there; write the path", written)
+        words = "`~` is the home on the site; write the path"
+        return ScriptVariable(last, last.value, words, written)
     return ScriptVariable(last, last.value, "", written)
 
 
 def known_of(settings: Mapping[str, ScriptVariable]) -> dict[str, str]:
-    """Return the values that can replace their variables: one word each."""
+    """Return the values that can replace their variables: single words."""
     return {
         name: each.value
         for name, each in settings.items()
@@ -115,12 +116,12 @@ def known_of(settings: Mapping[str, ScriptVariable]) -> dict[str, str]:
 def environment_of(
     settings: Mapping[str, ScriptVariable], values: Values, profile: Mapping[str, str], notes: Notes
 ) -> dict[str, object]:
-    """Return `env:` and `secrets:`; `profile` has the variables that lumitui sets by itself."""
+    """Return `env:` and `secrets:`; `profile` has the variables that lumitui sets itself."""
     environment: dict[str, str] = {}
     secrets: list[str] = []
     for name, setting in settings.items():
         for text in setting.earlier:
-            notes.derive(text, "a later setting counts")
+            notes.derive(text, "a later assignment overrides it")
         if not setting.last.exported:
             _inside(name, setting, values, notes)
         else:
@@ -134,7 +135,7 @@ def environment_of(
 
 
 def _inside(name: str, setting: ScriptVariable, values: Values, notes: Notes) -> None:
-    """Say what became of a variable that the program does not get."""
+    """Note the fate of a variable that the program does not get."""
     text = setting.written or f"{name}={setting.last.value}"
     if name == "IFS":
         notes.lose(text, "bash splits words at it; `args:` has one word per entry")
@@ -166,12 +167,12 @@ def _one(
         return
     if is_taken(name):
         if name.islower():
-            notes.lose(setting.written, "variables in small letters are the job script's own")
+            notes.lose(setting.written, "the job script reserves names in lowercase")
         else:
             notes.derive(setting.written or name, "the launch sets it")
         return
     if setting.value is not None and profile.get(name) == setting.value and not setting.doubt:
-        notes.derive(name, f"the profile sets it to {setting.value}, too")
+        notes.derive(name, f"the profile also sets it to {setting.value}")
         return
     try:
         check_environment_name(name)
@@ -189,7 +190,7 @@ def _one(
         return
     environment[name] = text
     if re.search(r"\$\{\w+:?[-=]", written):
-        notes.change(name, written.partition("=")[2], f"{text}, whatever is set outside")
+        notes.change(name, written.partition("=")[2], f"{text}, even if set outside")
     elif "$" in written and not literal:
         notes.derive(written, "its value is in `env:`")
     notes.keep(f"{variable}={text}", f"env.{name}")
@@ -200,7 +201,7 @@ def _one(
 def _elsewhere(
     name: str, written: str, setting: ScriptVariable, profile: Mapping[str, str], notes: Notes
 ) -> None:
-    """Say what became of a variable whose value is not the job file's."""
+    """Note the fate of a variable whose value is not in the job file."""
     if name in profile:
         notes.change(
             name, written.partition("=")[2] or "not set", f"{profile[name]} (the profile's)"
@@ -216,4 +217,4 @@ def _refused(name: str, words: str, notes: Notes, secrets: list[str]) -> None:
         notes.lose(name, words)
         return
     secrets.append(name)
-    notes.lose(name, "its value is not copied; export it on your machine: `secrets:` sends it")
+    notes.lose(name, "lumitui copies no secret; export it on your machine, and `secrets:` sends it")

@@ -1,4 +1,4 @@
-"""What a script's shell does around its program, which a job file has no keys for."""
+"""Notes what a script's shell does around its program, for which a job file has no keys."""
 
 import re
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from lumitui.remote.site.source_position import NOWHERE, Position
 
 _LOST = {
     "function": ("{}", "a job file has no functions"),
-    "condition": ("{}", "a job file has no conditions; read what this one decides"),
-    "loop": ("{}", "a job file has no loops; `grid:` makes a run of each value"),
-    "piped in": ("{} |", "nothing is piped into the program"),
+    "condition": ("{}", "a job file has no conditions; check what this one decides"),
+    "loop": ("{}", "a job file has no loops; `grid:` starts a run for each value"),
+    "piped in": ("{} |", "a job pipes nothing into the program"),
     "piped out": ("| {}", "the run's log has the program's output"),
     "redirection": ("{}", "a job file has no redirections; the run's log has the output"),
-    "negation": ("{}", "a run ends as its program ends; nothing turns that round"),
+    "negation": ("{}", "a run has its program's exit code, not the opposite"),
     "background": ("{}", "the program runs in the foreground"),
 }
 _SHOWS = {
@@ -26,32 +26,32 @@ _SHOWS = {
     "which", "whoami", "uname", "lscpu", "free", "squeue", "sacct", "uptime", "df", "du", "ls",
     "head", "tail", "cat", "nproc", "id", "type", "rocminfo", "scontrol",
 }  # fmt: skip
-"""Programs that only print, where they write no file."""
+"""Programs that only print, unless they write a file."""
 _WORDS = {
-    "alias": "a job file has no aliases; write out the command",
-    "coproc": "nothing runs beside the program",
-    "xargs": "a job file starts one program; `grid:` makes a run of each value",
-    "exec": "the job runs the program alone, and the run's log has the output",
+    "alias": "a job file has no aliases; write the full command",
+    "coproc": "a job runs nothing beside the program",
+    "xargs": "a job file starts one program; `grid:` starts a run for each value",
+    "exec": "the job runs only the program, and the run's log has the output",
 }
 _OURS = {"wait", "exit", "true", ":", "set", "shopt", "return"}
 _PYTHON = {"conda", "mamba", "micromamba", "pip", "pip3", "uv", "activate"}
 _MODULE = {"module", "ml"}
-_PREPARED = "the job runs the program alone"
+_PREPARED = "the job runs only the program"
 
 
 def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], notes: Notes) -> None:
-    """Note which statements of a script the job file lacks; `parts` are those around `step`."""
+    """Note the statements that the job file lacks; `parts` are those around `step`."""
     set_before = {item.name for item in job.variables if not item.local}
     inside = any(part.kind == "function" and not part.whole for part in parts)
     for part in parts:
         if part.kind == "setting":
             _declared(part, notes)
             if not set_before.issuperset(part.names) or not part.names:
-                notes.lose(part.text, "the script sets no value that a job file could have")
+                notes.lose(part.text, "it sets no value that a job file could contain")
         elif part.kind == "unsetting":
             _unset(part, set_before, notes)
         elif part.text == "}":
-            continue  # the end of a `coproc`, which the grammar does not know
+            continue  # the end of a `coproc`, which the grammar lacks
         elif part.kind == "command":
             early = part.at < step.at and not inside
             _command(job, part, notes, early=early)
@@ -68,15 +68,15 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
 
 
 def _declared(part: OtherStatement, notes: Notes) -> None:
-    """Say what a declaration does besides setting variables."""
+    """Note what a declaration does besides setting variables."""
     if re.match(r"(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*[ilnu]", part.text):
-        notes.lose(part.text, "bash changes what such variables hold; `env:` and `args:` are text")
+        notes.lose(part.text, "bash converts such variables; `env:` and `args:` are plain text")
     elif re.match(r"readonly|(?:declare|typeset|local)\s+(?:-\w+\s+)*-\w*r", part.text):
-        notes.derive(part.text, "nothing sets a variable again in a job file")
+        notes.derive(part.text, "a job file sets each variable once")
 
 
 def _program_in(text: str, step: JobStep) -> Position:
-    """Return where the program is in a text of `bash -c`; nowhere where it does not."""
+    """Return the program's position in the text of `bash -c`, or NOWHERE."""
     name = step.program.text if step.program else ""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -88,27 +88,24 @@ def _program_in(text: str, step: JobStep) -> Position:
 
 def _unset(part: OtherStatement, set_before: set[str], notes: Notes) -> None:
     if set_before.issuperset(part.names):
-        notes.derive(part.text, "the job file has it not")
+        notes.derive(part.text, "the job file does not set it")
     else:
-        notes.lose(part.text, "a job file removes no variables")
+        notes.lose(part.text, "a job file cannot unset variables")
 
 
 def _command(job: ScriptJob, part: OtherStatement, notes: Notes, *, early: bool) -> None:
-    """Say what became of a statement that starts something, or asks something.
-
-    `early`: it runs before the program starts.
-    """
+    """Note the fate of a command; `early` if it runs before the program starts."""
     name = part.names[0] if part.names else ""
     if len(part.names) == 1 and name in _MODULE:
         _module(job, part, notes)
         return
     if len(part.names) == 1 and name in ("cd", "unset"):
-        return  # `workdir:` has it
+        return  # see `workdir:` and `_unset`
     if early and {"exit", "return"} & set(part.names):
         notes.lose(part.text, "the script may end here, before its program starts")
         return
     if set(part.names) <= _OURS and part.names and not part.text.startswith("("):
-        notes.derive(part.text, "lumitui's own script has what it needs")
+        notes.derive(part.text, "lumitui's script has its own")
         return
     notes.lose(part.text, _words(job, part, name))
 
@@ -119,18 +116,18 @@ def _words(job: ScriptJob, part: OtherStatement, name: str) -> str:
     if name in _WORDS:
         return _WORDS[name]
     if name == "trap":
-        return "lumitui's own script has its traps; `signal:`"
+        return "lumitui's script has its own traps; see `signal:`"
     if any(other.trains and within(other.at, part.at) for other in job.steps):
-        return "a job file starts one program; make a second job of it"
+        return "a job file starts one program; write a second job file for it"
     if "<<" in part.text and name in ("cat", "tee"):
         return "put the file that it writes into the project"
     if name in ("source", ".") or name in _PYTHON:
-        return "the job has the profile's Python and variables; `venv:` adds packages"
+        return "the job uses the profile's Python and variables; `venv:` adds packages"
     return _PREPARED
 
 
 def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
-    """Say what became of a line of modules, but for those that stay loaded."""
+    """Note the fate of a `module` command; `modules_of` notes those that stay loaded."""
     words = part.text.split()[1:]
     verb = words[0] if words else ""
     if verb in ("list", "avail", "spider", "show", "whatis", "is-loaded"):
@@ -138,17 +135,17 @@ def _module(job: ScriptJob, part: OtherStatement, notes: Notes) -> None:
     elif verb in ("purge", "reset"):
         notes.derive(part.text, "a job begins with its profile's modules")
     elif verb in ("load", "add", "try-load") or part.names[0] == "ml":
-        gone = [word for word in words if word not in job.modules]
-        if gone and gone != ["load"] and gone != ["add"] and gone != ["try-load"]:
-            notes.lose(part.text, "`modules:` loads modules, and does nothing else with them")
+        others = [word for word in words if word not in job.modules]
+        if others and others not in (["load"], ["add"], ["try-load"]):
+            notes.lose(part.text, "`modules:` can only load modules")
     else:
-        notes.lose(part.text, "`modules:` loads modules, and does nothing else with them")
+        notes.lose(part.text, "`modules:` can only load modules")
 
 
 def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
-    """Return `modules:`, and say what became of the script's modules.
+    """Return `modules:`, and note the fate of the script's modules.
 
-    A container brings its own libraries: modules of the host would only mix theirs in.
+    A container has its own libraries, which the host's modules would only disturb.
     """
     lines, kept = " ".join(place.runtime.modules), list[str]()
     profile = {name.partition("/")[0]: name for name in lines.split()}
@@ -156,12 +153,12 @@ def modules_of(job: ScriptJob, place: Placement, notes: Notes) -> list[str]:
         what = f"module load {name}"
         ours = profile.get(name.partition("/")[0])
         if ours is None and place.container:
-            notes.lose(what, "the job runs in a container, which has its own libraries")
+            notes.lose(what, "the job runs in a container with its own libraries")
         elif ours is None and re.fullmatch(MODULE, name):
             kept.append(name)
             notes.keep(what, "modules")
         elif ours is None:
-            notes.lose(what, "its name is known there alone")
+            notes.lose(what, "only the site knows its name")
         elif name == ours:
             notes.derive(what, "the profile loads it")
         elif name == ours.partition("/")[0]:

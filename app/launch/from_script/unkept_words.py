@@ -1,4 +1,4 @@
-"""The words of the line that starts the program which no key of a job file has. Pure."""
+"""Notes the words of the program's command line that no key of a job file keeps. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _NOTHING = {
     "python3", "exec", "--", "env", "-m", "torch.distributed.run", "torch.distributed.launch",
     "accelerate.commands.launch", "deepspeed.launcher.runner", "command", "nohup",
 }  # fmt: skip
-"""Words that say no more than how the program is started."""
+"""Words that only start the program."""
 _SHELL = re.compile(
     r"^(?:(?:/usr)?/bin/)?(?:ba|da)?sh$|^-[elx]*c$|^-[el]+$|^--login$|^/usr/bin/env$"
 )
@@ -21,9 +21,9 @@ _QUIET = {"export", "exec", "set", "wait", ":", "true", "exit", "echo", "printf"
 
 
 def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
-    """Say which words of the program's line a job file does not have.
+    """Note the words of the program's command line that the job file lacks.
 
-    `activate` is what the profile runs in its containers before the program.
+    `activate` is the command that the profile runs in its containers before the program.
     """
     index = job.steps.index(step)
     explained = [item.at for item in job.variables if item.step == index]
@@ -38,13 +38,13 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
                 if words == "-u":
                     notes.derive("python -u", "the launch sets PYTHONUNBUFFERED")
                 else:
-                    notes.lose(words, "the new launch does not have it")
+                    notes.lose(words, "the new launch lacks it")
         elif activate and _text(job, command) == activate:
             notes.derive(activate, "the launch also runs it")
         elif command.program in ("cd", "pushd"):
             notes.lose(_text(job, command), "the program starts in `workdir:`")
         elif command.program not in _QUIET:
-            notes.lose(_text(job, command), "the job runs the program alone")
+            notes.lose(_text(job, command), "the job runs only the program")
         elif command.program in ("echo", "printf"):
             notes.lose(_text(job, command), "it only prints")
 
@@ -70,7 +70,7 @@ def _explained(step: JobStep) -> list[Position]:
 def _left(
     job: ScriptJob, command: Command, explained: Sequence[Position], *, shells: bool
 ) -> Iterator[str]:
-    """Yield what nothing explains of a command, words that follow each other together."""
+    """Yield the unexplained words of a command, with consecutive words joined."""
     first = CommandWord(_program(job, command), command.at)
     words: list[str] = []
     for word in (first, *command.words):
@@ -89,7 +89,7 @@ def _left(
 
 
 def _program(job: ScriptJob, command: Command) -> str:
-    """Return a command's program as it is written, with its folder."""
+    """Return a command's program as written, with its folder."""
     written = written_at(job.text, command.at)
     for word in re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", written):
         if word.strip("\"'").rstrip("/").rsplit("/", 1)[-1] == command.program:

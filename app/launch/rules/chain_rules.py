@@ -1,4 +1,4 @@
-"""The adviser's rules about `chain:` and `relaunch:`: an attempt ends in time, the next goes on."""
+"""The adviser's rules about `chain:` and `relaunch:`: attempts must end in time and resume."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _site(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "chain-requeue",
             "chain",
-            f"{who} keeps a job from going back into the queue, which `chain:` needs.",
+            f"{who} forbids requeueing, which `chain:` needs.",
             "Leave out `chain:`, and resubmit from the checkpoint after each time limit.",
             fix=_ONE,
         )
@@ -33,8 +33,9 @@ def _program(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "chain-resume",
             "resume",
-            "Each attempt of the chain would begin anew: nothing says how the script continues.",
-            "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`.",
+            "Each attempt of the chain would start over: the job file does not say how the script "
+            "resumes.",
+            "Set `resume:` to the arguments that resume from $RUN_DIR/checkpoints.",
         )
     if place.trainer is None:
         yield from _own_script(launch, place)
@@ -45,9 +46,9 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "chain-signal",
             "signal",
-            "No signal warns the script before its time limit, so that no attempt ends in time.",
-            "Name the one on which it saves and ends with 85, like `signal: USR1@300`; the "
-            "launcher srun passes it on.",
+            "No signal warns the script before its time limit, so no attempt ends in time.",
+            "Set the signal on which the script saves and exits with 85, like `signal: USR1@300`; "
+            "the launcher srun passes it on.",
         )
     elif place.launcher.signals == "torchrun":
         yield hit(
@@ -63,9 +64,9 @@ def _own_script(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "chain-contract",
             "chain",
-            "The chain continues only after the script has exited with 85.",
-            "Let it save to $RUN_DIR/checkpoints on the signal and end with 85, and with 0 when "
-            "the training is done.",
+            "The chain continues only if the script exits with 85.",
+            "On the signal, save to $RUN_DIR/checkpoints and exit with 85; exit with 0 when the "
+            "training is done.",
         )
 
 
@@ -74,15 +75,11 @@ def _resume(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "relaunch-resume",
             "relaunch",
-            "Each launch would begin anew: nothing says how the script continues.",
-            "Name the arguments that make it continue from $RUN_DIR/checkpoints: `resume:`; or "
-            "leave out `relaunch:`.",
+            "Each launch would start over: the job file does not say how the script resumes.",
+            "Set `resume:` to the arguments that resume from $RUN_DIR/checkpoints, or leave out "
+            "`relaunch:`.",
             fix=Fix("launch it once", at_key("relaunch"), None),
         )
 
 
-RULES: tuple[LaunchRule, ...] = (
-    _site,
-    _program,
-    _resume,
-)
+RULES: tuple[LaunchRule, ...] = (_site, _program, _resume)

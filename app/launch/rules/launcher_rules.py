@@ -22,15 +22,15 @@ def _launcher(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _signal(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec = launch.spec
-    # With `B:` the job script gets it, whatever the launcher: the program finds the file `stop`.
+    # With `B:` the job script gets it under any launcher, and creates the file `stop`.
     passed = not spec.signal or spec.signal.startswith("B:") or place.launcher.signals != "none"
     if not passed and spec.chain == 1 and not place.trainer:
         yield hit(
             "signal-lost",
             "signal",
-            f"The launcher {place.launcher.name} passes no signal on: `signal:` has no effect.",
-            f"Use `launcher: srun`; or `signal: B:{spec.signal}`, at which the file `stop` appears "
-            "in RUN_DIR.",
+            f"The launcher {place.launcher.name} passes on no signals: `signal:` has no effect.",
+            f"Use `launcher: srun`; or `signal: B:{spec.signal}`, which creates the file `stop` in "
+            "RUN_DIR.",
             fix=_use_srun(place),
         )
 
@@ -45,7 +45,7 @@ def _binding(launch: Launch, place: Placement) -> Iterator[Finding]:
             "binding",
             "With `binding: none` nothing binds the ranks to the cores nearest to their GPUs.",
             "Leave out `binding:` unless the program binds them itself.",
-            severity="note",  # somebody has chosen it
+            severity="note",  # it is the user's choice
             fix=Fix("bind them", at_key("binding"), None),
         )
 
@@ -73,7 +73,7 @@ def _strict_proof(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "strict-unchecked",
             "binding" if unbound else "proof",
-            "No exact cores are planned here, so `proof: strict` stops nothing.",
+            "No exact cores are planned here, so `proof: strict` has no effect.",
             "Leave out `binding: none`, or `proof: strict`."
             if unbound
             else "Use `launcher: srun` on whole nodes.",
@@ -87,9 +87,5 @@ def _use_srun(place: Placement) -> Fix | None:
 
 
 RULES: tuple[LaunchRule, ...] = (
-    _launcher,
-    _signal,
-    _binding,
-    _binding_of_torchrun,
-    _strict_proof,
-)
+    _launcher, _signal, _binding, _binding_of_torchrun, _strict_proof,
+)  # fmt: skip

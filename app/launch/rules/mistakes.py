@@ -1,4 +1,4 @@
-"""The adviser's rules about slips in a job file: laptop paths, outputs of a grid, secrets."""
+"""The adviser's rules about mistakes in a job file: laptop paths, outputs of a grid, secrets."""
 
 import re
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ def _laptop(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield hit(
                 "laptop-path",
                 key,
-                f"`{key}:` names {match['path']}, a path of a laptop, which {place.site.name} does "
+                f"`{key}:` names {match['path']}, a laptop's path, which {place.site.name} does "
                 "not have.",
-                "Let `stage:` send it, like `stage: {DATA: "
-                f"{match['path']}}}` and $STAGE_DATA in `args:`; or write its path on the site.",
+                f"Upload it with `stage: {{DATA: {match['path']}}}` and use $STAGE_DATA in "
+                "`args:`, or write its path on the site.",
             )
 
 
 def _words(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield what a job file says of paths on the site, each with its key."""
+    """Yield the texts of a job file that may contain paths on the site, with their keys."""
     yield from (("args", text) for text in spec.args)
     yield from (("resume", text) for text in spec.resume)
     yield from ((f"env.{name}", text) for name, text in spec.env.items())
@@ -48,7 +48,7 @@ def _words(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 _SYSTEM = re.compile(r"(?:/usr/bin/)?python3?")
 _OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
-"""Variables by which a job brings an environment of its own."""
+"""Variables with which a job uses its own environment."""
 
 
 def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -61,10 +61,10 @@ def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "bare-python",
             "container",
-            f"Without a container and without modules, {place.runtime.python} is the system's own "
-            f"at {site.name}, which has no PyTorch.",
-            "Leave out `container: {none: true}`, install with `venv:`, or let a shell script "
-            "bring an environment of yours.",
+            f"Without a container and modules, {place.runtime.python} at {site.name} is the "
+            "system's own, which has no PyTorch.",
+            "Leave out `container: {none: true}`, install packages with `venv:`, or activate your "
+            "own environment in a shell script.",
             fix=Fix("use the site's container", at_key("container"), None),
         )
 
@@ -78,9 +78,9 @@ def _everything(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield hit(
                 "ship-all-secrets",
                 "ship_secrets",
-                f"`ship_secrets: [{pattern}]` sends every file that looks like a secret, those too "
-                "that the project gets later.",
-                "Name the one file that the job needs, like `ship_secrets: [config/dev.env]`.",
+                f"`ship_secrets: [{pattern}]` sends every file that looks like a secret, even "
+                "future ones.",
+                "List only the files that the job needs, like `ship_secrets: [config/dev.env]`.",
             )
 
 
@@ -92,20 +92,19 @@ _OF_A_RUN = re.compile(r"\$\{?(?:RUN_DIR|SLURM_JOB_ID|SLURM_ARRAY|NODE_TMP)|^/tm
 
 
 def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
-    """Return what there is to say of the outputs of a grid's runs."""
-    first = cells[0].spec
-    own = {key for key, _value in cells[0].settings}
+    """Return a finding for each argument with which all runs of a grid write to one place."""
     if len(cells) < 2:
         return ()
+    own = {key for key, _value in cells[0].settings}
     return tuple(
         hit(
             "grid-output",
             "args",
-            f"All {len(cells)} runs of the grid write to one place, {name} {value}: each "
-            "overwrites what the others wrote.",
-            f"Leave {name} out, and let the program write to $RUN_DIR, which is each run's own.",
+            f"All {len(cells)} runs of the grid write to {name} {value}, and overwrite each "
+            "other's files.",
+            f"Leave out {name}, and write to $RUN_DIR, which differs for each run.",
         )
-        for name, value in _outputs(first)
+        for name, value in _outputs(cells[0].spec)
         if name not in own
     )
 
@@ -129,7 +128,7 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
 
 
 def _outputs(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield the arguments that name a place on the site that is not the run's own."""
+    """Yield the arguments that name an output folder outside the run's own."""
     for number, word in enumerate(spec.args):
         name, equals, value = word.partition("=")
         following = spec.args[number + 1] if number + 1 < len(spec.args) else ""
@@ -140,8 +139,4 @@ def _outputs(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-RULES: tuple[LaunchRule, ...] = (
-    _laptop,
-    _bare,
-    _everything,
-)
+RULES: tuple[LaunchRule, ...] = (_laptop, _bare, _everything)

@@ -1,4 +1,4 @@
-"""The adviser's rules about nodes that reach no internet, and about what is staged for them."""
+"""The adviser's rules about nodes without internet access, and about staged data."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from lumitui.app.launch.site_names import templates_of, without_names
 from lumitui.remote.site.finding import Finding
 
 _URL = re.compile(r"\b(?:https?|ftp|s3|gs|hf)://[^\s'\"]+")
-# Arguments of the Hugging Face examples and of their likes, whose value may be a name of the hub.
+# Arguments as in the Hugging Face examples, whose value may be a name on the hub.
 _HUB_ARGUMENT = re.compile(r"--?(?:\w+[_-])?(?:model|dataset|tokenizer|repo)(?:[_-]\w+)*", re.I)
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?")
 _SOURCE = "the site's profile, internet_on_compute_nodes"
@@ -26,13 +26,13 @@ def _downloads(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "offline",
             key,
-            f"The nodes of {place.site.name} reach no internet, and `{key}:` names {text}.",
+            f"The nodes of {place.site.name} have no internet access, but `{key}:` names {text}.",
             STAGE_IT,
         )
 
 
 def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield the key and the text of what looks like something to download."""
+    """Yield what the job file seems to download, with its key."""
     for text in (*spec.args, *spec.resume):
         if match := _URL.search(text):
             yield "args", match[0]
@@ -57,7 +57,7 @@ def _arguments(args: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _is_hub_name(argument: str, value: str) -> bool:
-    """Whether the value of an argument is a name of the hub; a bare word only where both may be."""
+    """Return whether a value is a name on the hub; a bare word only for arguments that take one."""
     if not _HUB_NAME.fullmatch(value) or value.startswith("."):
         return False
     return (
@@ -76,13 +76,13 @@ def _names(launch: Launch, place: Placement) -> Iterator[Finding]:
                 yield hit(
                     "stage-name",
                     key,
-                    f"`{key}:` names $STAGE_{name}, and `stage:` has no {name}.",
+                    f"`{key}:` names $STAGE_{name}, but `stage:` has no {name}.",
                     f"Add `stage: {{{name}: PATH}}`, or correct the name.",
                 )
 
 
 def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
-    """Yield the variables of what is staged that the job file sets itself."""
+    """Yield a finding for each variable of staged data that the job file also sets."""
     spec = launch.spec
     for key, names in (("env", spec.env), ("secrets", spec.secrets)):
         for name in names:
@@ -91,9 +91,8 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
                 yield hit(
                     "stage-variable",
                     f"env.{name}" if key == "env" else key,
-                    f"`{key}:` sets {name}, which lumitui sets to the place of what `stage:` "
-                    f"calls {staged}.",
-                    f"Remove it from `{key}:`, or give one of the two another name.",
+                    f"`{key}:` sets {name}, which lumitui sets to the path of the staged {staged}.",
+                    f"Remove it from `{key}:`, or rename one of the two.",
                     final=True,
                 )
 
@@ -102,8 +101,8 @@ _SHELL = re.compile(
     r"\$(?:(?!STAGE_)[A-Za-z_]\w*|[@*#]|\d|\((?=\w)"
     r"|\{(?!STAGE_)[A-Z_][A-Z0-9_]*(?::?[-=?+][^}]*)?\})"
 )
-"""What a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra's `${data.root}` and
-`${lr}` are the program's own."""
+"""What a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra itself expands
+`${data.root}` and `${lr}`."""
 
 
 def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
@@ -117,8 +116,8 @@ def _literal(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "literal-argument",
             key,
-            f"No shell expands {match[0]} in `{key}:`: the program gets it as it is written.",
-            "Write the value, or let the program read the variable from its environment. At "
+            f"No shell expands {match[0]} in `{key}:`; the program gets it unchanged.",
+            "Write the value, or read the variable in the program. At "
             f"{place.site.name}, lumitui expands {', '.join(f'${name}' for name in known)}.",
         )
 

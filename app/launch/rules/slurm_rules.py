@@ -1,4 +1,4 @@
-"""The adviser's rules about what a launch asks Slurm for: cores, memory, disk, options, signals."""
+"""The adviser's rules about a launch's request to Slurm: cores, memory, disk, options, signals."""
 
 import re
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ def _too_few_cores(launch: Launch, place: Placement) -> Iterator[Finding]:
             "few-cores",
             "cpus_per_task",
             f"The ranks of a node share {layout.cpus_per_task} cores"
-            + (": its first ones, not those near their GPUs." if bound else "."),
-            f"Leave out `cpus_per_task`: the job then asks for {needed}.",
+            + (": the node's first, not those near their GPUs." if bound else "."),
+            f"Leave out `cpus_per_task`: the job then requests {needed}.",
             severity="error" if bound else "warning",
             fix=Fix("leave it to the site", at_key("cpus_per_task"), None),
         )
@@ -37,7 +37,7 @@ def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "memory-option",
             "memory",
-            f"A job at {place.site.name} must not ask for memory: it comes with the cores.",
+            f"A job at {place.site.name} must not request memory: it comes with the cores.",
             "Remove `memory:`.",
             fix=Fix("leave it to the site", at_key("memory"), None),
         )
@@ -46,11 +46,11 @@ def _no_memory(launch: Launch, place: Placement) -> Iterator[Finding]:
 def _disk(launch: Launch, place: Placement) -> Iterator[Finding]:
     site = place.site
     if launch.spec.local_disk is not None and site.local_disk is None:
-        own = f" It has: {site.node.local_disk}." if site.node.local_disk else ""
+        own = f" Its nodes have: {site.node.local_disk}." if site.node.local_disk else ""
         yield hit(
             "local-disk",
             "local_disk",
-            f"A job at {site.name} asks for no local disk: `local_disk:` has no effect.{own}",
+            f"Jobs at {site.name} cannot request a local disk: `local_disk:` has no effect.{own}",
             "Remove `local_disk:`.",
             fix=Fix("remove it", at_key("local_disk"), None),
         )
@@ -66,7 +66,7 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "idle-gpus",
             "gpus_per_node",
-            f"{spec.partition} gives and bills whole nodes: "
+            f"{spec.partition} allocates and bills whole nodes: "
             f"{place.site.node.gpus - layout.gpus_per_node} GPUs per node stay idle.",
             f"Use all {place.site.node.gpus}, or a shared partition.",
             fix=Fix(
@@ -78,7 +78,7 @@ def _part_of_a_node(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 def _one_rank(launch: Launch, place: Placement) -> Finding:
-    """Return the message about one rank on a whole node: more GPUs alone would be refused."""
+    """Return the finding about one rank on a whole node, where more GPUs alone would be refused."""
     spec, gpus = launch.spec, place.site.node.gpus
     single = STRATEGIES[spec.strategy].single_rank
     keys = [("launcher", place.site.launchers[0])] if place.launcher.tasks == "one" else []
@@ -91,8 +91,8 @@ def _one_rank(launch: Launch, place: Placement) -> Finding:
     return hit(
         "idle-gpus",
         keys[0][0],
-        f"`{what}` starts one rank, and {spec.partition} gives and bills "
-        f"whole nodes: {gpus - 1} GPUs stay idle.",
+        f"`{what}` starts one rank, but {spec.partition} allocates and bills whole nodes: "
+        f"{gpus - 1} GPUs stay idle.",
         f"Set {written} for a rank on each GPU{others}.",
         fix=Fix(f"use {keys[0][1]}", at_key(keys[0][0]), keys[0][1]) if len(keys) == 1 else None,
     )
@@ -119,19 +119,19 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 def _own(option: str) -> str:
     if _name(option) in ("--array", "-a"):
-        return f"{option} would start several jobs of one run, which all write into its folder."
-    return f"{option} is written by lumitui itself, and a second one would say something else."
+        return f"{option} would start several jobs for one run, which all write to its folder."
+    return f"lumitui itself writes {option}, and a second one would contradict it."
 
 
 def _key(option: str) -> str:
     name = _name(option)
     if name in ("--array", "-a"):
-        return "Name the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
+        return "List the values under `grid:`, like `seed: [1, 2, 3]`: each becomes a run."
     if name in ("--output", "--error", "-o", "-e"):
-        return f"Leave {name} out: the log is in the run's folder, and `lumitui logs` shows it."
+        return f"Leave out {name}: the log is in the run's folder, and `lumitui logs` shows it."
     if key := KEY_OF_OPTION.get(LONG_NAMES.get(name, name.removeprefix("--"))):
-        return f"Write `{key}:` in its place."
-    return f"Leave {name} out."
+        return f"Use `{key}:` instead."
+    return f"Leave out {name}."
 
 
 def _name(option: str) -> str:
@@ -157,7 +157,7 @@ def _no_save(launch: Launch, place: Placement) -> Iterator[Finding]:
             "no-checkpoint-signal",
             "signal",
             f"No signal warns the script before its time limit of {spec.time}.",
-            "If it saves on a signal, name it: `signal: USR1@300`.",
+            "If it saves on a signal, set it: `signal: USR1@300`.",
         )
 
 
@@ -166,18 +166,12 @@ def _no_heartbeat(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "no-heartbeat",
             "hang",
-            "`hang:` does nothing here: only the bundled trainers say whether their ranks move.",
-            "Remove `hang:`; PyTorch ends a collective that hangs after its own time limit.",
+            "`hang:` has no effect: only the bundled trainers report whether their ranks progress.",
+            "Remove `hang:`; PyTorch ends a hung collective after its own timeout.",
             fix=Fix("remove it", at_key("hang"), None),
         )
 
 
 RULES: tuple[LaunchRule, ...] = (
-    _too_few_cores,
-    _no_memory,
-    _disk,
-    _options,
-    _part_of_a_node,
-    _no_save,
-    _no_heartbeat,
-)
+    _too_few_cores, _no_memory, _disk, _options, _part_of_a_node, _no_save, _no_heartbeat,
+)  # fmt: skip

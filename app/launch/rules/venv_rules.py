@@ -1,4 +1,4 @@
-"""The adviser's rules about `venv:`: what is installed can be reached, fits, and costs little."""
+"""The adviser's rules about `venv:`: packages must be reachable, fit, and cost little."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _WHEEL = re.compile(
 
 
 def reaches_index(site: Site) -> bool:
-    """Whether packages can come from an index where `site` builds environments."""
+    """Return whether `site` can reach a package index where it builds environments."""
     return site.venv.index and (site.internet_on_compute_nodes or site.venv.build != "job")
 
 
@@ -32,9 +32,9 @@ def _reach(launch: Launch, place: Placement) -> Iterator[Finding]:
     yield hit(
         "venv-offline",
         "venv",
-        f"{site.name} builds the environment of `venv:` on {where}, which reach no package index.",
-        "Put wheels into a folder of the project and name it: `pip download --dest wheels "
-        f"--platform manylinux2014_{site.node.architecture} --only-binary=:all: …`, "
+        f"{site.name} builds environments on {where}, which cannot reach a package index.",
+        "Download wheels into a folder of the project with `pip download --dest wheels "
+        f"--platform manylinux2014_{site.node.architecture} --only-binary=:all: …`, and set "
         "`venv: {packages: […], wheels: wheels}`.",
     )
 
@@ -58,22 +58,22 @@ def _fit(launch: Launch, place: Placement) -> Iterator[Finding]:
             yield hit(
                 "venv-wheel",
                 "venv",
-                f"The wheel {name} does not fit: the job's Python is {python or 'not known'}, its "
+                f"The wheel {name} does not fit: the job's Python is {python or 'unknown'}, its "
                 f"nodes are {machine}.",
-                f"Download the one for them: `pip download --dest {venv.wheels} "
+                f"Download the one that fits: `pip download --dest {venv.wheels} "
                 f"{f'--python-version {python} ' if python else ''}--platform "
                 f"manylinux2014_{machine} --only-binary=:all: {package}`.",
             )
 
 
 def python_of(place: Placement) -> str:
-    """Return the version (`3.12`) of the Python that the job's environment is made with; or ""."""
+    """Return the version (`3.12`) of the Python that builds the environment; "" if unknown."""
     container = place.container
     if container is None:
         return place.site.venv.python
     listing = container.listing
-    named = versions_in(place.image, listing.names).get("python", "") if listing else ""
-    return ".".join(named.split(".")[:2]) or container.python_version
+    version = versions_in(place.image, listing.names).get("python", "") if listing else ""
+    return ".".join(version.split(".")[:2]) or container.python_version
 
 
 def _runs_on(wheel: re.Match[str], python: str, machine: str) -> bool:
@@ -99,9 +99,9 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "venv-replaces",
             "venv",
-            f"`venv:` asks for {', '.join(lines)}: what an index has in place of {has} own is not "
-            f"built for {place.site.title}'s GPUs and network.",
-            f"Leave {', '.join(map(package_of, lines))} out, or choose another image: "
+            f"`venv:` requests {', '.join(lines)}, which would replace {has} own. A package "
+            f"index's build is not for {place.site.title}'s GPUs and network.",
+            f"Leave out {', '.join(map(package_of, lines))}, or choose another image: "
             f"`lumitui site images {place.site.name}`.",
         )
 
@@ -114,8 +114,8 @@ def _cost(launch: Launch, place: Placement) -> Iterator[Finding]:
         "venv-in-job",
         "venv",
         "The first job with this environment builds it before the launch, while its GPUs wait: "
-        f"{price.per_hour / 60:.2g} {price.unit} a minute. Later ones find it there.",
-        "Run it on one node first.",
+        f"{price.per_hour / 60:.2g} {price.unit} per minute. Later jobs reuse it.",
+        "Run the job on one node first.",
     )
 
 
@@ -125,9 +125,9 @@ def _home(launch: Launch, place: Placement) -> Iterator[Finding]:
         yield hit(
             "venv-home",
             "container.venv",
-            f"The environment {path} is in a home folder, which is small and often not seen or "
-            "slow on compute nodes.",
-            "Let `venv:` build one beside the runs, or move it to the project's scratch.",
+            f"The environment {path} is in a home folder, which is small, and often slow or "
+            "missing on compute nodes.",
+            "Build one beside the runs with `venv:`, or move it to the project's scratch.",
         )
 
 

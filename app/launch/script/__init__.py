@@ -1,1 +1,1 @@
-"""What job.sh starts and builds, as shell words: the program, staged paths, the environment."""
+"""The shell words of job.sh: the program's command, staged paths, the environment."""

@@ -1,4 +1,4 @@
-"""What a command needs to run where a launch's program runs. Pure."""
+"""What a command needs to run beside a launch's program. Pure."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,18 @@ from lumitui.remote.site.profile import Site
 
 @dataclass(frozen=True)
 class ProgramPlace:
-    """Where the program of a launch runs, in words of sh."""
+    """The environment of a launch's program, as shell words."""
 
     container: str
-    """What starts a program in the container; empty without one."""
+    """The command that starts a program in the container; "" without one."""
     image: str
-    """The container's image, which `container` calls `$SIF`."""
+    """The container's image, which is `$SIF` in `container`."""
     activate: str
-    """What runs in the container before the program."""
+    """The command that runs in the container before the program."""
 
 
 def program_place(spec: JobSpec, site: Site) -> ProgramPlace:
-    """Return where the program of a job file runs at `site`.
+    """Return the environment of a job file's program at `site`.
 
     Raises:
         InputError: the profile no longer has what the job file names.

@@ -1,4 +1,4 @@
-"""What the launcher starts, as shell words: the container's call and the program. Pure."""
+"""The shell words of the container's command and of the program. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -15,34 +15,34 @@ from lumitui.remote.site.shell_text import quote
 
 _IN_VENV = '"$VENV"/bin/python'
 BUNDLED = ".lumitui/trainers"
-"""Where a bundled trainer is in a run's code."""
+"""The folder of the bundled trainers in a run's code."""
 
 
 @dataclass(frozen=True)
 class ProgramCall:
-    """What the launcher starts, as shell words."""
+    """A program for the launcher to start, as shell words."""
 
     command: str
     """The whole command line."""
     script: str = ""
-    """The same without the interpreter, where it is a Python script."""
+    """The command line without the interpreter, for a Python script."""
 
     def words_for(self, launcher: Launcher) -> str:
-        """Return what comes after the words of `launcher`."""
+        """Return the words that follow those of `launcher`."""
         if launcher.starts == "command":
             return self.command
         return self.script or f"--no-python {self.command}"
 
 
 def preflight_of(place: Placement, layout: RankLayout) -> ProgramCall:
-    """Return what measures GPUs and network before the job's own program, in its environment."""
+    """Return the preflight, which measures GPUs and network in the program's environment."""
     node = place.site.node
     words = [f"--gpus={0 if layout.on_cpu else layout.gpus_per_node}"]
     if layout.gpu_bus:
         words.append(f"--bus={','.join(layout.gpu_bus)}")
     if node.gemm_tflops:
         words.append(f"--gemm={node.gemm_tflops:g}")
-    # A figure of the profile is for all GPUs of a node.
+    # The profile's figures are for all GPUs of a node.
     if node.links and layout.gpus_per_node == node.gpus:
         words += [f"--in-node={node.links.in_node:g}", f"--all-nodes={node.links.between_nodes:g}"]
     command = " ".join([f'"$RUN_DIR"/{PREFLIGHT_SCRIPTS[0]}', *words])
@@ -50,11 +50,11 @@ def preflight_of(place: Placement, layout: RankLayout) -> ProgramCall:
 
 
 PROBE = ProgramCall(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
-"""What measures each rank's cores and GPU before the job's own program starts."""
+"""The probe, which measures each rank's cores and GPU before the program starts."""
 
 
 def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
-    """Return the job's own program; `has_config`: it gets a DeepSpeed configuration."""
+    """Return the job's own program, with `has_config` also DeepSpeed's arguments."""
     spec, bundled = place.spec, place.trainer
     path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
     words = [staged.word(text, spec.stage) for text in spec.args]
@@ -70,7 +70,7 @@ def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
 
 
 def interpreter(place: Placement) -> str:
-    """Return the Python that the ranks run as a shell word: the environment's, if there is one."""
+    """Return the ranks' Python as a shell word: the environment's, if there is one."""
     if place.spec.venv is None:
         return own_python(place)
     return quote(f"{place.container.venv_mount}/bin/python") if place.container else _IN_VENV
@@ -83,26 +83,26 @@ def own_python(place: Placement) -> str:
 
 
 def mpi_of(place: Placement) -> Mpi | None:
-    """Return what mpirun is at the site, for the launcher that calls it.
+    """Return the site's mpirun, for the launcher that calls it.
 
     Raises:
-        InputError: the profile names none.
+        InputError: the profile has none.
     """
     if place.launcher.tasks != "slot":
         return None
     if place.site.mpi is None:
         raise InputError(
-            f"{place.site.name}'s profile does not say which mpirun there is.",
-            "Set `mpi:` in it, like {kind: openmpi, command: mpirun}; or use `launcher: srun`.",
+            f"The profile of {place.site.name} has no mpirun.",
+            "Add `mpi: {kind: openmpi, command: mpirun}` to it, or use `launcher: srun`.",
             field="launcher",
         )
     return place.site.mpi
 
 
 def gpu_numbers(place: Placement, layout: RankLayout) -> str:
-    """Return the numbers of a node's GPUs as a shell word, for a launcher that shows each its own.
+    """Return the numbers of a node's GPUs as a shell word, for a launcher that assigns them.
 
-    Slurm's are those that the job may use, where it does not count from 0.
+    Slurm lists the job's GPUs in CUDA_VISIBLE_DEVICES; they need not count from 0.
     """
     numbers = ",".join(map(str, range(layout.ranks_per_node)))
     nvidia = place.site.visible_gpus == "CUDA_VISIBLE_DEVICES" and not layout.on_cpu
@@ -110,7 +110,7 @@ def gpu_numbers(place: Placement, layout: RankLayout) -> str:
 
 
 def container_call(place: Placement) -> str:
-    """Return the shell words before the program that start it inside the container; "" without."""
+    """Return the shell words that start a program in the container; "" without a container."""
     spec, container = place.spec, place.container
     if container is None:
         return ""
@@ -123,7 +123,7 @@ def container_call(place: Placement) -> str:
         words += ["-B", '"$VENV":' + quote(f"{container.venv_mount}:image-src=/")]
     for bind in spec.container.binds:
         words += ["-B", quote(bind)]
-    for name in spec.stage:  # the store need not lie in a folder that the call binds
+    for name in spec.stage:  # the store may be outside the folders that the profile binds
         words += ["-B", f'"$STAGE_{name}"'] if name not in staged.named_in(place.image) else []
     return " ".join([*words, '"$SIF"'])
 
@@ -142,8 +142,8 @@ def container_environment(place: Placement) -> dict[str, str]:
     if spec.hang and place.trainer:
         values["TRAINER_HANG_SECONDS"] = str(walltime.seconds_of(spec.hang))
     if spec.venv:
-        values.setdefault("PYTHONNOUSERSITE", "1")  # what is in the home folder is not part of it
-    # Lines reach the log as they are printed; without this, Python keeps 8 KiB back.
+        values.setdefault("PYTHONNOUSERSITE", "1")  # ignore packages in the home folder
+    # Without this, Python buffers 8 KiB before lines reach the log.
     values.setdefault("PYTHONUNBUFFERED", "1")
     return {name: value for name, value in values.items() if name not in spec.env}
 

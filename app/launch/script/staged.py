@@ -1,4 +1,4 @@
-"""Texts of a job file that name something staged, like `$STAGE_DATA`, as shell words. Pure."""
+"""Texts of a job file that name staged items, like `$STAGE_DATA`, as shell words. Pure."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -9,7 +9,7 @@ VARIABLE = re.compile(r"\$(?:\{STAGE_([A-Z0-9_]+)\}|STAGE_([A-Z0-9_]+))")
 
 
 def word(text: str, names: Collection[str]) -> str:
-    """Return `text` as one shell word; of all in it, `$STAGE_NAME` of the `names` expands."""
+    """Return `text` as one shell word, in which only `$STAGE_NAME` of the `names` expands."""
     parts, at = list[str](), 0
     for match in VARIABLE.finditer(text):
         name = match[1] or match[2]
@@ -23,11 +23,11 @@ def word(text: str, names: Collection[str]) -> str:
 
 
 def named_in(text: str) -> Iterator[str]:
-    """Yield the names of the staged things that `text` names."""
+    """Yield the names of the staged items in `text`."""
     for match in VARIABLE.finditer(text):
         yield match[1] or match[2]
 
 
 def link_target(link: str, name: str) -> str:
-    """Return what a `link` below the code holds: the way to what is staged as `name`."""
+    """Return the target of a `link` below the code: the relative path to the staged `name`."""
     return "../" * (link.strip("/").count("/") + 1) + f"stage/{name}"

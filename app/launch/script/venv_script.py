@@ -1,4 +1,4 @@
-"""The virtual environment of a job: its name, and what the script says that builds it. Pure."""
+"""The virtual environment of a job: its name, and the script that builds it. Pure."""
 
 import hashlib
 import json
@@ -14,18 +14,18 @@ from lumitui.remote.site.run_folder import CODE
 from lumitui.remote.site.shell_text import quote
 
 _FORM = 1
-"""Counts up when an environment is made in another way, so that older ones are not taken for it."""
+"""Increased when lumitui builds environments differently, so that it does not reuse older ones."""
 _NAMED = re.compile(r"^# Virtual environment ([0-9a-f]{16})", re.MULTILINE)
 
 
 def venv_name(place: Placement) -> str:
-    """Return the environment's name: a hash of everything that decides what is in it.
+    """Return the environment's name: a hash of everything that determines its contents.
 
-    Where the job runs in a container, or wheels are on the site, the site adds which file and
-    folder they really are, since a link moves.
+    For a container or wheels on the site, the script there adds their real paths, since a link may
+    change.
     """
     venv, container, recipe = _venv(place), place.container, place.site.venv
-    # A package that the job asks for by name is not kept at the image's version.
+    # A package that the job requests by name is not kept at the image's version.
     parts = [_FORM, list(venv.lines), venv.wheels, dict(venv.sent.wheels) if venv.sent else {}]
     parts += [place.image, place.runtime.python, list(place.modules), recipe.create]
     parts += [recipe.environment, list(recipe.keeps)]
@@ -36,31 +36,31 @@ def venv_name(place: Placement) -> str:
 
 
 def name_in(script: str) -> str | None:
-    """Return the name of the environment that a job's script uses; None: it uses none."""
+    """Return the name of the environment that a job's script uses, if any."""
     match = _NAMED.search(script)
     return match[1] if match else None
 
 
 def venv_values(place: Placement) -> dict[str, object]:
-    """Return what the template of venv.sh reads.
+    """Return the values for the template of venv.sh.
 
     Raises:
-        InputError: a requirement cannot be part of an environment.
+        InputError: a requirement is not valid in an environment.
     """
     venv, container, recipe = _venv(place), place.container, place.site.venv
     for line in venv.lines:
         check_requirement(line)
     if venv.sent is None and (venv.requirements or venv.wheels_in_project):
         raise InputError(
-            "The files of `venv:` are not among the code that was sent before.",
-            "Send the project as it is now: `--code current`.",
+            "The run's own code lacks the files of `venv:`.",
+            "Send the project's current code: `--code current`.",
             field="venv",
         )
     if not venv.lines:
-        raise InputError("`venv:` names no package.", "Name some, or remove it.", field="venv")
+        raise InputError("`venv:` lists no package.", "List some, or remove it.", field="venv")
     if place.spec.container.venv:
         raise InputError(
-            "`venv:` and `container.venv:` are two environments; a job has one.",
+            "`venv:` and `container.venv:` exclude each other.",
             "Remove one of them.",
             field="venv",
         )
@@ -96,14 +96,14 @@ def _venv(place: Placement) -> VenvChoice:
 
 
 def _staged(place: Placement) -> list[str]:
-    """Return the names of the staged things that the environment is made with."""
-    words = (place.image, place.spec.venv.wheels or "" if place.spec.venv else "")
-    named = {name for text in words for name in staged.named_in(text)}
-    return sorted(named & set(place.spec.stage))
+    """Return the names of the staged items that the environment needs."""
+    texts = (place.image, place.spec.venv.wheels or "" if place.spec.venv else "")
+    names = {name for text in texts for name in staged.named_in(text)}
+    return sorted(names & set(place.spec.stage))
 
 
 def _found(place: Placement) -> str:
-    """Return the folder of wheels that is on the site already, as a shell word; "": none is."""
+    """Return the site's folder of wheels as a shell word; "" if there is none."""
     venv = _venv(place)
     if venv.wheels is None or venv.wheels_in_project:
         return ""
@@ -111,7 +111,7 @@ def _found(place: Placement) -> str:
 
 
 def _folder(place: Placement) -> str:
-    """Return the profile's folder of environments as a shell word; "": beside the runs."""
+    """Return the profile's folder of environments as a shell word; "" for one beside the runs."""
     folder = place.site.venv.folder
     account = place.site.account.in_path(place.spec.account)
     if not folder:

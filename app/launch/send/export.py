@@ -1,4 +1,4 @@
-"""A job as a folder for plain Slurm: for a colleague without lumitui, or a ticket at a helpdesk."""
+"""Writes a job as a folder for plain Slurm, for a colleague without lumitui or a helpdesk."""
 
 import os
 import secrets
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lumitui.app.job.launch import Launch
 from lumitui.app.job.settings import version
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import plain_script
@@ -31,31 +30,31 @@ README = "README.md"
 
 @dataclass(frozen=True)
 class ExportedFolder:
-    """A folder that was written."""
+    """A written folder."""
 
     path: Path
     files: int
     """Files of code in it."""
     kept_back: tuple[str, ...]
-    """Files of the project that look like secrets, and are not in it."""
+    """Files of the project that it lacks because they look like secrets."""
 
 
 def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
     """Write the job of `preview` into the folder `target`, which must be new or empty.
 
-    Nothing of it needs lumitui. It holds no value of a secret: job.sh names what to export. What
-    could not be finished is removed again.
+    Nothing in the folder needs lumitui, and it contains no values of secrets: its README.md lists
+    the variables to export. An unfinished folder is removed. The rules' errors do not prevent an
+    export.
 
     Raises:
-        InputError: a file is missing or may not be sent, the site has no Slurm, or there is
-            something at `target`. What a rule finds keeps nobody from a folder.
+        InputError: a file is missing or may not be sent, the site has no Slurm, or `target` exists.
     """
     site, spec = preview.site, preview.launch.spec
     if site.scheduler != "slurm":
         raise InputError(
-            f"{site.name} has no Slurm that could run an exported job.", "Choose another `site:`."
+            f"{site.name} has no Slurm to run an exported job.", "Choose another `site:`."
         )
-    # A secret that is not set here is not an error: its value is not exported.
+    # A secret need not be set here, since its value is not exported.
     others = tuple(each for each in preview.findings if each.rule != "secrets")
     replace(preview, findings=others, forced=True).check()
     code = project_files.collect(spec, preview.project, hashes)
@@ -74,7 +73,7 @@ def export(preview: Preview, target: Path, hashes: Path) -> ExportedFolder:
             raise
     except OSError as error:
         raise InputError(
-            f"{target} could not be written: {error.strerror}.", "Name another folder."
+            f"Cannot write {target}: {error.strerror}.", "Name another folder."
         ) from error
     return ExportedFolder(target, len(code.manifest.entries), tuple(map(str, code.kept_back)))
 
@@ -87,7 +86,8 @@ def _write_files(folder: Path, preview: Preview, code: project_files.Code) -> No
     launch, spec = preview.launch, preview.launch.spec
     script = plain_script(launch, preview.site, slug(spec.name))
     _write(folder / JOB_SCRIPT, [script.encode()], 0o700)
-    _write(folder / README, [_readme(launch, preview.site).encode()], 0o600)
+    readme = "\n".join(_readme_lines(spec, preview.site, slug(spec.name)))
+    _write(folder / README, [f"{readme}\n".encode()], 0o600)
     if venv := launch.texts.get(VENV_SCRIPT):
         _write(folder / VENV_SCRIPT, [venv.encode()], 0o600)
     if config := launch.texts.get(DEEPSPEED_CONFIG):
@@ -110,10 +110,6 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int) -> None:
         file.writelines(pieces)
 
 
-def _readme(launch: Launch, site: Site) -> str:
-    return "\n".join(_readme_lines(launch.spec, site, slug(launch.spec.name))) + "\n"
-
-
 def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
     host = site.hosts.login or site.name
     yield from (
@@ -122,29 +118,31 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
         f"lumitui {version()} wrote this folder. Nothing in it needs lumitui.",
         "",
         f"1. Copy the folder to {site.title} (`scp -r … {host}:…`), where its nodes can read it.",
-        "2. Go into it there: job.sh looks for its files where you call sbatch.",
-        *(f"3. Set {key}, whose value is not here: `export {key}=…`" for key in spec.secrets),
+        "2. Change into the folder: job.sh looks for its files where you call sbatch.",
+        *(f"3. Set {key}, which this folder omits: `export {key}=…`" for key in spec.secrets),
         f"{4 if spec.secrets else 3}. `sbatch job.sh`",
         "",
     )
     if spec.chain > 1:
-        yield f"It takes one time limit: `chain: {spec.chain}` needs what lumitui adds to a job."
+        yield f"The job runs for one time limit: `chain: {spec.chain}` works only with lumitui."
         yield "To continue from the checkpoint, call `sbatch job.sh` again when the job has ended."
         yield ""
     if spec.after:
-        yield f"It does not wait for {', '.join(spec.after.run)}, as `after:` asks."
+        yield f"The job does not wait for {', '.join(spec.after.run)} (`after:`)."
         yield ""
     if spec.notify and spec.notify.webhook:
         yield "It tells nobody that it has ended: `notify:` needs what lumitui adds to a job."
         yield ""
     if spec.relaunch:
-        adds = f"`relaunch: {spec.relaunch}` needs what lumitui adds to a job."
-        yield f"It launches the program once: {adds}"
+        yield (
+            "The job launches the program once: "
+            f"`relaunch: {spec.relaunch}` works only with lumitui."
+        )
         yield ""
     yield from (
-        f"The log is `slurm-{name}-JOB.out`. What the program writes to `$RUN_DIR` comes here too.",
+        f"The log is `slurm-{name}-JOB.out`. `$RUN_DIR` is this folder.",
         "",
-        "It needs:",
+        "The job needs:",
         f"- the partition {spec.partition}"
         + (f" and the account {spec.account}" * bool(spec.account)),
     )
@@ -155,10 +153,10 @@ def _readme_lines(spec: JobSpec, site: Site, name: str) -> Iterator[str]:
             yield f"- {path} (bound into the container)"
     if spec.venv:
         yield f"- {', '.join(spec.venv.lines)} (the job installs them once, into venvs/)"
-        yield "  `bash venv.sh venvs` does it before, on a login node, where that costs nothing"
+        yield "  To install them without cost, run `bash venv.sh venvs` on a login node first."
     for link, to in spec.links.items():
         yield f"- {to} (the code's link {link})"
     for key, one in spec.stage.items():
-        yield f"- {one.path} of the laptop: copy it there, and `export STAGE_{key}=…` where it is"
+        yield f"- {one.path} of the laptop: copy it, and `export STAGE_{key}=…` with its path"
         if one.link:
-            yield f'  `ln -s "$STAGE_{key}" code/{one.link}` puts it where the code looks for it'
+            yield f'  The code expects it at {one.link}: `ln -s "$STAGE_{key}" code/{one.link}`'

@@ -11,13 +11,12 @@ from lumitui.remote.site.errors import HistoryError
 
 @contextlib.contextmanager
 def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bool]:
-    """Hold a run's lock in `folder`; yields whether it was free.
+    """Hold a run's lock in `folder`; yield whether it was free.
 
-    With `wait` it waits until the lock is free: nothing but a sweep ever holds the lock of a new
-    run.
+    With `wait`, wait until the lock is free: only a sweep ever holds the lock of a new run.
 
     Raises:
-        HistoryError: the lock's file cannot be made.
+        HistoryError: the lock's file cannot be created.
     """
     path = folder / f"{run_id}.sending"
     try:
@@ -25,9 +24,9 @@ def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bo
         descriptor = _locked(path, wait=wait)
     except OSError as error:
         raise HistoryError(
-            f"The lock {path} cannot be taken: {error.strerror}.",
-            "Check the rights of its folder and the space on the disk, or set LUMITUI_DATA_DIR to "
-            "another folder.",
+            f"Cannot create the lock {path}: {error.strerror}.",
+            "Check the folder's permissions and the disk space, or set LUMITUI_DATA_DIR to another "
+            "folder.",
         ) from error
     if descriptor is None:
         yield False
@@ -39,9 +38,9 @@ def sender_lock(folder: Path, run_id: str, *, wait: bool = False) -> Iterator[bo
 
 
 def sweep_locks(folder: Path) -> None:
-    """Remove the lock files of processes that died; a lock that is held stays."""
+    """Remove the lock files of dead processes; keep locks that are held."""
     for path in folder.glob("*.sending"):
-        # A file that stays does no harm: the kernel's lock counts, not the file.
+        # A leftover file does no harm: the kernel's lock counts, not the file.
         with contextlib.suppress(OSError):
             descriptor = _locked(path, wait=False)
             if descriptor is not None:
@@ -55,13 +54,13 @@ def _leave(path: Path, descriptor: int) -> None:
 
 
 def _locked(path: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that locks the file now at `path`; None: another process has it."""
+    """Return a descriptor that locks the file now at `path`; None if another process has it."""
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             with contextlib.suppress(FileNotFoundError):
-                # The last holder may have removed the file meanwhile: its lock excludes no one.
+                # If the last holder removed the file meanwhile, its lock excludes no one.
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor
             os.close(descriptor)

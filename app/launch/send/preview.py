@@ -1,4 +1,4 @@
-"""What is about to be sent: a launch, its submit command, and what the adviser says about it."""
+"""The preview of a send: a launch, its submit command, and the adviser's findings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from lumitui.remote.site.profile import Site
 
 @dataclass(frozen=True)
 class Preview:
-    """A launch exactly as it would be sent, with what the adviser says about it."""
+    """A launch exactly as it would be sent, with the adviser's findings."""
 
     launch: Launch
     site: Site
@@ -24,16 +24,16 @@ class Preview:
     """The submit command line, byte for byte."""
     findings: tuple[Finding, ...]
     files: Files
-    """What there is to say of the files that are sent."""
+    """The files on the laptop."""
     job_file: Path | None = None
     cell: str = ""
-    """What this run of a grid has of its own, like `--lr=1e-3`; "": there is no grid."""
+    """This run's settings in a grid, like `--lr=1e-3`; "" without a grid."""
     at_once: int | None = None
-    """How many runs of its grid may run at the same time; None: there is no limit, or no grid."""
+    """How many runs of its grid may run at the same time; None: as many as Slurm starts."""
     note: str = ""
-    """A line that is kept with the run."""
+    """The run's note."""
     forced: bool = False
-    """Whether the user wants it sent with the adviser's errors, which they have seen."""
+    """Whether the user accepted the adviser's errors."""
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class Preview:
 
     @property
     def project(self) -> Path:
-        """The folder that is sent."""
+        """The folder to send."""
         return self.files.project
 
     @property
@@ -52,11 +52,11 @@ class Preview:
 
     @property
     def blocking(self) -> tuple[Finding, ...]:
-        """The findings that keep it from being sent."""
+        """The errors that prevent a send."""
         return tuple(item for item in self.errors if item.final or not self.forced)
 
     def check(self) -> None:
-        """Raise InputError with the first finding that keeps it from being sent."""
+        """Raise InputError with the first error that prevents a send."""
         for error in self.blocking:
             raise InputError(error.message, error.do)
 
@@ -73,15 +73,15 @@ def preview_of(
 
 
 def only(previews: Sequence[Preview]) -> Preview:
-    """Return the preview of a job file that is one run.
+    """Return the preview of a job file with one run.
 
     Raises:
-        InputError: it has a grid of several.
+        InputError: it has a grid of several runs.
     """
     if len(previews) > 1:
         raise InputError(
-            f"The job file has a grid of {len(previews)} runs, and this is about one.",
-            "Remove `grid:`, or use `lumitui submit`, which sends them all.",
+            f"The job file has a grid of {len(previews)} runs, but this works only for one.",
+            "Remove `grid:`, or send all runs with `lumitui submit`.",
             field="grid",
         )
     return previews[0]

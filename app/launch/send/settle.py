@@ -1,4 +1,4 @@
-"""What became of a submission: the evidence for it is read, and history gets the outcome."""
+"""Settles a submission: reads the evidence, and records the outcome in the history."""
 
 import hashlib
 import re
@@ -12,29 +12,29 @@ from lumitui.remote.site.errors import LinkError, OutcomeUnknown, RefusedError
 from lumitui.remote.ssh.prompts import attendance, is_attended
 
 GRACE_SECONDS = 180.0
-"""How long a submission without any sign of a job stays open before it is voided: longer than
+"""How long a submission without any sign of a job stays open before lumitui voids it: longer than
 sbatch's own retries (120 s while the queue is full; MessageTimeout is 10 s by default,
 slurm.conf(5))."""
 
 
 def submission_of(run: Run) -> Submission:
-    """Return what identifies the run's submission on the site."""
+    """Return the identity of the run's submission on the site."""
     digest = hashlib.sha256("".join(run.files.values()).encode()).hexdigest()
     return Submission(run.folder, run.id, run.token, digest)
 
 
 def asks_the_site(run: Run) -> bool:
-    """Return whether only the site knows what became of a submission."""
-    # `submitted` is written before the request leaves.
+    """Return whether only the site knows the outcome of a submission."""
+    # `submitted` is written before the request is sent.
     return run.state is not State.SENDING or run.submitted is not None
 
 
 def settle(run: Run, scheduler: Scheduler) -> Answer:
     """Look for the job of a submission whose reply was lost.
 
-    Only when the submit step began GRACE_SECONDS ago by the site's clock, with no sign of a job in
-    receipt, claim, queue and accounting, is the claim taken, so that a job that still appears ends
-    at once. The laptop's clock, which may be wrong, decides nothing.
+    If the submit step began GRACE_SECONDS ago by the site's clock, and receipt, claim, queue and
+    accounting show no job, this takes the claim, so that a job that still appears ends at once.
+    The laptop's clock, which may be wrong, does not matter.
     """
     if not asks_the_site(run):
         return Answer(State.NOT_SENT, None, "sending ended before the job was submitted")
@@ -43,28 +43,28 @@ def settle(run: Run, scheduler: Scheduler) -> Answer:
 
 
 def _hidden(run: Run, clock: float) -> Answer:
-    """Judge a folder that is out of sight at `clock` and whose job nobody knows.
+    """Judge a run whose folder is missing at `clock` and whose job is unknown.
 
-    A disk may be away for a moment. When it was first missed is kept with the run, because the next
-    poll may be another process's.
+    A disk may be unavailable for a moment. The run keeps the time when the folder was first
+    missing, because another process may poll next.
     """
     first = run.missed if run.missed is not None and run.missed <= clock else clock
     if clock >= first + GRACE_SECONDS:
         return Answer(State.NOT_SENT, None, "neither the run's folder nor a job exists")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(first))
-    words = f"the run's folder is not there; it was first missed at {when} UTC by the site's clock"
-    return Answer(State.UNKNOWN, None, words, hidden_at=first)
+    reason = f"the run's folder has been missing since {when} UTC by the site's clock"
+    return Answer(State.UNKNOWN, None, reason, hidden_at=first)
 
 
 def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[float]) -> Answer:
-    """Look for the job at once, after each of `pauses` in seconds, until it is settled.
+    """Look for the job after each of `pauses` in seconds until the outcome is known.
 
-    What this leaves open, with `message` as its reason, is settled by a later refresh.
+    Otherwise the outcome stays unknown, with the reason `message`, and a later refresh settles it.
     """
     for pause in pauses:
         time.sleep(pause)
         try:
-            with attendance(is_attended() and not pause):  # a declined question is not put again
+            with attendance(is_attended() and not pause):  # do not repeat a declined question
                 answer = scheduler.settle(submission_of(run), deep=False, void=False)
         except LinkError:
             continue
@@ -74,11 +74,11 @@ def settle_now(run: Run, scheduler: Scheduler, message: str, pauses: Sequence[fl
 
 
 def record(run: Run, answer: Answer, history: History) -> Run:
-    """Write what became of a submission to history, and return the run as it is then.
+    """Record the outcome of a submission in the history, and return the updated run.
 
     Raises:
         RefusedError: there is certainly no job.
-        OutcomeUnknown: there may be one.
+        OutcomeUnknown: there may be a job.
     """
     now = time.time()
     changes: Changes = {"state": answer.state, "reason": answer.message, "updated": now}
@@ -88,35 +88,35 @@ def record(run: Run, answer: Answer, history: History) -> Run:
         changes |= {"job_id": answer.job_id, "submitted": now, "reason": ""}
     history.update(run.id, **changes)
     if answer.state is State.REFUSED:
-        words = f"The scheduler refused the job: {answer.message}"
-        raise RefusedError(words, scheduler_hint(answer.message))
+        message = f"The scheduler refused the job: {answer.message}"
+        raise RefusedError(message, scheduler_hint(answer.message))
     if answer.state is State.NOT_SENT:
         raise RefusedError(f"No job was created: {answer.message}.", "Submit it again.")
     if answer.state is State.UNKNOWN:
         raise OutcomeUnknown(
-            f"It is not known yet whether {run.id} became a job: {answer.message or 'no reply'}.",
-            "`lumitui status` settles it; until then, do not submit it again.",
+            f"It is still unknown whether {run.id} became a job: {answer.message or 'no reply'}.",
+            "Do not submit it again until `lumitui status` shows the outcome.",
         )
     return history.get(run.id)
 
 
-# -- what a user can try when a site or its scheduler refused a run
+# -- hints for a run that a site or its scheduler refused
 
 _NO_ACCESS = re.compile("permission denied|no such file", re.IGNORECASE)
 
 
 def scheduler_hint(message: str) -> str:
-    """Return what to try after sbatch's words (facts: LUMI error messages; sbatch(1))."""
+    """Return a hint for sbatch's error (sources: LUMI's error messages; sbatch(1))."""
     for pattern, hint in _HINTS:
         if re.search(pattern, message, re.IGNORECASE):
             return hint
-    return "Fix what the message names in the job file, and submit again."
+    return "Correct the job file, and submit again."
 
 
 def membership_hint(message: str, run: Run) -> str | None:
-    """Return what to try when the account's folder may be closed to the user; None: it is not.
+    """Return a hint if the user may have no access to the account's folder.
 
-    `message` is what the site answered when the folder of `run` was made.
+    `message` is the site's answer to the creation of the folder of `run`.
     """
     account = run.spec.account
     if not _NO_ACCESS.search(message) or account not in run.root.split("/"):
@@ -138,12 +138,12 @@ _HINTS = (
     ),
     (
         r"sleeping and retrying|Resource temporarily unavailable",
-        "The site's queue is full, also after two minutes of tries. Submit it again later.",
+        "The site's queue was full for two minutes. Submit it again later.",
     ),
-    (r"time limit|TimeLimit", "Ask for less time, or another partition."),
+    (r"time limit|TimeLimit", "Request less time, or use another partition."),
     (r"partition", "Check `partition:`; `lumitui site show` lists them."),
     (
         r"node configuration is not available|gres|more processors|CPU count",
-        "Ask for what a node has: `lumitui site show` shows its GPUs, cores and memory.",
+        "Request only what a node has: `lumitui site show` shows its GPUs, cores and memory.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What one send carries: the record of the new run, its launch, code, secrets and checkpoints."""
+"""The contents of one send: the new run's record, its launch, code, secrets and checkpoints."""
 
 import re
 import secrets
@@ -36,55 +36,55 @@ from lumitui.remote.transfer.snapshots.prepare import PlacedFile, Plan
 
 @dataclass(frozen=True)
 class Inheritance:
-    """What a new run takes over from the run that it is made from."""
+    """What a resubmission inherits from its parent run."""
 
     parent: Run
     same_code: bool
-    """Whether it runs the code that the parent sent, which is on the site already."""
+    """Whether it uses the parent's code, which the site already has."""
     continues: bool
     """Whether it continues from the parent's last checkpoint."""
     checkpoint_needed: bool
-    """Whether the send is refused when there is none; else the run starts from scratch."""
+    """Whether to refuse the send if there is none; else the run starts from scratch."""
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints that a new run gets a copy of."""
+    """The checkpoints to copy to a new run."""
 
     folder: str
-    """The folder of the run on the site that wrote them."""
+    """The folder on the site of the run that wrote them."""
     needed: bool
-    """Whether the send is refused when there are none."""
+    """Whether to refuse the send if there are none."""
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """Everything that one send puts on a site."""
+    """Everything that one send uploads."""
 
     run: Run
     launch: Launch
     code: Code | str
-    """What to send, or the id of a snapshot that is on the site already."""
+    """The code to send, or the id of a snapshot that the site already has."""
     secret_values: Mapping[str, str] = field(repr=False)
     checkpoints: Checkpoints | None = None
     login_build_seconds: float | None = None
-    """How long the environment of `venv:` may be built on the login host before the job is
-    submitted; None: there is none, or the job builds it."""
+    """The time limit for building the environment of `venv:` on the login host before the job is
+    submitted; None: there is no environment, or the job builds it."""
     staging: Staging | str | None = None
-    """What to stage, or the folder of the run that shares what it has; None: nothing."""
+    """What to stage, or the folder of a run that has staged the same; None: nothing."""
     once: Once | None = None
-    """What the run is the only one of, whichever laptop sends it."""
+    """The mark with which only one laptop can send this run."""
 
     @property
     def snapshot(self) -> str:
-        """The id that the code's snapshot has on the site, or will have."""
+        """The id of the code's snapshot on the site."""
         return self.code if isinstance(self.code, str) else self.code.manifest.id
 
 
 def shipment_of(
     preview: Preview, connection: Connection, hashes: Path, inheritance: Inheritance | None = None
 ) -> Shipment:
-    """Return what a send of `preview` carries; `hashes` keeps the hashes of the files sent before.
+    """Return the shipment of `preview`; `hashes` is the folder with the hashes of known files.
 
     Raises:
         InputError: a file cannot be sent, or a secret is not set.
@@ -120,29 +120,29 @@ def _staging(
 
 
 def _refuse_unseen(preview: Preview, code: Code) -> None:
-    """Raise InputError when a file is kept back that the user was not told of."""
+    """Raise InputError if a file is now kept back that the preview did not list."""
     seen = {item.path for item in preview.files.kept_back}
     for item in code.kept_back:
         if item.path not in seen:
             raise InputError(
-                f"{item.path} has changed since the preview and is now kept back: it looks like "
-                f"{item.what}.",
+                f"{item.path} has changed since the preview, and is now kept back because it looks "
+                f"like {item.what}.",
                 "Check the preview again, then send.",
             )
 
 
 def new_id(name: str) -> str:
-    """Return a run's id: the job's name as a slug, and six random digits; unique for good."""
+    """Return a new, unique run id: the job's name as a slug, and six random digits."""
     return f"{slug(name)}-{secrets.token_hex(3)}"
 
 
 def slug(name: str) -> str:
-    """Return a job's name in at most 32 small letters, digits and hyphens."""
+    """Return a job's name as at most 32 lowercase letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32].strip("-") or "run"
 
 
 def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance | None) -> Run:
-    """Return the record of the run that is about to be sent."""
+    """Return the record of the new run."""
     launch, parent = preview.launch, inheritance.parent if inheritance else None
     spec, run_id = launch.spec, new_id(launch.spec.name)
     root = connection.root(preview.site, spec.account, project_files.project_name(preview.project))
@@ -176,10 +176,7 @@ def _new_run(preview: Preview, connection: Connection, inheritance: Inheritance 
 
 
 def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
-    """Return what the folder of the shipment's run is made of.
-
-    `staged` has the paths on the site of what was staged for it.
-    """
+    """Return the plan of the run's folder; `staged` has the paths of its staged items."""
     stage = shipment.launch.spec.stage
     links = {one.link: link_target(one.link, name) for name, one in stage.items() if one.link}
     run, launch, checkpoints = shipment.run, shipment.launch, shipment.checkpoints
@@ -199,7 +196,7 @@ def folder_plan(shipment: Shipment, staged: Mapping[str, str]) -> Plan:
 def _files(shipment: Shipment) -> Iterator[PlacedFile]:
     run, launch = shipment.run, shipment.launch
     yield PlacedFile(JOB_SCRIPT, launch.script, 0o700)
-    # A lost history is rebuilt from it, see app/follow/recover.py.
+    # app/follow/recover.py rebuilds a lost history from it.
     yield PlacedFile(RECORD, record_text(run))
     for file in launch.files:
         yield PlacedFile(file.name, file.content, file.mode)

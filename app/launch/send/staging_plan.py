@@ -1,7 +1,7 @@
-"""Staging of a send: what the job file names on the laptop, put on the site before the run.
+"""Stages a send: uploads the job file's `stage:` to the site before the run.
 
-It travels over the site's host for files where it has one, over a connection that is closed
-afterwards. A link that is lost is taken up again a few times, as long as bytes arrive.
+The upload uses the site's host for files, if it has one, over a connection that is closed
+afterwards. If the connection is lost, the upload resumes a few times, as long as bytes arrive.
 """
 
 import hashlib
@@ -30,35 +30,35 @@ from lumitui.remote.transfer.staging.staged_files import StagedFiles
 from lumitui.remote.transport.transport import Transport
 
 _PAUSES = (1.0, 3.0, 10.0)
-"""Seconds before each further try after the link was lost."""
+"""Seconds before each retry after the connection was lost."""
 _HELD = 60.0
 _DEFINITION = ".def"
-"""How the name of a container's definition ends."""
+"""The suffix of a container's definition."""
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Staging:
-    """What a send stages, before a byte of it is read."""
+    """What a send stages, before it is read."""
 
     sources: Mapping[str, Path]
-    """What each name stands for on the laptop."""
+    """The paths on the laptop, by name."""
     allowed: tuple[str, ...]
-    """Files that may be sent although they look like secrets."""
+    """Files to send although they look like secrets."""
     follow: tuple[str, ...]
-    """Links out of what is staged that are followed."""
+    """Links out of staged folders to follow."""
     site: Site
     folder: str
     """The store on the site."""
     group: str
     kept: Path
-    """The folder on the laptop that keeps the hashes of files."""
+    """The folder on the laptop with the hashes of files."""
 
 
 def staging_of(
     spec: JobSpec, project: Path, site: Site, connection: Connection, kept: Path
 ) -> Staging:
-    """Return what a send of `spec` stages at `site`; `kept` keeps what it learns of the files."""
+    """Return what a send of `spec` stages at `site`; `kept` is the folder with file hashes."""
     sources = {name: place_of(one.path, project) for name, one in spec.stage.items()}
     folder = f"{connection.work_root(site, spec.account)}/{STAGE}"
     group = site.file_group and site.file_group.format(account=spec.account, user=connection.user())
@@ -66,63 +66,64 @@ def staging_of(
 
 
 def place_of(path: str, project: Path) -> Path:
-    """Return the file or folder that a job file calls `path`."""
+    """Return the absolute path of a job file's `path`."""
     return Path(os.path.normpath(project / os.path.expanduser(path)))
 
 
 def left_out(spec: JobSpec, project: Path) -> frozenset[str]:
-    """Return what is staged inside the project, from its root: the code is sent without it.
+    """Return the project's paths that are staged, which the code therefore omits.
 
-    Not what the job starts in or with.
+    The code keeps paths that contain the script, the working folder, DeepSpeed's configuration or
+    wheels.
     """
     config = spec.deepspeed.config if spec.deepspeed else None
     wheels = spec.venv.wheels if spec.venv and spec.venv.wheels_in_project else None
     paths = (spec.script, spec.workdir, config, wheels)
     needed = [os.path.normpath(path) for path in paths if path]
-    found = set()
+    omitted = set()
     for one in spec.stage.values():
         place = place_of(one.path, project)
         path = os.path.relpath(place, project)
         holds = any(f"{name}/".startswith(f"{path}/") for name in needed)
         if path.split("/")[0] not in (".", "..") and not holds:
-            found.add(path)
-    return frozenset(found)
+            omitted.add(path)
+    return frozenset(omitted)
 
 
 def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
-    """Yield what a preview says of the things to stage; only names are read."""
+    """Yield a preview's findings on the items to stage; this reads only file names."""
     for name, one in spec.stage.items():
         place = place_of(one.path, project)
         key = f"stage.{name}"
         if place.suffix == _DEFINITION and place.is_file():
-            message = f"stage: {name} is {place}, the definition of an image and not an image."
-            do = f"Run `apptainer build {place.stem}.sif {place.name}`, and name the image."
+            message = f"stage: {name} is {place}, an image's definition, not an image."
+            do = f"Run `apptainer build {place.stem}.sif {place.name}`, and stage the image."
             yield _error(message, do, "the files here", key)
             continue
         if not place.exists():
-            message = f"stage: {name} is to be {place}, which is not there."
-            do = "Correct the path, or download it first."
+            message = f"stage: {name} is {place}, which does not exist."
+            do = "Correct the path, or download the data first."
             yield _error(message, do, "the files here", key)
             continue
         try:
-            found = find(name, place, spec.ship_secrets, spec.follow_links, enough=_COUNTED)
-            if found.root == Path(os.path.realpath(project)):
+            staged = find(name, place, spec.ship_secrets, spec.follow_links, enough=_COUNTED)
+            if staged.root == Path(os.path.realpath(project)):
                 raise InputError(
                     f"stage: {name} is the whole project, which is sent as code.",
-                    "Name the file or folder in it that holds the data.",
+                    "Stage only the file or folder with the data.",
                 )
         except InputError as error:
             yield _error(error.message, error.hint, "the files here", key)
             continue
-        yield from _private(found, place, project, site, key)
-        files, total = _weighed(found)
+        yield from _private(staged, place, project, site, key)
+        files, total = _weighed(staged)
         apart = os.path.relpath(place, project) in left_out(spec, project)
         yield Finding(
             "stage-size",
             "note",
-            f"{name} is staged: {files}, {total}, from {_origin(found, place)}; what the site has "
-            "is not sent.",
-            f"In the job it is $STAGE_{name}, read-only"
+            f"{name} is staged: {files}, {total}, from {_origin(staged, place)}; only what the "
+            "site lacks is uploaded.",
+            f"The job finds it at $STAGE_{name}, read-only"
             + ("; the code is sent without it." if apart else "."),
             "the files here",
             at=at_key(key),
@@ -130,39 +131,39 @@ def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
 
 
 def _private(
-    found: StagedFiles, place: Path, project: Path, site: Site, field: str
+    staged: StagedFiles, place: Path, project: Path, site: Site, field: str
 ) -> Iterator[Finding]:
-    """Yield what there is to say of files that other people here may not read.
+    """Yield a finding on staged files that only the user can read here.
 
-    In the project and in the home that is as usual.
+    Files in the project and in the home are usually private, so they do not count.
     """
     homes = (Path.home(), project)
-    if not found.private or any(found.root.is_relative_to(home.resolve()) for home in homes):
+    if not staged.private or any(staged.root.is_relative_to(home.resolve()) for home in homes):
         return
-    first, more = found.private[0], len(found.private) - 1
-    what = str(place) if first == "." or found.single else f"{place}/{first}"
+    first, more = staged.private[0], len(staged.private) - 1
+    what = str(place) if first == "." or staged.single else f"{place}/{first}"
     also = f" and {count(more, 'more file')}" if more else ""
-    word = found.root.name if first == "." or more else first
-    readers = ", whose project group can read it there" if site.file_group else ""
+    word = staged.root.name if first == "." or more else first
+    readers = ", where the project's group can read it" if site.file_group else ""
     yield Finding(
         "stage-private",
         "warning",
-        f"{found.name} is staged to {site.name}{readers}, and other people here may not read "
-        f"{what}{also}.",
-        f"Correct `stage:` if it must stay here; `ship_secrets: [{word}]` says that it may go.",
+        f"{staged.name} is staged to {site.name}{readers}, but only you can read {what}{also} "
+        "here.",
+        f"If it must stay private, correct `stage:`; otherwise add `ship_secrets: [{word}]`.",
         "the files here",
         at=at_key(field),
     )
 
 
 def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
-    """Return which patterns of `ship_secrets:` are about what is staged."""
+    """Return the patterns of `ship_secrets:` that match staged files."""
     words: set[str] = set()
     for name, one in spec.stage.items():
         try:
             place = place_of(one.path, project)
             words |= find(name, place, spec.ship_secrets, spec.follow_links).allow.heeded
-        except InputError:  # it has an error of its own
+        except InputError:  # `findings_of` reports it
             return frozenset(spec.ship_secrets)
     return frozenset(words)
 
@@ -174,34 +175,35 @@ def _error(message: str, do: str, source: str, field: str) -> Finding:
 _MOST_LINKS = 5
 
 
-def _origin(found: StagedFiles, place: Path) -> str:
-    """Return where it comes from; links that are followed are named."""
-    if found.single or not found.follow.taken:
-        return f"{place} (a link to {found.root})" if os.path.islink(place) else str(place)
-    named = [f"{path} to {real}" for path, real in list(found.follow.taken.items())[:_MOST_LINKS]]
-    more = len(found.follow.taken) - len(named)
+def _origin(staged: StagedFiles, place: Path) -> str:
+    """Return the origin of a staged item, with the links that are followed."""
+    taken = staged.follow.taken
+    if staged.single or not taken:
+        return f"{place} (a link to {staged.root})" if os.path.islink(place) else str(place)
+    links = [f"{path} to {real}" for path, real in list(taken.items())[:_MOST_LINKS]]
+    more = len(taken) - len(links)
     also = f" and {count(more, 'more file')}" if more else ""
-    return f"{place}, where links lead out: {', '.join(named)}{also}"
+    return f"{place}, where links lead out: {', '.join(links)}{also}"
 
 
-_COUNTED = 20_000  # files that a preview counts: it is made at each key
+_COUNTED = 20_000  # most files that a preview counts, since it runs at each key press
 
 
-def _weighed(found: StagedFiles) -> tuple[str, str]:
-    if len(found.files) + len(found.links) >= _COUNTED:
-        return f"more than {_COUNTED:,} files", f"more than {size(found.size)}"
-    return count(len(found.files), "file"), size(found.size)
+def _weighed(staged: StagedFiles) -> tuple[str, str]:
+    if len(staged.files) + len(staged.links) >= _COUNTED:
+        return f"more than {_COUNTED:,} files", f"more than {size(staged.size)}"
+    return count(len(staged.files), "file"), size(staged.size)
 
 
 def ship(staging: Staging | str | None, connection: Connection, say: Say) -> dict[str, str]:
-    """Put everything on the site; return the path there of each name.
+    """Upload all items; return their paths on the site by name.
 
-    `staging` is the folder of a run that has it already, or None, where there is nothing to send.
+    `staging` is the folder of a run that has them already, or None if there is nothing to stage.
 
     Raises:
         InputError: a file cannot be read, or changed meanwhile.
         RefusedError: the site could not store it.
-        LinkError, LinkLost: the link was lost again and again; the next send continues.
+        LinkError, LinkLost: the connection was lost repeatedly; the next send resumes.
     """
     if staging is None or isinstance(staging, str):
         return {}
@@ -220,16 +222,16 @@ def _send(items: list[Item], staging: Staging, connection: Connection, say: Say)
         for item in items:
             done = _patiently(item, transport, staging, say)
             places[item.name] = done.path
-            sent = size(done.bytes_sent) if done.requests > 1 else "the site had it"
+            sent = size(done.bytes_sent) if done.requests > 1 else "the site already had it"
             say(f"staged {item.name}: {count(len(item.manifest.entries), 'file')}, {sent}")
     return places
 
 
 def _patiently(item: Item, transport: Transport, staging: Staging, say: Say) -> Shipped:
-    """Stage an item; when the link is lost, try again, a few times.
+    """Stage an item; if the connection is lost, retry a few times.
 
-    A host that cannot be reached at all is not a lost link. One that held for a minute counts as
-    new.
+    A host that was never reached does not count as lost. A connection that lasted a minute renews
+    the retries.
     """
     pauses, lost = list(_PAUSES), False
     while True:
@@ -251,13 +253,13 @@ def _patiently(item: Item, transport: Transport, staging: Staging, say: Say) -> 
                 pauses = list(_PAUSES)
             if not lost or not pauses:
                 raise
-            say(f"staging {item.name}: {error.message} Trying again.")
+            say(f"staging {item.name}: {error.message} Retrying.")
             time.sleep(pauses.pop(0))
 
 
 def _read(name: str, path: Path, staging: Staging, say: Say) -> Item:
-    found = find(name, path, staging.allowed, staging.follow)
-    key = hashlib.sha256(b"stage:" + os.fsencode(found.root)).hexdigest()[:24]
+    staged = find(name, path, staging.allowed, staging.follow)
+    key = hashlib.sha256(b"stage:" + os.fsencode(staged.root)).hexdigest()[:24]
     meter = Meter(name, lambda progress: say(progress_line(progress)))
-    meter.begin("reading", found.size)
-    return read(found, Hashes(staging.kept / f"{key}.json", found.root), meter.add)
+    meter.begin("reading", staged.size)
+    return read(staged, Hashes(staging.kept / f"{key}.json", staged.root), meter.add)

@@ -1,4 +1,4 @@
-"""From a shipment to a job, exactly once: the steps of a send."""
+"""Turns a shipment into a job, exactly once: the steps of a send."""
 
 import threading
 import time
@@ -35,10 +35,10 @@ SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")
 _SEND_AGAIN = "Send it again when the site answers."
 
 _LATE_SECONDS = 10.0
-_LATE = "no answer yet; while the site's queue is full, sbatch tries again for two minutes"
+_LATE = "no answer yet; while the site's queue is full, sbatch retries for two minutes"
 
 Report = Callable[[str, str], None]
-"""Called with the name of the step that begins, and a few words for the user."""
+"""Called with the name of the step that begins, and a text for the user."""
 
 
 def send(
@@ -48,22 +48,22 @@ def send(
     report: Report = lambda step, words: None,
     last_check: Callable[[], None] = lambda: None,
 ) -> Run:
-    """Make the shipment's run a job, and return the run as it is then.
+    """Submit the shipment's run as a job, and return the updated run.
 
-    An upload may take hours: `last_check` may still raise an InputError just before the submit
-    step. The reply of the submit step may be lost: then the evidence is read at once, and a run
-    that it cannot settle stays UNKNOWN in history.
+    An upload may take hours, so `last_check` may still raise an InputError just before the submit
+    step. If the reply of the submit step is lost, lumitui reads the evidence at once; a run whose
+    outcome it cannot settle stays UNKNOWN in the history.
 
     Raises:
         AlreadySent: another laptop has sent this run.
-        RefusedError: the site said no; certainly no job.
-        InputError: the code could not be sent as it was read; certainly no job.
-        LinkError: the link was lost before the submit step; certainly no job.
-        OutcomeUnknown: there may be a job; a refresh settles it later.
-        HistoryError: the history cannot be written; certainly no job.
+        RefusedError: the site refused; there is certainly no job.
+        InputError: the code changed, or cannot be sent; there is certainly no job.
+        LinkError: the connection was lost before the submit step; there is certainly no job.
+        OutcomeUnknown: there may be a job; a later refresh settles it.
+        HistoryError: the history cannot be written; there is certainly no job.
     """
     report("begin", "writing history")
-    # The snapshot's name is known before it is on the site, so that no prune removes it.
+    # Recorded before the snapshot is on the site, so that no prune removes it.
     history.begin(replace(shipment.run, snapshot=shipment.snapshot))
     with _without_a_job(shipment.run, history):
         staged = ship(shipment.staging, connection, lambda words: report("sync", words))
@@ -72,7 +72,7 @@ def send(
         try:
             continues = _prepare(shipment, run, staged, connection.transport, report)
         except SnapshotGone:
-            # Another machine's prune came in between: its history does not know this run.
+            # Another machine pruned the snapshot, since its history lacks this run.
             if isinstance(shipment.code, str):
                 raise
             run = _with_code(shipment, connection.transport, history, report)
@@ -87,23 +87,22 @@ def send(
     except HistoryError as error:
         raise OutcomeUnknown(
             f"{run.id} was submitted, but the history could not record it: {error.message}",
-            f"{error.hint} `lumitui status` finds the job then; until then, do not submit it "
-            "again.",
+            f"{error.hint} Then `lumitui status` finds the job; do not submit it again before.",
         ) from error
 
 
 @contextmanager
 def _without_a_job(run: Run, history: History) -> Iterator[None]:
-    """Write to history that a step failed before the run could become a job."""
+    """Record in the history if a step fails before the run could become a job."""
     try:
         yield
     except (LinkError, InputError, RefusedError) as error:
-        # No site refused what this laptop would not send, or what another one has sent.
+        # The site did not refuse if this laptop did, or if another laptop has sent the run.
         refused = isinstance(error, RefusedError) and not isinstance(error, AlreadySent)
         state, words = State.REFUSED if refused else State.NOT_SENT, error.message
         history.update(run.id, state=state, reason=words, snapshot=run.snapshot)
         if isinstance(error, LinkError):
-            # The request that was lost made no job, whatever became of it.
+            # The lost request cannot have created a job.
             advice = _SEND_AGAIN if isinstance(error, LinkLost) else error.hint
             raise type(error)(f"{words} No job was submitted.", advice) from error
         if refused and (hint := membership_hint(words, run)):
@@ -114,14 +113,14 @@ def _without_a_job(run: Run, history: History) -> Iterator[None]:
 def _prepare(
     shipment: Shipment, run: Run, staged: Mapping[str, str], transport: Transport, report: Report
 ) -> bool:
-    """Make the run's folder, and the environment that `venv:` asks for where the login host does.
+    """Create the run's folder, and if the login host builds environments, that of `venv:`.
 
     Return whether the run continues from a checkpoint.
     """
-    report("prepare", "making the run's folder")
+    report("prepare", "creating the run's folder")
     continues = prepare(transport, folder_plan(replace(shipment, run=run), staged))
     if (seconds := shipment.login_build_seconds) is not None:
-        report("prepare", "looking for the environment of venv:")
+        report("prepare", "checking the environment of venv:")
         build(transport, run.folder, seconds, lambda words: report("prepare", words))
     return continues
 
@@ -138,7 +137,7 @@ def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) ->
         answer = settle_now(run, scheduler, error.message, (0.0, 2.0))
     else:
         if answer.state is State.UNKNOWN:
-            # The queue does not answer, or shows a new job late; the job may be there.
+            # The queue does not answer, or does not list the new job yet: it may exist.
             answer = settle_now(run, scheduler, answer.message, (0.0, 2.0))
     finally:
         late.cancel()
@@ -147,7 +146,7 @@ def _submit(run: Run, scheduler: Scheduler, history: History, report: Report) ->
 
 
 def _with_code(shipment: Shipment, transport: Transport, history: History, report: Report) -> Run:
-    """Put the code on the site, unless it is there already; return the run with its snapshot."""
+    """Upload the code unless the site has it; return the run with its snapshot."""
     run, code = shipment.run, shipment.code
     report("sync", "sending the code")
     if isinstance(code, str):

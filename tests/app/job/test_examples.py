@@ -137,7 +137,7 @@ def test_new_writes_the_job_file_and_its_files_once(here: Here, tmp_path: Path) 
     (tmp_path / "pi.c").write_text("mine")
     done = here(*words)
     assert (done.returncode, (tmp_path / "pi.c").read_text()) == (2, "mine")
-    assert "is already there" in done.stderr and not (tmp_path / "job.yaml").exists()
+    assert "already exists" in done.stderr and not (tmp_path / "job.yaml").exists()
 
 
 def test_the_run_file_goes_beside_a_job_file_where_it_is_asked_for(
@@ -150,7 +150,7 @@ def test_the_run_file_goes_beside_a_job_file_where_it_is_asked_for(
     assert text == examples.run_file()[1] and len(text.splitlines()) <= 250
     (tmp_path / "job.yaml").unlink()
     done = here(*words)
-    assert done.returncode == 2 and "lumitui_run.py is already there" in done.stderr
+    assert done.returncode == 2 and "lumitui_run.py already exists" in done.stderr
 
 
 def test_an_error_that_a_person_can_correct_is_written_and_shown(
@@ -177,9 +177,9 @@ def test_what_nobody_can_correct_is_not_left_behind(here: Here, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"example": "nothing"}, "There is no example 'nothing'"),
-        ({"example": "ddp", "trainer": "fsdp"}, "a script, a trainer or an example"),
-        ({"trainer": "resnet50-ddp"}, "There is no bundled trainer 'resnet50-ddp'"),
+        ({"example": "nothing"}, "'nothing' is not an example"),
+        ({"example": "ddp", "trainer": "fsdp"}, "--script, --trainer and --example exclude"),
+        ({"trainer": "resnet50-ddp"}, "'resnet50-ddp' is not a bundled trainer"),
         ({"example": "gpt2", "gpus": 12}, "12 is not a multiple of the 8 GPUs"),
     ],
 )

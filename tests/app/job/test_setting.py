@@ -30,9 +30,12 @@ def test_the_batch_of_each_rank_is_halved() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "does not say which argument"),
-        ({"scale": {"batch": {"arg": "-b"}}}, "not among"),
-        ({"scale": {"batch": {"arg": "-b"}}, "args": ["-b", "1"]}, "cannot be halved: -b is 1"),
+        ({}, "does not name the argument"),
+        ({"scale": {"batch": {"arg": "-b"}}}, "is not in `args:`"),
+        (
+            {"scale": {"batch": {"arg": "-b"}}, "args": ["-b", "1"]},
+            "Cannot halve the batch size: -b is 1",
+        ),
     ],
 )
 def test_a_batch_that_cannot_be_halved_is_said(changes: dict[str, object], said: str) -> None:

@@ -169,10 +169,10 @@ def test_the_price_is_the_sites_formula(changes: dict[str, object], amount: floa
     ("changes", "words"),
     [
         ({"partition": "gpu"}, "has no partition 'gpu'"),
-        ({"launcher": "mpi"}, "There is no launcher 'mpi'"),
+        ({"launcher": "mpi"}, "'mpi' is not a launcher"),
         ({"gpus_per_node": 9}, "more than the 8 GPUs of a node"),
         ({"container": {"generation": "old"}}, "no container generation 'old'"),
-        ({"launcher": "plain", "nodes": 2}, "on one node only"),
+        ({"launcher": "plain", "nodes": 2}, "only on one node"),
     ],
 )
 def test_what_cannot_be_composed_is_refused(changes: dict[str, object], words: str) -> None:
@@ -259,7 +259,7 @@ def test_a_hang_ends_a_bundled_trainer_after_the_time_that_the_job_gives() -> No
     assert "HANG" not in compose(job(script=None, trainer="ddp"), LUMI).script
     asked = job(script=None, trainer="ddp", hang="10:00")
     assert 'export TRAINER_HANG_SECONDS="600"\n' in compose(asked, LUMI).script
-    with pytest.raises(InputError, match="give it a minute at least"):
+    with pytest.raises(InputError, match="it must be at least a minute"):
         job(script=None, trainer="ddp", hang="0:30")
 
 

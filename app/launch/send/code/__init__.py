@@ -1,1 +1,1 @@
-"""What of the project goes with a job: its files, its commit, what it installs and downloads."""
+"""The project's part of a job: its files, its commit, its requirements."""

@@ -1,4 +1,4 @@
-"""Links that a job file puts below the code: whether their places are free there. Pure."""
+"""Checks that the code has no files in the places of a job file's links. Pure."""
 
 import posixpath
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from lumitui.remote.source.manifest import Manifest
 
 
 def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError]]:
-    """Yield each link that cannot be made in `code`: the key of the job file, and the reason."""
+    """Yield each link that `code` leaves no place for: its key in the job file, and the error."""
     links = {name: ("links", f"links: {name}") for name in spec.links}
     staged = [(name, one.link) for name, one in spec.stage.items() if one.link]
     kinds = {entry.path: "a link" if entry.target else "a file" for entry in code.entries}
@@ -19,39 +19,35 @@ def taken_links(spec: JobSpec, code: Manifest) -> Iterator[tuple[str, InputError
         *((link, *words) for link, words in links.items()),
         *((link, f"stage.{name}", f"stage: {name}: `link: {link}`") for name, link in staged),
     ):
-        # `ln` follows a link of the code; the way to what is staged would then be another one.
+        # `ln` follows a link of the code, where a relative path to a staged item would be wrong.
         closed = {path for path, kind in kinds.items() if kind == "a file" or key != "links"}
-        why = _why(posixpath.normpath(link), kinds, folders, closed, seen)
-        if why:
-            yield (
-                key,
-                InputError(f"{label} is not free: {why}.", "Name another path for the link."),
-            )
+        if reason := _reason(posixpath.normpath(link), kinds, folders, closed, seen):
+            yield key, InputError(f"{label} is not free: {reason}.", "Use another path.")
         seen[posixpath.normpath(link)] = label
 
 
-def _why(
+def _reason(
     link: str,
     kinds: dict[str, str],
     folders: set[str],
     closed: set[str],
     seen: dict[str, str],
 ) -> str:
-    """Return what is in the way of `link`, or ""."""
+    """Return why `link` cannot be created; "" if it can."""
     if link == ".":
         return "it is the code itself"
     if link in kinds or link in folders:
         return f"{link} is {kinds.get(link, 'a folder')} of the code"
     for above in _above(link):
         if above in closed:
-            return f"{above} is {kinds[above]} of the code, and no folder"
+            return f"{above} is {kinds[above]} of the code, not a folder"
     for other, label in seen.items():
         if f"{link}/".startswith(f"{other}/") or other.startswith(f"{link}/"):
-            return f"{label} has that place"
+            return f"{label} uses the same path"
     return ""
 
 
 def _above(path: str) -> list[str]:
-    """Return the folders that `path` lies in."""
+    """Return the folders that contain `path`."""
     parts = path.split("/")
     return ["/".join(parts[:number]) for number in range(1, len(parts))]

@@ -28,25 +28,25 @@ from lumitui.remote.source.outside_links import Follow
 from lumitui.remote.source.scan import scan
 
 _CONFIG_BYTES = 1_000_000
-"""More than DeepSpeed's configuration ever has."""
+"""Larger than any DeepSpeed configuration."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """The code that is sent with a run: the manifest, and where its files are on the laptop."""
+    """The code of a run: its manifest, and its files on the laptop."""
 
     root: Path
     manifest: Manifest
     extra: Mapping[str, Path]
-    """Files from outside the project, by the path they get."""
+    """Files from outside the project, by their path in the code."""
     kept_back: tuple[Suspect, ...] = ()
     """Files that look like secrets and are not sent."""
 
 
 def project_folder(folder: Path, project: str) -> Path:
-    """Return the whole path of `project`, which is relative to the job file's `folder`.
+    """Return the absolute path of `project`, which is relative to the job file's `folder`.
 
-    A folder that is not there is no error yet: the preview says it with the other mistakes.
+    A missing folder is not an error yet: the preview reports it with the other mistakes.
 
     Raises:
         InputError: a link leads to itself, or a name is too long for this machine.
@@ -55,7 +55,7 @@ def project_folder(folder: Path, project: str) -> Path:
     try:
         root = path.resolve()
         root.is_dir()
-    except RuntimeError as error:  # what resolve() makes of ELOOP
+    except RuntimeError as error:  # resolve() raises it for ELOOP
         raise InputError(
             f"The project {_short(path)} is a link that leads to itself.",
             "Check `project:`.",
@@ -63,7 +63,7 @@ def project_folder(folder: Path, project: str) -> Path:
         ) from error
     except OSError as error:
         raise InputError(
-            f"The project {_short(path)} cannot be read: {error.strerror}.",
+            f"Cannot read the project {_short(path)}: {error.strerror}.",
             "Check `project:`.",
             field="project",
         ) from error
@@ -76,15 +76,15 @@ def _short(path: Path) -> str:
 
 
 def project_name(root: Path) -> str:
-    """Return the folder's name as a part of a path on a site."""
+    """Return the folder's name as part of a path on a site."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", root.resolve().name).strip("-.") or "project"
 
 
 def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
-    """Return the text of the DeepSpeed configuration the job needs; None when it needs none.
+    """Return the text of the job's DeepSpeed configuration; None if it needs none.
 
     Raises:
-        InputError: the file is not there or not text.
+        InputError: the file does not exist or is not text.
     """
     if spec.deepspeed is not None:
         path = root / spec.deepspeed.config
@@ -101,35 +101,35 @@ def deepspeed_config(spec: JobSpec, root: Path) -> str | None:
         return text.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"The DeepSpeed configuration {path} cannot be read.", "Check `deepspeed.config`."
+            f"Cannot read the DeepSpeed configuration {path}.", "Check `deepspeed.config`."
         ) from error
 
 
 @dataclass(frozen=True)
 class Files:
-    """What a preview says of the files that a send takes from the laptop."""
+    """A job's files on the laptop, as a preview describes them."""
 
     project: Path
     findings: tuple[Finding, ...]
-    """What the laptop lacks to send the job, and which files are kept back."""
+    """What the laptop lacks to send the job, and files that are kept back."""
     kept_back: tuple[Suspect, ...] = ()
     """Files that look like secrets and are not sent."""
     shipped: tuple[Suspect, ...] = ()
-    """Files that look like secrets and are sent, since the job file names them."""
+    """Files that look like secrets, but are sent because the job file lists them."""
     ships_code: bool = True
-    """Whether code is sent; False: what the run needs is on the site already."""
+    """Whether code is sent; False: the site already has it."""
     programs: Mapping[str, str] = field(default_factory=dict)
-    """The texts that rules read of the project, by their paths in it."""
+    """Texts of the project for the rules, by their paths."""
     count: int = 0
-    """Files that are sent as code; 0 where they could not be read, too."""
+    """Files to send as code; 0 also if they could not be read."""
     bytes: int = 0
-    """Of those files."""
+    """The size of those files."""
     snapshot: str = ""
-    """The id that the code's snapshot would have; "": no code is sent, or it cannot be read."""
+    """The id that the code's snapshot would have; "": no code is sent, or it is unreadable."""
 
     @property
     def weight(self) -> str:
-        """How much code is sent, like `12 files, 40 kB`; "": it is not known, or none is."""
+        """The amount of code, like `12 files, 40 kB`; "" if it is unknown or none."""
         return weight.code_size(self.count, self.bytes) if self.count else ""
 
 
@@ -141,10 +141,10 @@ def look(
     ships_code: bool = True,
     environ: Mapping[str, str] = os.environ,
 ) -> Files:
-    """Return what there is to say of the files that `spec` sends, as they are now.
+    """Inspect the files that `spec` sends, in their current state.
 
-    They are read as for a send, so that the send finds their hashes in `hashes`. Without
-    `ships_code` the code is on the site already, and only the secrets are checked.
+    This reads them as a send does, so the send finds their hashes in `hashes`. Without
+    `ships_code`, the site already has the code, and only the secrets are checked.
     """
     unset = [name for name in spec.secret_names if not environ.get(name)]
     problems = [("secrets", "secrets", _no_secret(name)) for name in unset]
@@ -179,7 +179,7 @@ def look(
 
 
 Problem = tuple[str, str, InputError]
-"""What keeps a job from being sent: the rule, the key of the job file, and the error."""
+"""A reason not to send a job: the rule, the key of the job file, and the error."""
 
 
 def _errors(problems: Sequence[Problem]) -> tuple[Finding, ...]:
@@ -192,18 +192,18 @@ def _errors(problems: Sequence[Problem]) -> tuple[Finding, ...]:
 def _problems(
     spec: JobSpec, code: Code, guard: ScanGuard, needed: Sequence[tuple[Suspect, InputError]]
 ) -> Iterator[Problem]:
-    """Yield the `needed` files that are kept back, and what the job names and is not sent."""
+    """Yield `needed` files that are kept back, and files that the job names but the code lacks."""
     for _, error in needed:
         yield "secret-needed", "ship_secrets", error
     paths = {entry.path for entry in code.manifest.entries}
     workdir = posixpath.normpath(spec.workdir)
     if workdir != "." and not any(path.startswith(f"{workdir}/") for path in paths):
-        message = f"The working folder {spec.workdir} has no files that are sent."
+        message = f"The code has no files in the working folder {spec.workdir}."
         yield "workdir", "workdir", InputError(message, "Check `workdir:`.")
     kept = {suspect.path for suspect in guard.kept_back}
     if spec.script and posixpath.normpath(spec.script) not in paths | kept:
-        message = f"The script {spec.script} is not among the files that are sent."
-        do = f"It must lie in {code.root} and not be ignored by .gitignore or .lumituiignore."
+        message = f"The code lacks the script {spec.script}."
+        do = f"Put it into {code.root}, and check .gitignore and .lumituiignore."
         yield "script", "script", InputError(message, do)
     for key, error in taken_links(spec, code.manifest):
         yield "link-taken", key, error
@@ -219,7 +219,7 @@ def _no_project(root: Path) -> InputError:
 
 
 def _no_secret(name: str) -> InputError:
-    return InputError(f"The secret {name} is not set in this shell.", f"export {name}=… first.")
+    return InputError(f"The secret {name} is not set in this shell.", f"Run `export {name}=…`.")
 
 
 def _no_webhook(name: str, error: ValueError) -> InputError:
@@ -227,14 +227,13 @@ def _no_webhook(name: str, error: ValueError) -> InputError:
 
 
 def collect(spec: JobSpec, root: Path, hashes: Path | None = None) -> Code:
-    """Return what is sent: the project's files, and the bundled trainer's beside them.
+    """Return the code to send: the project's files and the bundled trainer's.
 
-    `hashes` is the folder that keeps the hashes of files, so that unchanged ones are not read
-    again.
+    `hashes` is the folder with the hashes of files, so that unchanged ones are not read again.
 
     Raises:
-        InputError: the script or the working folder is not among them, a file that the job needs
-            looks like a secret, or a file is refused.
+        InputError: the script or the working folder is missing, a file that the job needs looks
+            like a secret, or a file is refused.
     """
     if not root.is_dir():
         raise _no_project(root)
@@ -261,7 +260,7 @@ def secret_values(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> dic
     """Return the values of the job's secrets from the laptop's environment.
 
     Raises:
-        InputError: one of them is not set.
+        InputError: a secret is not set.
     """
     missing = [name for name in spec.secret_names if not environ.get(name)]
     if missing:
@@ -276,9 +275,9 @@ def _bundled(spec: JobSpec) -> dict[str, Path]:
     files = {}
     for path in sorted(TRAINER_FOLDER.rglob("*")):
         place = path.relative_to(TRAINER_FOLDER)
-        # A checkout holds caches there: mypy's alone has 38 MB.
+        # A checkout has caches there: mypy's alone has 38 MB.
         cached = any(part.startswith((".", "__pycache__")) for part in place.parts)
-        alone = place.parts[0] == "preflight"  # it goes to the run's folder, with any program
-        if path.is_file() and not (cached or alone) and place.as_posix() not in others:
+        separate = place.parts[0] == "preflight"  # goes to the run's folder, with any program
+        if path.is_file() and not (cached or separate) and place.as_posix() not in others:
             files[f"{BUNDLED}/{place.as_posix()}"] = path
     return files

@@ -1,4 +1,4 @@
-"""Which code is about to be sent: git's commit and branch, and the uncommitted changes."""
+"""The origin of the code to send: git's commit and branch, and the uncommitted changes."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,22 +8,22 @@ from lumitui.app.history.run import Provenance
 from lumitui.remote.source.git import Git, reading
 
 PATCH_BYTES = 1_000_000
-"""How much is kept of the uncommitted changes; a longer patch ends with a note that it was cut."""
+"""Most bytes of uncommitted changes to keep; a longer patch is cut, and ends with a note."""
 _MOST_EXCLUDED = 1000
-"""Files that one call can leave out: their names are arguments, of 2 MB in all on Linux."""
+"""Most files that one call excludes: Linux limits a command line to 2 MB."""
 _NONE = Provenance(None, None, "", False)
 _OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative")
-# Only git with the submodule's own configuration could tell whether that was changed.
+# Without the submodule's own configuration, git cannot tell whether it is dirty.
 _SUBMODULES = ("--submodule=short", "--ignore-submodules=dirty")
 
 
 def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
-    """Return what git knows about the folder `project`; all empty outside a repository.
+    """Return the commit, branch and changes of the folder `project`; empty outside a repository.
 
-    Only the folder itself counts, which is what is sent, not the rest of the repository. When git
-    is missing or too slow, the run is sent without this record. What changed in the `private`
-    files is left out of the patch: they look like secrets. What git could tell only with a program
-    of the repository is left out too, and the patch begins with its names.
+    Only the folder that is sent counts, not the rest of the repository. If git is missing or too
+    slow, the run is sent without this record. The patch omits changes in the `private` files,
+    which look like secrets, and changes that git could only show by running a program of the
+    repository; it begins with the names of those.
     """
     with reading(project) as git:
         if git is None or _text(git, "rev-parse", "--git-dir") is None:
@@ -32,15 +32,15 @@ def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
         branch = _text(git, "symbolic-ref", "--short", "-q", "HEAD")
         filtered = list(_filtered(git)) if commit else []
         listed = _text(git, "ls-files", "--others", "--exclude-standard", "-z", "--", ".") or ""
-        left = [f"{path} (its filter {name!r} is a program)" for path, name in filtered]
-        left += [f"what changed inside of {path} (a submodule)" for path in _submodules(git)]
+        omitted = [f"{path} (its filter {name!r} is a program)" for path, name in filtered]
+        omitted += [f"changes inside {path} (a submodule)" for path in _submodules(git)]
         diff = None
         if len(filtered) + len(private) <= _MOST_EXCLUDED:
             diff = _diff(git, commit, [*private, *(path for path, _ in filtered)])
         if diff is None:
-            left.append("the changes: git did not tell them")
+            omitted.append("all changes, because git failed")
     names = [name for name in listed.split("\0") if name]
-    notes = "".join(f"not compared: {one}\n" for one in left)
+    notes = "".join(f"not compared: {one}\n" for one in omitted)
     notes += "".join(f"untracked: {name}\n" for name in names)
     return Provenance(
         commit=commit.strip() if commit else None,
@@ -52,14 +52,14 @@ def provenance(project: Path, private: Sequence[str] = ()) -> Provenance:
 
 def _diff(git: Git, commit: str | None, excluded: Sequence[str]) -> str | None:
     base = ["HEAD"] if commit else ["--cached"]
-    rest = [".", *(f":(exclude,literal){path}" for path in excluded)]
-    return _text(git, "diff", *base, *_OPTIONS, *_SUBMODULES, "--", *rest)
+    paths = [".", *(f":(exclude,literal){path}" for path in excluded)]
+    return _text(git, "diff", *base, *_OPTIONS, *_SUBMODULES, "--", *paths)
 
 
 def _filtered(git: Git) -> Iterator[tuple[str, str]]:
-    """Yield the files that may have changed and that git reads through a filter, with its name.
+    """Yield the possibly changed files that git reads through a filter, with the filter's name.
 
-    Without the filter (git-lfs, git-crypt) each would differ from what is committed.
+    Without their filter (git-lfs, git-crypt), all of them would differ from the commit.
     """
     raw = ["diff-index", "--name-only", "-z", "--relative", "--no-renames", *_SUBMODULES]
     changed = git.out(*raw, "HEAD", "--", ".") or b""
@@ -71,7 +71,7 @@ def _filtered(git: Git) -> Iterator[tuple[str, str]]:
 
 
 def _submodules(git: Git) -> Iterator[str]:
-    """Yield the submodules in the folder that have files."""
+    """Yield the checked-out submodules in the folder."""
     if not (git.top / ".gitmodules").exists():
         return
     for line in (_text(git, "ls-files", "--stage", "-z", "--", ".") or "").split("\0"):

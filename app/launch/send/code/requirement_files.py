@@ -1,4 +1,4 @@
-"""The files of the project that `venv:` names, read when a launch is prepared."""
+"""Reads the project's files that `venv:` names, when lumitui prepares a launch."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from lumitui.remote.site.reading.plain_file import read_plain
 
 _MOST_BYTES = 1_000_000
 _DEEPEST = 5
-"""How far files may include others."""
+"""How deep files may include others."""
 
 
 def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
-    """Return `spec` with what the requirements file and the wheels of the project at `root` say.
+    """Return `spec` with the requirements and wheels of the project at `root`.
 
     Raises:
-        InputError: one cannot be read, or has what no environment can have.
+        InputError: a file cannot be read, or a requirement is not valid in an environment.
     """
     venv = spec.venv
     if venv is None:
@@ -42,8 +42,8 @@ def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
             raise _unreadable(name, f"it is larger than {_MOST_BYTES // 1000} kB")
         lines = list(lines_of(text.decode("utf-8-sig")))
     except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise _unreadable(name, str(words)) from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise _unreadable(name, str(reason)) from error
     for line in lines:
         if other := included(line):
             yield from _lines(root, beside(name, other), depth + 1)
@@ -51,9 +51,9 @@ def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
             yield line
 
 
-def _unreadable(name: str, why: str) -> InputError:
+def _unreadable(name: str, reason: str) -> InputError:
     return InputError(
-        f"The requirements {name} cannot be read: {why}.", "Check `venv:`.", field="venv"
+        f"Cannot read the requirements {name}: {reason}.", "Check `venv:`.", field="venv"
     )
 
 
@@ -65,14 +65,14 @@ def _wheels(root: Path, venv: VenvChoice) -> dict[str, str]:
         wheels = {path.name: _hash(path, path.stat().st_mtime_ns) for path in files}
     except OSError as error:
         raise InputError(
-            f"The wheels in {venv.wheels} cannot be read: {error.strerror}.",
+            f"Cannot read the wheels in {venv.wheels}: {error.strerror}.",
             "Check `venv.wheels`.",
             field="venv",
         ) from error
     if not wheels:
         raise InputError(
-            f"There is no wheel in {venv.wheels}.",
-            f"Fill it here: `pip download --dest {venv.wheels} PACKAGE`.",
+            f"The folder {venv.wheels} contains no wheels.",
+            f"Download them: `pip download --dest {venv.wheels} PACKAGE`.",
             field="venv",
         )
     return wheels
@@ -80,6 +80,6 @@ def _wheels(root: Path, venv: VenvChoice) -> dict[str, str]:
 
 @lru_cache(maxsize=1000)
 def _hash(path: Path, modified: int) -> str:
-    """Return the SHA-256 of a file that was changed last at `modified`."""
+    """Return the SHA-256 of a file; `modified` is its time of change, for the cache."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

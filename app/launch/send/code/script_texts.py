@@ -1,4 +1,4 @@
-"""What is read of a job's script and the modules beside it, and what they load or install."""
+"""Reads a job's script and the modules beside it, for the rules about their contents."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ _INSTALLS = re.compile(
     re.MULTILINE,
 )
 _MOST_FILES = 64
-"""Of one folder: a program with more modules than that is read without the others."""
+"""Most modules of a folder that are read."""
 
 
 def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
-    """Return the texts by their paths in the project; what cannot be read is not among them."""
+    """Return the texts by their paths in the project, without those that cannot be read."""
     if not spec.script:
         return {}
     script = Path(spec.script)
@@ -31,25 +31,23 @@ def texts_of(spec: JobSpec, project: Path) -> dict[str, str]:
         try:
             texts[name.as_posix()] = read_plain(project / name, _MOST_BYTES).decode("utf-8")
         except (OSError, ValueError):
-            continue  # the send says what is wrong with it
+            continue  # `collect` reports the reason
     return texts
 
 
 def installs_findings(texts: Mapping[str, str], spec: JobSpec, site: Site) -> Iterator[Finding]:
-    """Yield what there is to say of a script that installs packages from an index in the job."""
+    """Yield a finding if the script installs packages from an index in the job."""
     match = _INSTALLS.search(texts.get(Path(spec.script).as_posix(), "")) if spec.script else None
     if match is None:
         return
     offline = not site.internet_on_compute_nodes
-    why = (
-        f"the nodes of {site.name} reach no package index"
-        if offline
-        else "each job does it anew, while its GPUs wait"
-    )
+    reason = "each job repeats that while its GPUs wait"
+    if offline:
+        reason = f"the nodes of {site.name} cannot reach a package index"
     yield hit(
         "install-in-script",
         "script",
-        f"{spec.script} has `{match[0].strip()[:100]}`, and {why}.",
-        "Name the packages under `venv:`: they are installed once, before the launch.",
+        f"{spec.script} has `{match[0].strip()[:100]}`, but {reason}.",
+        "List the packages under `venv:`, which installs them once, before the launch.",
         severity="warning" if offline else None,
     )

@@ -1,4 +1,4 @@
-"""The messages about files that look like secrets: kept back, needed by the job, or sent."""
+"""The findings on files that look like secrets: kept back, needed by the job, or sent."""
 
 import posixpath
 import re
@@ -12,7 +12,7 @@ from lumitui.remote.site.finding import Finding
 from lumitui.remote.source.guard import ScanGuard, Suspect
 
 _MOST_NAMED = 200
-"""Files that one sentence names; `preview --json` has all of them."""
+"""Most files in one message; `preview --json` lists all."""
 _MOST_SENTENCES = 20
 _MODULE_BYTES = 1_000_000
 
@@ -20,9 +20,9 @@ _MODULE_BYTES = 1_000_000
 def findings_of(
     guard: ScanGuard, needed: Sequence[Suspect] = (), elsewhere: Set[str] = frozenset()
 ) -> Iterator[Finding]:
-    """Yield what is kept back, each file by its name, and what is sent although it is a suspect.
+    """Yield findings on the files that are kept back, and on suspect files that are sent.
 
-    The `needed` files have errors of their own. The patterns `elsewhere` are about staged files.
+    The `needed` files have their own errors. The patterns `elsewhere` are about staged files.
     """
     kept = [item for item in guard.kept_back if item not in needed]
     yield from _by_name([item for item in kept if item.by == "name"])
@@ -41,7 +41,7 @@ def findings_of(
             "secret-contents",
             "ship_secrets",
             f"Also not sent, because of lines with the shape of a key: {places}.",
-            "Name those that are not secrets under `ship_secrets:` in the job file.",
+            "List those that are not secrets under `ship_secrets:` in the job file.",
             source=more[0].source,
         )
     if guard.shipped:
@@ -49,8 +49,8 @@ def findings_of(
         yield hit(
             "secret-shipped",
             "ship_secrets",
-            f"Sent, because `ship_secrets:` names them: {names}.",
-            "Who can read the run's folder at the site can read them.",
+            f"Sent, because `ship_secrets:` lists them: {names}.",
+            "Everyone who can read the run's folder at the site can read them.",
         )
     for word in guard.unused:
         if word in elsewhere:
@@ -58,7 +58,7 @@ def findings_of(
         yield hit(
             "ship-secrets-unused",
             "ship_secrets",
-            f"`ship_secrets:` names {word}, which is not a file that would be kept back.",
+            f"`ship_secrets:` lists {word}, but lumitui would not keep back such a file.",
             "Remove it, or correct the path from the project's root.",
         )
 
@@ -69,9 +69,9 @@ def _by_name(kept: Sequence[Suspect]) -> Iterator[Finding]:
         yield hit(
             "secret-files",
             "ship_secrets",
-            f"Not sent, because files with such names hold secrets: "
+            "Not sent, because files with such names contain secrets: "
             f"{_listed([item.path for item in kept])}.",
-            "Pass values with `secrets:`; name files that the job needs under `ship_secrets:`.",
+            "Pass values with `secrets:`; list files that the job needs under `ship_secrets:`.",
             source="; ".join(list(sources)[:3]),
         )
 
@@ -84,7 +84,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _way_out(path: str) -> str:
     return (
-        f"Take the key out and pass it with `secrets:`; or send the file as it is with "
+        "Remove the key and pass it with `secrets:`, or send the file unchanged with "
         f"`ship_secrets: [{path}]` in the job file."
     )
 
@@ -94,26 +94,26 @@ def needed_by(
 ) -> Iterator[tuple[Suspect, InputError]]:
     """Yield the files that are kept back although the job needs them, each with the error.
 
-    Needed are the script, DeepSpeed's configuration, files that the arguments name, and modules
-    that one of the `sent` files imports.
+    A job needs its script, DeepSpeed's configuration, files that its arguments name, and modules
+    that the `sent` files import.
     """
     if not guard.kept_back:
         return
-    named = dict(_named(spec))
+    uses = dict(_uses(spec))
     modules = {}
     for item in guard.kept_back:
-        if item.path.endswith(".py") and item.path not in named:
+        if item.path.endswith(".py") and item.path not in uses:
             modules[item.path] = _import_of(item.path)
     importers = _importers(root, modules, sent) if modules else {}
     for item in guard.kept_back:
-        if why := named.get(item.path) or importers.get(item.path):
+        if use := uses.get(item.path) or importers.get(item.path):
             shape = f"line {item.line} has the shape of" if item.line else "its name is that of"
-            message = f"{item.path} is not sent, but {why}: {shape} {item.what}."
+            message = f"{item.path} is not sent, but {use}: {shape} {item.what}."
             yield item, InputError(message, _way_out(item.path))
 
 
-def _named(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield the project's files that the job file names, each with what needs it."""
+def _uses(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the project's files that the job file names, each with its use."""
     for text in spec.args:
         for part in (text, text.partition("=")[2]):
             for place in (part, posixpath.join(spec.workdir, part)):
@@ -125,7 +125,7 @@ def _named(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _import_of(path: str) -> re.Pattern[bytes]:
-    """Return what a line that imports the module at `path` looks like."""
+    """Return the pattern of a line that imports the module at `path`."""
     name = posixpath.basename(path).removesuffix(".py")
     if name == "__init__":
         name = posixpath.basename(posixpath.dirname(path))
@@ -145,7 +145,7 @@ def _importers(
             with (root / path).open("rb") as file:
                 text = file.read(_MODULE_BYTES)
         except OSError:
-            continue  # it is read again, and refused, when it is sent
+            continue  # the send reads it again, and refuses it
         for module, pattern in modules.items():
             if module not in importers and pattern.search(text):
                 importers[module] = f"{path} imports it"

@@ -1,4 +1,4 @@
-"""How much code is sent, and what of it is large or looks like results rather than code. Pure."""
+"""The amount of code to send, and its files that are large or look like results. Pure."""
 
 import fnmatch
 import posixpath
@@ -11,9 +11,9 @@ from lumitui.remote.site.run_folder import BINDING, METRICS
 from lumitui.remote.source.manifest import ManifestEntry
 
 _RESULT = 1_000_000
-"""Bytes below which a file named like a result is more likely part of the code."""
+"""Bytes; a smaller file with the name of a result is probably part of the code."""
 _LARGE = 10_000_000
-"""Bytes: a file of code has less."""
+"""Bytes; files of code are smaller."""
 _RESULTS = (
     "*.pt", "*.pth", "*.ckpt", "*.safetensors", "*.onnx", "events.out.tfevents.*", "slurm-*.out",
     METRICS, BINDING,
@@ -23,12 +23,12 @@ _MOST = 5
 
 
 def code_size(files: int, total: int) -> str:
-    """Return how much code is sent: `12 files, 40 kB`."""
+    """Return an amount of code: `12 files, 40 kB`."""
     return f"{count(files, 'file')}, {size(total)}"
 
 
 def findings_of(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
-    """Yield which of the `files` are large, or look like the results of a run."""
+    """Yield a finding if some `files` are large or look like results of a run."""
     groups: dict[str, tuple[int, int]] = {}
     for entry in files:
         if name := _odd(entry):
@@ -36,19 +36,19 @@ def findings_of(files: Iterable[ManifestEntry]) -> Iterator[Finding]:
             groups[name] = number + 1, total + entry.size
     if groups:
         largest = sorted(groups.items(), key=lambda item: -item[1][1])
-        named = ", ".join(f"{name} ({code_size(*of)})" for name, of in largest[:_MOST])
+        names = ", ".join(f"{name} ({code_size(*of)})" for name, of in largest[:_MOST])
         more = f" and {len(groups) - _MOST} more" if len(groups) > _MOST else ""
         yield hit(
             "code-large",
             "project",
-            f"Sent as code, though large or like results of a run: {named}{more}.",
-            "Exclude them in .lumituiignore if the job does not need them; "
-            "`stage:` sends data once.",
+            f"Sent as code, although large or like results of a run: {names}{more}.",
+            "If the job does not need them, exclude them in .lumituiignore; `stage:` uploads data "
+            "once.",
         )
 
 
 def _odd(entry: ManifestEntry) -> str:
-    """Return the name to report for a file that is hardly code: its results folder, or its own."""
+    """Return the name to report for a file that is probably not code: its folder's or its own."""
     parts = entry.path.split("/")
     for depth, part in enumerate(parts[:-1], 1):
         if part in _FOLDERS and not entry.path.endswith(".py"):

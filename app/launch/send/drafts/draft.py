@@ -1,4 +1,4 @@
-"""A job file that a user is writing: where it came from, its text, and how it is saved."""
+"""A job file that a user is editing: its origin, its text, and how to save it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,37 +16,37 @@ from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.writer import remarked
 
 MOST_BYTES = 100_000
-"""The largest job file that is read."""
+"""The size of the largest job file that lumitui reads."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """The text of a job file as it is now, saved or not."""
+    """The current text of a job file, saved or not."""
 
     text: str
     folder: Path
-    """What the paths in it are relative to."""
+    """The folder for relative paths."""
     origin: str
     """Where it came from, in words."""
     path: Path | None = None
-    """The file that it is saved to; None: it has none yet."""
+    """The file to save it to; None: it has none yet."""
     saved: str | None = None
     """The text in that file; None: it was never saved."""
     base: str | None = None
-    """job.sh to compare with: the one sent last; None: the one that it was opened with."""
+    """The job.sh to compare with: the last one sent; None: the one at opening."""
     files: tuple[tuple[str, str], ...] = ()
-    """Name and text of what an example has beside its job file: written with it, once."""
+    """Names and texts of an example's other files, which are written with the job file once."""
     imported: tuple[str, ...] = ()
-    """What became of the parts of the sbatch script that it was made from, in lines."""
+    """The report's lines if it was imported from an sbatch script."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
         return self.path.name if self.path else "the job file"
 
     @property
     def unsaved(self) -> bool:
-        """Whether there is something to lose."""
+        """Whether it has unsaved changes."""
         return self.text != (self.saved or "")
 
     def edited(self, text: str) -> "Draft":
@@ -55,10 +55,10 @@ class Draft:
 
 
 def open_draft(path: Path) -> Draft:
-    """Return the file at `path` as a draft, whether it is a right job file or not.
+    """Return the file at `path` as a draft, whether or not it is a valid job file.
 
     Raises:
-        InputError: no such file, not readable, too large or not UTF-8.
+        InputError: it does not exist, cannot be read, is too large or is not UTF-8.
     """
     text = _read(path)
     path = path.resolve()
@@ -84,10 +84,10 @@ def from_run(
     sent: Callable[[JobSpec], JobSpec] = lambda spec: spec,
     written: Callable[[JobSpec], JobSpec] = lambda spec: spec,
 ) -> Draft:
-    """Return the job file of `run`: with its comments, if the file is as it was when it was sent.
+    """Return the job file of `run`, with its comments if the file has not changed since.
 
-    It has no file of its own, so that saving it never changes the one that the run was sent from.
-    `sent` returns what a job file became at the run's site, and `written` what it was.
+    The draft has no file, so saving it never overwrites the run's job file. `sent` returns what a
+    job file became at the run's site, and `written` the opposite.
     """
     folder = Path(run.job_file).parent if run.job_file else Path(run.project)
     text = _comments_of(run, sent)
@@ -108,7 +108,7 @@ def _comments_of(run: Run, sent: Callable[[JobSpec], JobSpec]) -> str | None:
         spec = parse_job(text, "job")
     except LumiError:
         return None
-    if spec.venv and run.spec.venv:  # the run knows what the requirements said
+    if spec.venv and run.spec.venv:  # the run has the text of its requirements
         venv = spec.venv.model_copy(update={"sent": run.spec.venv.sent})
         spec = spec.model_copy(update={"venv": venv})
     return text if sent(spec) == run.spec else None
@@ -120,42 +120,42 @@ def _read(path: Path) -> str:
         if len(raw) > MOST_BYTES:
             raise InputError(
                 f"{path} is larger than {MOST_BYTES // 1000} kB.",
-                "A job file has a few kB; check that it is the right file.",
+                "A job file has a few kB: check the path.",
             )
         return raw.decode("utf-8")
     except FileNotFoundError as error:
-        raise InputError(f"There is no file {path}.", "Check the path.") from error
+        raise InputError(f"{path} does not exist.", "Check the path.") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text.", "Save it as UTF-8.") from error
+        raise InputError(f"{path} is not UTF-8.", "Save it as UTF-8.") from error
     except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path} cannot be read: {words}.", "Check the path.") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"Cannot read {path}: {reason}.", "Check the path.") from error
 
 
 def save_draft(draft: Draft, path: Path | None = None) -> Draft:
-    """Write the draft to its file, or to `path`, whole or not at all; return it as it is then.
+    """Write the draft atomically to its file, or to `path`; return the saved draft.
 
     Raises:
-        InputError: it has no file, the file was changed by another program, or `path` is there.
+        InputError: it has no file, another program changed the file, or `path` exists.
         LumiError: it cannot be written.
     """
     target = path or draft.path
     if target is None:
-        raise InputError("The job file has no name yet.", "Type a path to save it.")
+        raise InputError("The job file has no name yet.", "Enter a path.")
     try:
         target = target.resolve()
         now = _read(target) if target.exists() else None
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{target} cannot be written: {error}.", "Name another.") from error
+        raise InputError(f"Cannot write {target}: {error}.", "Name another file.") from error
     if now is not None and target != draft.path:
-        raise InputError(f"{target} is already there.", "Name another.")
+        raise InputError(f"{target} already exists.", "Name another file.")
     if now is not None and now not in (draft.saved, draft.text):
         raise InputError(
-            f"{target} was changed by another program.",
-            "Save this under another name, or read the file again (r).",
+            f"Another program changed {target}.",
+            "Save this under another name, or reload the file (r).",
         )
     examples.refuse_there(target.parent, draft.files)
-    text = remarked(draft.text)  # a user's own file gets no comment
+    text = remarked(draft.text)  # only files that lumitui wrote have its comment
     _write(target, text)
     for name, content in draft.files:
         examples.write_new(target.parent / name, content)
@@ -166,6 +166,6 @@ def _write(path: Path, text: str) -> None:
     try:
         write_whole(path, text, path.stat().st_mode & 0o777 if path.exists() else 0o600)
     except FileNotFoundError as error:
-        raise InputError(f"There is no folder {path.parent}.", "Make it first.") from error
+        raise InputError(f"There is no folder {path.parent}.", "Create it first.") from error
     except OSError as error:
-        raise LumiError(f"Writing {path}: {error.strerror}.", "Check the disk.") from error
+        raise LumiError(f"Cannot write {path}: {error.strerror}.", "Check the disk.") from error

@@ -1,4 +1,4 @@
-"""Job files at work: previews of all their runs, and everything that is wrong with one."""
+"""Previews of job files, and checks of drafts."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,50 +36,50 @@ from lumitui.remote.site.sites import Sites
 
 _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir",
           "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
-"""The keys that say which files are sent."""
+"""The keys that determine which files are sent."""
 
 _STAND_INS = {"name": "job", "time": "00:01:00"}
-"""Values for required keys that are wrong, with which the rest of a text can be checked."""
+"""Values for required keys that are invalid, so that the others can be checked."""
 
 _LARGEST_SCRIPT = 4 << 20
-"""Bytes: Slurm takes no script that is larger."""
+"""Bytes: Slurm refuses larger scripts."""
 LOOK_SECONDS = 5.0
-"""How long a check relies on what an earlier one found in the project's files: 2,000 of them take
-half a second."""
+"""How long a check reuses an earlier scan of the project's files: 2,000 of them take half a
+second."""
 
 
 @dataclass(frozen=True)
 class CheckedDraft:
-    """A draft with everything that there is to say about it."""
+    """A draft with its previews, problems and form."""
 
     draft: Draft
     previews: tuple[Preview, ...]
-    """What would be sent: a run, or those of the grid; empty: it cannot be composed."""
+    """The run to send, or those of the grid; empty if the draft cannot be composed."""
     problems: tuple[Finding, ...]
     """Errors first."""
     fields: tuple[Field, ...]
-    """The form; empty: the text is no YAML."""
+    """The form; empty if the text is not YAML."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The problems that keep it from being sent."""
+        """The problems that are errors."""
         return tuple(item for item in self.problems if item.severity == "error")
 
     @property
     def where(self) -> str:
-        """The job's name, site and partition as the text has them; "": it is no YAML."""
+        """The text's name, site and partition; "" if it is not YAML."""
         values = {field.key: field.value for field in self.fields}
         name, *place = (values.get(key, "") for key in ("name", "site", "partition"))
         return f"{name or 'no name'}  {' '.join(filter(None, place))}".rstrip() if values else ""
 
     @property
     def loose(self) -> tuple[Finding, ...]:
-        """The problems that are at no field of the form."""
+        """The problems that belong to no field of the form."""
         return job_form.loose(self.problems)
 
 
 def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
-    """Return what all runs cost together, a price for each unit."""
+    """Return the total price of all runs, one for each unit."""
     prices: dict[str, Price] = {}
     for price in (preview.launch.price for preview in previews):
         before = prices.get(price.unit, Price(0.0, price.unit, 0.0))
@@ -90,7 +90,7 @@ def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
 
 @dataclass
 class Drafts:
-    """Makes previews and checks drafts; no network. Threads may share it."""
+    """Makes previews and checks drafts without the network. Threads may share it."""
 
     sites: Sites
     connections: Connections
@@ -98,17 +98,17 @@ class Drafts:
     hashes: Path
     """The folder with the hashes of the projects' files."""
     images: Callable[[str], Sequence[FieldChoice]] = lambda site: ()
-    """Returns the images that a site is known to have; it is not asked."""
+    """Returns a site's known images, without querying it."""
     answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
-    """Returns what the cluster said of the same job a while ago; it is not asked."""
+    """Returns the cluster's earlier findings on the same job, without querying it."""
     kept: Draft | None = field(default=None)
-    """The draft that a user left without saving it."""
+    """The draft that the user left without saving it."""
 
     _summaries: dict[str, tuple[bool, str]] = field(default_factory=dict)
-    """Whether each site is closed, and what it is in a few words, read once: all profiles take a
-    tenth of a second."""
+    """Whether each site is closed, and its summary, read once: reading all profiles takes a tenth
+    of a second."""
     _recent: tuple[float, tuple[Preview, ...]] = field(default=(0.0, ()))
-    """When a check looked at the files of a project, and what it found."""
+    """The time and result of the last scan of a project's files."""
 
     def previews(
         self,
@@ -119,13 +119,13 @@ class Drafts:
         beside: tuple[tuple[str, str], ...] = (),
         lane: Run | None = None,
     ) -> tuple[Preview, ...]:
-        """Return what `spec` would send, a preview for each of its runs.
+        """Return a preview for each run of `spec`.
 
-        What `recent` ones say of the same files is taken from them. The files `beside` are not
-        written yet. The job waits for the end of `lane`, an earlier run of its grid.
+        For the same files, `recent` previews are reused. The files `beside` are not written yet.
+        The job waits for the end of `lane`, an earlier run of its grid.
 
         Raises:
-            InputError: it cannot be composed.
+            InputError: the job cannot be composed.
         """
         previews: list[Preview] = []
         cells = grid.cells(spec)
@@ -145,11 +145,11 @@ class Drafts:
             same = next(
                 (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
             )
-            # A project is inspected once: a grid has a hundred runs of the same files.
-            ready = with_requirements(dependency.spec, root)
-            named = ready.deepspeed.config if ready.deepspeed else None
-            config = dict(beside).get(named or "") or project_files.deepspeed_config(ready, root)
-            launch = compose(ready, site, deepspeed_config=config, dependency=dependency.options)
+            # Inspect a project once: a grid may have a hundred runs with the same files.
+            own = with_requirements(dependency.spec, root)
+            name = own.deepspeed.config if own.deepspeed else ""
+            config = dict(beside).get(name or "") or project_files.deepspeed_config(own, root)
+            launch = compose(own, site, deepspeed_config=config, dependency=dependency.options)
             command = self.connections.get(site).scheduler.command()
             files = same.files if same else project_files.look(launch.spec, root, self.hashes)
             one = preview_of(launch, site, command, files, job_file, cell.words)
@@ -170,7 +170,7 @@ class Drafts:
         return lambda template: connection.filled(template, site, spec.account)
 
     def check(self, draft: Draft) -> CheckedDraft:
-        """Return everything that is wrong with a draft, and its previews if there are any."""
+        """Return all problems of a draft, with its previews if it can be composed."""
         try:
             document = Document(draft.text, draft.name, plain=True)
         except InputError as error:
@@ -180,41 +180,38 @@ class Drafts:
         try:
             spec = validate(document, JobSpec, document.data)
             previews = self._quick_previews(spec, draft)
-            findings = _found(previews, spec, document)
+            findings = _findings(previews, spec, document)
         except LumiError as error:
             findings = self._further(problems.problem_of(error, document), document, draft)
         findings = problems.worst_problems_first(findings)
         site = previews[0].site if previews else self._site(document.data)
         images = self.images(site.name) if site else ()
         rows = job_form.fields(document.data, site, self._offered(), findings, images)
-        # The form may know a fix that the rule did not.
+        # The form may add a fix that the rule lacks.
         better = {(p.at.field, p.message): p for row in rows for p in row.problems}
         findings = tuple(better.get((item.at.field, item.message), item) for item in findings)
         return CheckedDraft(draft, previews, findings, rows)
 
     def _offered(self) -> dict[str, str]:
-        """Return the sites that a job may name, each with what it is.
-
-        The user's own come first, those that are closed last.
-        """
+        """Return the sites with their summaries, the user's own first, closed sites last."""
         for name in self.sites.names():
             if name not in self._summaries:
                 try:
                     site, today = self.sites.load(name), date.today()
                     self._summaries[name] = site.is_closed(today), site.summary(today)
                 except InputError:
-                    self._summaries[name] = True, "its profile cannot be read"
-        own, found = self.sites.own(), self._summaries
-        names = sorted(self.sites.names(), key=lambda name: (found[name][0], name not in own))
-        return {name: found[name][1] for name in names}
+                    self._summaries[name] = True, "lumitui cannot read its profile"
+        own, summaries = self.sites.own(), self._summaries
+        names = sorted(self.sites.names(), key=lambda name: (summaries[name][0], name not in own))
+        return {name: summaries[name][1] for name in names}
 
     def _further(
         self, findings: tuple[Finding, ...], document: Document, draft: Draft
     ) -> tuple[Finding, ...]:
-        """Return `found`, which keeps a text from being composed, and the errors beside it.
+        """Return `findings`, for which a text cannot be composed, and the errors of its other keys.
 
-        What is wrong is left out, and the rest is checked. What is found at a key that is left
-        out, or at none, may come from that alone and does not count.
+        This removes the invalid keys and checks the others. It ignores errors at removed keys or
+        without a key, which may only be consequences.
         """
         data, new, last = dict(document.data), findings, False
         while not last:
@@ -226,7 +223,7 @@ class Drafts:
             try:
                 stand_ins = {key: value for key, value in _STAND_INS.items() if key not in data}
                 spec = validate(document, JobSpec, stand_ins | data)
-                new, last = _found(self._quick_previews(spec, draft), spec, document), True
+                new, last = _findings(self._quick_previews(spec, draft), spec, document), True
             except LumiError as error:
                 new = problems.problem_of(error, document)
             new = tuple(item for item in new if item.severity == "error")
@@ -235,9 +232,9 @@ class Drafts:
         return findings
 
     def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
-        """Return the previews; the files of one project are not looked at for every key.
+        """Return the previews, but do not scan the project's files again at every key press.
 
-        A send looks at them again, and refuses what the user has not seen.
+        A send scans them again, and refuses files that the user has not seen.
         """
         now, (looked, recent) = time.monotonic(), self._recent
         saved = bool(recent) and recent[0].job_file != draft.path  # perhaps with an example's files
@@ -259,10 +256,10 @@ class Drafts:
         except LumiError:
             return None
 
-    # -- to begin with
+    # -- new drafts
 
     def open(self, path: Path) -> Draft:
-        """Return a file as a draft, to be compared with the run that was sent from it last.
+        """Return a file as a draft, to compare with the last run that was sent from it.
 
         Raises:
             InputError: it cannot be read.
@@ -273,31 +270,32 @@ class Drafts:
         return replace(draft, base=self.history.get(last.id).script if last else None)
 
     def example(self, name: str, folder: Path) -> Draft:
-        """Return an example for the site that was used last, with the account that paid there.
+        """Return an example for the site and account of the last run.
 
         Raises:
-            InputError: there is no such example, or the site's profile is wrong.
+            InputError: there is no such example, or the site's profile is invalid.
         """
         site, account = self._last_used()
         return beginnings.from_example(name, site, account, folder)
 
     def script(self, path: Path) -> Draft:
-        """Return a job file for a user's own script as a draft that is saved beside it.
+        """Return a job file for a user's own script as a draft in the script's folder.
 
-        A Python program runs at the site that was used last; an sbatch script tells its site.
+        The draft for a Python program uses the site of the last run; that for an sbatch script, the
+        script's site.
 
         Raises:
-            InputError: it cannot be read, or is not a script of a job.
+            InputError: the script cannot be read, or is not a job script.
         """
         data, origin = read_plain(path, _LARGEST_SCRIPT), path.name
         if path.suffix == ".py":
             text = program_text(data.decode("utf-8", "replace"), path, *self._last_used())
             return Draft(text, path.parent, origin)
-        found = import_script(data, path, self.sites)
-        return Draft(found.text, path.parent, origin, imported=tuple(import_lines(found.report)))
+        script = import_script(data, path, self.sites)
+        return Draft(script.text, path.parent, origin, imported=tuple(import_lines(script.report)))
 
     def _last_used(self) -> tuple[Site, str]:
-        """Return the site of the last run, and the account that paid; else this laptop."""
+        """Return the site and account of the last run; without runs, this laptop."""
         names = self.sites.names()
         last = next((run for run in self._runs() if run.site in names), None)
         own = "laptop" if "laptop" in names else names[0]
@@ -308,7 +306,7 @@ class Drafts:
         """Return the job file of a run as a draft.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
         """
         run = self.history.get(run_id)
         site = self._site({"site": run.site})
@@ -322,13 +320,15 @@ class Drafts:
 
 
 def _to_save_first(preview: Preview) -> Preview:
-    """Return a preview that says of an example's script that it is written with the job file."""
-    do = "Save the job file: the example's files are written beside it then."
+    """Return a preview whose finding on the missing script says how to write it."""
+    do = "Save the job file, which also writes the example's files."
     findings = (replace(one, do=do) if one.rule == "script" else one for one in preview.findings)
     return replace(preview, findings=tuple(findings))
 
 
-def _found(previews: tuple[Preview, ...], spec: JobSpec, document: Document) -> tuple[Finding, ...]:
+def _findings(
+    previews: tuple[Preview, ...], spec: JobSpec, document: Document
+) -> tuple[Finding, ...]:
     return tuple(
         problems.in_grid(problems.at_line(finding, document), spec.grid, document)
         for preview in previews

@@ -1,4 +1,4 @@
-"""A draft with all mechanical fixes made: one of each key at a time, until none is left."""
+"""Applies all mechanical fixes to a draft, one per key at a time, until none is left."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from lumitui.app.launch.send.drafts.drafts import CheckedDraft
 from lumitui.remote.site.finding import Finding
 
 _MOST_ROUNDS = 10
-"""A fix may bring the next problem to light; one in two that undo each other would never end."""
+"""A fix may reveal the next problem; two fixes that undo each other must not loop forever."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class FixedDraft:
     done: tuple[Finding, ...]
     """The problems that were fixed, in order."""
     left: tuple[Finding, ...]
-    """What is left for a user; errors first."""
+    """The problems left for the user; errors first."""
 
 
 def fixed_draft(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
-    """Return `draft` with the fixes of its problems, as `check` names them."""
+    """Return `draft` with the fixes of the problems that `check` finds."""
     done: list[Finding] = []
     seen = {draft.text}
     problems = check(draft).problems

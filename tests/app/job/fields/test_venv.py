@@ -67,8 +67,8 @@ def test_what_an_environment_can_have_is_accepted(line: str) -> None:
         ("wheels/a-1-py3-none-any.whl", "is a path"),
         ("a @ file:///x", "is a path"),
         ("--index-url https://me:pass@h/simple", "has a password"),
-        ("-c constraints.txt", "is not understood"),
-        ("--target=/", "is not understood"),
+        ("-c constraints.txt", "is unsupported"),
+        ("--target=/", "is unsupported"),
     ],
 )
 def test_what_cannot_be_shared_is_refused(line: str, words: str) -> None:

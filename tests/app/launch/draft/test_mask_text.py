@@ -17,7 +17,7 @@ def test_what_bind_prints_for_a_site_has_nothing_wrong_there(name: str) -> None:
     found = explain_masks(site, f"srun --cpu-bind=v,mask_cpu={masks}", tasks=None, starter="srun")
     assert found.mistakes == ()
     assert [row.near_gpus for row in found.tasks] == [(gpu,) for gpu in range(site.node.gpus)]
-    assert "Nothing is wrong with it: each task" in masks_text(site, found)
+    assert "No mistakes found: each task" in masks_text(site, found)
 
 
 def test_a_wrong_order_is_drawn_and_said_at_its_tasks() -> None:

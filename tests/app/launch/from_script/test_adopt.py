@@ -95,8 +95,8 @@ def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
     text = LUMI.replace("#SBATCH --exclude", "#SBATCH --array=0-9\n#SBATCH --exclude")
     text = text.replace("src/train.py", "/users/me/train.py").replace("12:00:00", "720")
     found = imported(text, sites()["lumi"])
-    assert "--array=0-9: make a run of each value with `grid:`" in lost(found)
-    assert "/users/me/train.py: it is outside of the project" in lost(found)
+    assert "--array=0-9: list the values under `grid:` for a run of each" in lost(found)
+    assert "/users/me/train.py: it is outside the project" in lost(found)
     assert found.spec.script == "train.py" and found.spec.time == "12:00:00"
 
 

@@ -91,7 +91,7 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
     said = [f"{item.what} {item.words}" for item in (*report.changed, *report.lost)]
     assert [each.after(program) is not None for each in new] == [True]
     if not old:
-        assert any("a job file names a file" in words for words in said), "`-m` is said"
+        assert any("the job runs the file" in words for words in said), "`-m` is said"
         return
     one, other = old[-1], new[-1]
     words = [word for word in other.after(program) or () if word not in (one.after(program) or ())]
@@ -115,19 +115,19 @@ def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_sa
 @pytest.mark.parametrize(
     ("name", "what", "words"),
     [
-        ("turned round and timed", "!", "nothing turns that round"),
-        ("timed", "time -p", "the new launch does not have it"),
+        ("turned round and timed", "!", "not the opposite"),
+        ("timed", "time -p", "the new launch lacks it"),
         ("a program in a heredoc", "cat > train.py", "put the file that it writes into"),
         ("left before the launch", "[ -f done.txt ] && exit 0", "has no conditions"),
         ("left before the launch", "test -d multi || {", "has no conditions"),
         ("an alias", "alias go=", "has no aliases"),
-        ("a coprocess", "coproc nvidia-smi -l 5", "nothing runs beside"),
-        ("launched by xargs", "xargs -n 1", "the new launch does not have it"),
+        ("a coprocess", "coproc nvidia-smi -l 5", "runs nothing beside"),
+        ("launched by xargs", "xargs -n 1", "the new launch lacks it"),
         ("another separator", "IFS=,", "bash splits words at it"),
         (
             "attributes of variables",
             "declare -u MODE=fast",
-            "bash changes what such variables hold",
+            "bash converts such variables",
         ),
         ("local variables", "prepare() {", "has no functions"),
     ],

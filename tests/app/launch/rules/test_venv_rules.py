@@ -114,7 +114,7 @@ def test_what_a_build_in_the_job_costs_is_said(sites: type[Loaded]) -> None:
     lumi = sites.load("lumi")
     in_job = lumi.model_copy(update={"venv": lumi.venv.model_copy(update={"build": "job"})})
     found = said(in_job, job(lumi, "[einops]"))["venv-in-job"]
-    assert "0.067 GPU-hours a minute" in found.message
+    assert "0.067 GPU-hours per minute" in found.message
 
 
 @pytest.mark.parametrize(

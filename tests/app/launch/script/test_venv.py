@@ -103,9 +103,9 @@ def test_an_exported_job_builds_its_own(lumi: Site) -> None:
 @pytest.mark.parametrize(
     ("venv", "more", "words"),
     [
-        ("[]", "", "names no package"),
-        ("r.txt", "", "not among the code that was sent"),
-        ("[einops]", "container: {venv: /scratch/e.sqsh}", "two environments"),
+        ("[]", "", "lists no package"),
+        ("r.txt", "", "own code lacks the files of"),
+        ("[einops]", "container: {venv: /scratch/e.sqsh}", "exclude each other"),
         ("[-e .]", "", "is a path"),
     ],
 )

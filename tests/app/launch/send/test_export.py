@@ -71,8 +71,8 @@ def test_it_holds_the_script_the_code_and_a_readme(
     assert os.readlink(out / "code" / "sub" / "data") == "/scratch/project_1/it's"
     assert (out / "code" / "hello.py").read_text() == (project / "hello.py").read_text()
     readme = (out / "README.md").read_text()
-    assert "It takes one time limit: `chain: 4`" in readme
-    assert "It launches the program once: `relaunch: 2` needs" in readme
+    assert "The job runs for one time limit: `chain: 4`" in readme
+    assert "The job launches the program once: `relaunch: 2` works" in readme
     assert "sbatch job.sh" in readme and "the partition small-g" in readme
     assert "/scratch/project_1/it's (the code's link sub/data)" in readme
     assert done.files == 3
@@ -134,7 +134,7 @@ def test_what_could_not_be_finished_is_removed(
 ) -> None:
     monkeypatch.setattr(project_files, "taken_links", lambda spec, code: iter(()))
     preview = runs.preview(hello_job(site="lumi", links={"hello.py": "/x"}), project)
-    with pytest.raises(InputError, match=r"could not be written|is already a file"):
+    with pytest.raises(InputError, match=r"Cannot write"):
         runs.export(preview, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []
 
@@ -146,7 +146,7 @@ def test_what_a_rule_finds_is_exported_and_what_has_no_file_is_not(
     assert runs.preview(wrong, project).errors
     assert (exported(runs, wrong, project, tmp_path / "wrong").path / "job.sh").exists()
     (project / "hello.py").unlink()
-    with pytest.raises(InputError, match=r"The script hello\.py is not among"):
+    with pytest.raises(InputError, match=r"lacks the script hello\.py"):
         exported(runs, hello_job(site="lumi"), project, tmp_path / "out")
     here = hello_job(site="laptop", partition="local", account="")
     with pytest.raises(InputError, match="has no Slurm"):

@@ -165,7 +165,7 @@ def test_a_closed_site_names_the_one_in_its_place(name: str, day: str) -> None:
 
 
 def test_a_site_without_images_of_its_own_wants_one_named() -> None:
-    with pytest.raises(InputError, match="no image of its own"):
+    with pytest.raises(InputError, match="no default image"):
         launched("karolina", "qgpu", container={"binds": ["/a"]})
     script = launched("karolina", "qgpu", container={"image": "/scratch/t.sif"}).script
     assert 'apptainer exec --nv "$SIF"' in script

@@ -44,4 +44,4 @@ def test_a_link_beside_the_code_is_free(link: str, project: Path) -> None:
 def test_two_links_do_not_share_a_place(project: Path) -> None:
     text = f"{JOB}links: {{d: /x}}\nstage: {{D: {{path: /data, link: d/e}}}}"
     (error,) = look(parse_job(text, "job.yaml"), project, None).findings
-    assert error.at.field == "stage.D" and "links: d has that place" in error.message
+    assert error.at.field == "stage.D" and "links: d uses the same path" in error.message

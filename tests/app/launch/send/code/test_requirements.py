@@ -48,7 +48,7 @@ def test_a_file_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, words
 
 def test_wheels_count_by_their_contents(tmp_path: Path) -> None:
     spec = job("{packages: [tiny], wheels: wheels}")
-    with pytest.raises(InputError, match="There is no wheel in wheels"):
+    with pytest.raises(InputError, match="wheels contains no wheels"):
         with_requirements(spec, tmp_path)
     wheel = make_wheel(tmp_path / "wheels", "tiny", "1.0")
     first = with_requirements(spec, tmp_path)

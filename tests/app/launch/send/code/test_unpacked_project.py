@@ -273,7 +273,7 @@ def test_every_sentence_about_what_was_not_compared(repo: Path, program: Path) -
     assert found.dirty and "+print(2)" in found.patch and "all of it" not in found.patch
     assert found.patch.startswith(
         "not compared: weights.bin (its filter 'lfs' is a program)\n"
-        "not compared: what changed inside of sub (a submodule)\n"
+        "not compared: changes inside sub (a submodule)\n"
     )
 
 
@@ -281,7 +281,7 @@ def test_what_git_cannot_tell_is_no_clean_tree(repo: Path, program: Path) -> Non
     promised(repo, program)
     (repo / "train.py").write_text("print(2)\n")
     found = provenance(repo)
-    assert found.dirty and found.patch == "not compared: the changes: git did not tell them\n"
+    assert found.dirty and found.patch == "not compared: all changes, because git failed\n"
 
 
 @pytest.mark.parametrize("where", ["", ".", "bin", "whole"])

@@ -178,7 +178,7 @@ def test_a_key_does_not_look_at_all_files_again(
     assert not other.errors and other.previews[0].files is not first.files
     monkeypatch.setattr("lumitui.app.launch.send.drafts.drafts.LOOK_SECONDS", -1.0)
     (folder / "train.py").unlink()
-    assert "train.py is not among" in check(runs, folder, JOB).errors[0].words
+    assert "lacks the script train.py" in check(runs, folder, JOB).errors[0].words
 
 
 # -- files
@@ -197,9 +197,9 @@ def test_a_draft_is_saved_whole_and_never_over_what_others_wrote(folder: Path) -
     assert path.stat().st_mode & 0o777 == 0o640
     assert [item.name for item in folder.iterdir() if item.name.startswith(".")] == []
     path.write_text("name: other\n")
-    with pytest.raises(InputError, match="changed by another program"):
+    with pytest.raises(InputError, match="Another program changed"):
         drafts.save_draft(saved.edited(JOB))
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="already exists"):
         drafts.save_draft(replace(saved, path=None), path)
     with pytest.raises(InputError, match="no name yet"):
         drafts.save_draft(Draft(JOB, folder, "an example"))
@@ -236,12 +236,12 @@ def test_every_example_begins_without_a_mistake_but_its_script(runs: Runs, folde
 def test_an_example_is_saved_with_its_files_and_says_so(runs: Runs, folder: Path) -> None:
     draft = runs.drafts.example("simple-ddp", folder)
     (problem,) = runs.drafts.check(draft).errors
-    assert "simple_ddp.py is not among the files" in problem.message
+    assert "lacks the script simple_ddp.py" in problem.message
     assert "Save the job file" in problem.do
     saved = drafts.save_draft(draft, folder / "simple.yaml")
     assert (folder / "simple_ddp.py").exists() and not saved.files
     assert not runs.drafts.check(saved).errors
-    with pytest.raises(InputError, match=r"simple_ddp\.py is already there"):
+    with pytest.raises(InputError, match=r"simple_ddp\.py already exists"):
         drafts.save_draft(draft, folder / "other.yaml")
     assert not (folder / "other.yaml").exists()
 

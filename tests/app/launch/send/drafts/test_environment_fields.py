@@ -36,7 +36,7 @@ def test_packages_are_typed_as_words(runs: Runs, tmp_path: Path) -> None:
     # One word that is a file is the requirements file, which is not there.
     text = set_key(JOB, place_of_key("venv"), job_form.read(row, "requirements.txt"))
     (problem,) = fields(runs, tmp_path, text)["venv"].problems
-    assert "cannot be read" in problem.words
+    assert "Cannot read" in problem.words
     # Its other keys are edited in the text.
     assert "venv" not in fields(runs, tmp_path, f"{JOB}venv: {{packages: [a], wheels: /w}}\n")
 

@@ -80,4 +80,4 @@ def test_the_verb_shows_the_changes_and_writes_what_was_agreed(here: Here, path:
     assert here("fix", str(path), "--yes").returncode == 0
     assert spaces_apart(path.read_text()) == spaces_apart(GOOD)
     done = here("fix", str(path), "--yes")
-    assert done.returncode == 0 and "nothing to change mechanically" in done.stderr
+    assert done.returncode == 0 and "needs no mechanical fix" in done.stderr

@@ -89,7 +89,7 @@ def test_what_a_job_needs_comes_over_the_host_for_files_and_its_results_too(
         run = runs.send(preview, report=lambda step, words: told.append(words))
         counts = proxy.stats()
         assert counts.cuts == 1 and 12_000_000 < counts.up < 15_000_000
-        assert any("Trying again" in words for words in told)
+        assert any("Retrying" in words for words in told)
         cost = runs.footprint("mini-mn5")
         assert cost.bytes_up > counts.up * 0.9 and cost.logins > 2, "both hosts count"
         assert runs.wait(run.id).state is State.DONE, runs.read_log(run.id)[1].decode()

@@ -63,7 +63,7 @@ def test_a_job_finds_what_was_staged_and_a_resubmission_shares_it(
     first = runs.send(preview, report=lambda step, words: told.append(words))
     assert "staged DATA: 1 file, 3 B" in told and "staged MODEL: 1 file, 7 B" in told
     again = runs.send(preview, report=lambda step, words: told.append(words))
-    assert "staged DATA: 1 file, the site had it" in told
+    assert "staged DATA: 1 file, the site already had it" in told
     # The same code again needs nothing of the laptop.
     (project.parent / "data" / "1").write_text("changed")
     shared = runs.resubmit(runs.plan_resubmission(first.id, code="same"))
@@ -95,7 +95,7 @@ def test_what_is_not_there_is_an_error_before_anything_is_sent(runs: Runs, proje
     assert (error.rule, error.at.field) == (
         "stage",
         "stage.MODEL",
-    ) and "is not there" in error.message
+    ) and "does not exist" in error.message
 
 
 IMAGE = JOB.replace("MODEL: ../model.bin", "MODEL: image.def").replace('"x$', '"x$')
@@ -118,7 +118,7 @@ def test_an_exported_job_says_what_to_copy(runs: Runs, project: Path, tmp_path: 
     assert ': "${STAGE_DATA:?export where it is before sbatch}"' in script
     assert 'train.py "$STAGE_DATA"/1 \'a \'"$STAGE_DATA"\' b $HOME' in script
     assert '-B "$STAGE_DATA" -B "$STAGE_MODEL"' in script
-    assert "- ../data of the laptop: copy it there, and `export STAGE_DATA=…` where it is" in readme
+    assert "- ../data of the laptop: copy it, and `export STAGE_DATA=…` with its path" in readme
     assert '`ln -s "$STAGE_DATA" code/in/side/data`' in readme
 
 
@@ -206,8 +206,8 @@ def test_a_removal_counts_what_sends_left(home: Home, runs: Runs, project: Path)
     left.mkdir(parents=True)
     (left / "x").write_bytes(b"x" * 2048)
     (stock,) = runs.stocks.list("laptop")
-    assert stock_text([stock], 80).splitlines()[1:] == ["unfinished sends: 1 file, 2.0 kB"]
-    said = f"{stock.folder}: 1 file of unfinished sends, "
+    assert stock_text([stock], 80).splitlines()[1:] == ["unfinished uploads: 1 file, 2.0 kB"]
+    said = f"{stock.folder}: 1 file of unfinished uploads, "
     would = runs.stocks.remove("laptop", None, dry=True)
     assert removed_text(would, dry=True) == f"{said}would free 2.0 kB"
     assert removed_text(runs.stocks.remove("laptop", None), dry=False) == f"{said}freed 2.0 kB"

@@ -129,8 +129,8 @@ def test_an_unknown_host_key_is_asked_for_and_never_taken_unseen(
 ) -> None:
     known = tmp_path / "known_hosts"
     reach(home, cluster, tmp_path, UserKnownHostsFile=str(known))
-    err = told(lt(home, "site", "check", "other"), 3, "SHA256:", "was not accepted")
-    assert "There is no terminal" in err
+    err = told(lt(home, "site", "check", "other"), 3, "SHA256:", "did not accept")
+    assert "there is no terminal" in err
     assert not known.exists()
     code, shown = on_terminal(home, ["site", "check", "other"], "no\n", "(yes/no)")
     assert (code, known.exists()) == (3, False), shown

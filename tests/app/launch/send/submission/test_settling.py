@@ -148,7 +148,7 @@ def test_a_folder_out_of_sight_is_given_up_by_the_sites_clock(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + ahead)
     first = settle(run, scheduler)
-    assert (first.state, "is not there" in first.message) == (State.UNKNOWN, True)
+    assert (first.state, "has been missing since" in first.message) == (State.UNKNOWN, True)
     run = replace(run, missed=first.hidden_at)
     site.clock += GRACE_SECONDS - 1
     assert settle(run, scheduler) == first
