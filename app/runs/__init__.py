@@ -1,8 +1,8 @@
-"""The door: what the command line, the screens and a notebook ask of the program.
+"""The door: the API for the command line, the screens and notebooks.
 
-`Runs` is everything that can be done with jobs. The stub beside this file lists it and what else
-the interfaces need of other packages: types, errors, words. A name is imported when it is
-requested, so that `lumitui --version` loads none of it.
+`Runs` has a method for everything that users do with jobs. The stub beside this file lists it with
+the other packages' types, errors and functions that the interfaces need. Each name is imported
+when it is first used, so that `lumitui --version` loads none of them.
 """
 
 import ast
@@ -16,11 +16,11 @@ _HOMES = {
     if isinstance(node, ast.ImportFrom) and node.module
     for alias in node.names
 }
-"""The module of each name of the door, and its name there."""
+"""Each name of the door, with its module and its name there."""
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is requested."""
+    """Import a name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, own = _HOMES[name]

@@ -1,4 +1,4 @@
-"""What a run is the only one of, named alike in each copy of a history."""
+"""The keys with which only one laptop can send a run; all copies of a history compute the same."""
 
 import hashlib
 import platform
@@ -19,26 +19,26 @@ def once_of(
     place: str,
     tried: Sequence[str],
 ) -> Once | None:
-    """Return what the shipment's run is the only one of; None: it may be sent as often as wanted.
+    """Return the mark that makes the shipment's run unique; None if it may be sent repeatedly.
 
-    `place` is its place in a series, which this or another laptop sent before as the runs `tried`.
-    A resubmission is the first, second … that a history knows of its parent with the same job file
-    and code: a user may want a second one, and another laptop's copy knows as many.
+    `place` is its place in a series; this or another laptop may have sent it as the runs `tried`. A
+    resubmission is identified by its number among those of its parent with the same job file and
+    code: a user may want a second one, and another laptop's copy of the history counts the same.
     """
-    keys, gone = [place] if place else [], list(tried)
+    keys, dead = [place] if place else [], list(tried)
     if resubmission is not None:
         parent = resubmission.plan.parent
         again = [run for run in history.lineage(parent.id) if run.parent == parent.id]
         again = [run for run in again if _same(run, shipment)]
-        like = [run for run in again if run.state not in NEVER_A_JOB]
-        # Of a copy that was made while they were sent, the site knows more.
-        gone += [run.id for run in (parent, *again) if run.job_id is None]
-        made_of = f"{_job(shipment.run)} {shipment.snapshot} {resubmission.plan.start}"
-        digest = hashlib.sha256(made_of.encode()).hexdigest()
-        keys.append(f"{parent.id}-{digest[:12]}-{len(like) + 1}")
+        jobs = [run for run in again if run.state not in NEVER_A_JOB]
+        # A history copied during a send lacks job ids that the site knows.
+        dead += [run.id for run in (parent, *again) if run.job_id is None]
+        identity = f"{_job(shipment.run)} {shipment.snapshot} {resubmission.plan.start}"
+        digest = hashlib.sha256(identity.encode()).hexdigest()
+        keys.append(f"{parent.id}-{digest[:12]}-{len(jobs) + 1}")
     if not keys:
         return None
-    unique = tuple(dict.fromkeys(gone))
+    unique = tuple(dict.fromkeys(dead))
     return Once(tuple(keys), unique, shipment.run.id, platform.node().partition(".")[0])
 
 

@@ -1,4 +1,4 @@
-"""What all parts of the facade stand on: history, profiles, connections."""
+"""The base of the facade: history, profiles, connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RunsCore:
-    """The history, the profiles and the connections of one person."""
+    """The history, profiles and connections of one user."""
 
     def __init__(
         self,
@@ -30,12 +30,12 @@ class RunsCore:
         ask: Ask = lambda question: None,
         connect: Connect | None = None,
     ) -> None:
-        """Open the history; no network before something needs it.
+        """Open the history; use no network until something needs it.
 
         Args:
-            settings: where history and profiles are; None: where the command line has them.
-            ask: puts a login's question to the user, and returns the answer; None: they declined.
-            connect: makes a connection to a site; None: by SSH, as its profile says.
+            settings: the folders of history and profiles; None: those of the command line.
+            ask: asks the user a login's question and returns the answer; None: they declined.
+            connect: opens a connection to a site; None: over SSH, as its profile describes.
 
         Raises:
             HistoryError: the history cannot be opened.
@@ -62,7 +62,7 @@ class RunsCore:
         self.close()
 
     def close(self) -> None:
-        """Close connections and history; jobs go on."""
+        """Close connections and history; jobs continue."""
         if self._made is not None:
             self._made.close()
         self.history.close()

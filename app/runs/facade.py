@@ -1,6 +1,6 @@
-"""Runs: everything a user can do with jobs. The TUI, the CLI and notebooks call only this.
+"""Runs: everything that users do with jobs. The TUI, the CLI and notebooks call only this.
 
-What lists and refreshes need is imported here; what one action needs, that action imports.
+This module imports what lists and refreshes need; each other action imports what it needs.
 """
 
 from dataclasses import replace
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Runs(Launches, Results, Upkeep):
     """The headless core over history, profiles and connections. Threads may share it.
 
-    `with Runs() as runs:` closes connections and history at its end. Each error that a user can
-    do something about is a `LumiError`: what happened in `message`, what to try in `hint`.
+    `with Runs() as runs:` closes connections and history at its end. Each error that a user can fix
+    is a `LumiError`: `message` says what happened, and `hint` what to try.
     """
 
     @cached_property
@@ -56,41 +56,41 @@ class Runs(Launches, Results, Upkeep):
 
     @cached_property
     def scripts(self) -> "Scripts":
-        """Any sbatch script, checked and fixed; their clusters can be asked."""
+        """Checks and fixes of any sbatch script, optionally with queries of its cluster."""
         from lumitui.app.runs.scripts import Scripts
 
         return Scripts(self.sites, lambda job, site: self.inquiries.of_script(job, site).findings)
 
     @cached_property
     def shown_findings(self) -> "ShownFindings":
-        """What the last preview printed."""
+        """The findings that the last preview printed."""
         from lumitui.app.runs.shown_findings import ShownFindings
 
         return ShownFindings(self._data / "shown.json")
 
     def price_outlook(self, preview: "Preview") -> "Outlook":
-        """Return what a job costs at most and probably, and what its account has left.
+        """Return a job's maximum and probable price, and its account's last known budget.
 
-        The last comes from what its site said last; no site is asked.
+        Queries no site.
         """
         from lumitui.app.explain.phrases.price_words import Outlook
         from lumitui.app.scale.forecast import forecast
 
         launch = preview.launch
         likely = forecast(launch, self.history, self.scaling)
-        found = Outlook(launch.price)
+        outlook = Outlook(launch.price)
         if likely is not None:
-            found = replace(
-                found, about=likely.amount, like=likely.run, other_size=likely.other_size
+            outlook = replace(
+                outlook, about=likely.amount, like=likely.run, other_size=likely.other_size
             )
         budget = self._budgets.of(launch.spec.site, launch.spec.account)
         if budget is None:
-            return found
-        return replace(found, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
+            return outlook
+        return replace(outlook, left=budget.row.left, limit=budget.row.limit, asked=budget.at)
 
     @cached_property
     def surveys(self) -> "Surveys":
-        """Clusters that no profile describes yet, and what their nodes say."""
+        """Surveys of clusters without a profile, and measurements of nodes."""
         from lumitui.app.survey.profile.surveys import Surveys
 
         return Surveys(

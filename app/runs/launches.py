@@ -1,4 +1,4 @@
-"""Making launches ready and sending them."""
+"""Prepares and sends launches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FRESH = 60.0
-"""Seconds for which the state of an awaited run counts; Slurm remembers jobs for 300 by default."""
+"""Seconds for which an awaited run's state counts; by default, Slurm remembers jobs for 300."""
 
 
 class Launches(Watching):
@@ -44,15 +44,15 @@ class Launches(Watching):
         *,
         job_file: Path | None = None,
     ) -> Preview:
-        """Return what a job would send, byte for byte; nothing is sent.
+        """Return what a job would send, byte for byte, without sending it.
 
         Args:
-            job: a job file, or what one holds.
-            folder: where its `project` is looked for; None: the job file's own folder.
-            job_file: the file that is named in the history, where `job` is not a file.
+            job: a job file, or its contents.
+            folder: the folder for relative paths; None: the job file's own.
+            job_file: the file to record in the history, if `job` is not a file.
 
         Raises:
-            InputError: the job file has a mistake, it cannot be composed, or it is a grid.
+            InputError: the job file is invalid, cannot be composed, or has a grid.
         """
         from lumitui.app.launch.send.preview import only
 
@@ -66,17 +66,17 @@ class Launches(Watching):
         job_file: Path | None = None,
         changes: Mapping[str, Any] | None = None,
     ) -> tuple[Preview, ...]:
-        """Return what each run of a job would send: one, or those of its grid. See `preview`.
+        """Return the previews of a job's runs: one, or those of its grid. See `preview`.
 
-        `changes` has keys of the job file and the values that replace theirs.
+        `changes` has new values for keys of the job file.
 
         Raises:
-            InputError: the job file has a mistake, or cannot be composed.
+            InputError: the job file is invalid or cannot be composed.
         """
         from lumitui.app.job.spec import changed, read_job
 
         if isinstance(job, Path | str):
-            spec = read_job(Path(job))  # first: of a link to itself, `resolve` makes an odd error
+            spec = read_job(Path(job))  # first: `resolve` raises an odd error for a link to itself
             job_file = Path(job).resolve()
             folder = folder or job_file.parent
         else:
@@ -85,12 +85,12 @@ class Launches(Watching):
         return self.drafts.previews(spec, folder or Path.cwd(), job_file)
 
     def trial(self, job: Path | str) -> Preview:
-        """Return a job as a trial: one node, ten minutes, two steps; nothing is sent.
+        """Return the preview of a job's trial: one node, ten minutes, two steps.
 
-        It runs in the site's partition for trials, if the profile names one that takes it.
+        It uses the site's partition for trials, if the profile has one that fits.
 
         Raises:
-            InputError: the job file has a mistake, or cannot be composed.
+            InputError: the job file is invalid or cannot be composed.
         """
         from lumitui.app.job.spec import read_job
         from lumitui.app.launch.trial import trial_of
@@ -107,16 +107,17 @@ class Launches(Watching):
         sites: Mapping[str, str] | None = None,
         nodes: Sequence[int] = (),
     ) -> tuple[StartPlace, ...]:
-        """Return where a job would start, at each of `sites` (its own, if none is given).
+        """Return where and when a job would start; nothing is submitted.
 
-        Each site has the account that pays there; "": that of the newest run there.
+        Makes one request per site, with `sbatch --test-only` for each partition that accepts the
+        job and each of `nodes`, by default the job file's.
 
-        One request for each site, with `sbatch --test-only` for each partition that takes the job,
-        on each of `nodes` (as many as in the job file, if none is given); nothing is sent.
-        `job` and `folder`: see `preview`.
+        `sites` maps site names to accounts; by default it is the job's own site. The account "" is
+        that of the newest run there. `job` and
+        `folder`: see `preview`.
 
         Raises:
-            InputError: the job file has a mistake or a grid, or there is no such site.
+            InputError: the job file is invalid or has a grid, or there is no such site.
         """
         from lumitui.app.job.spec import JobSpec, read_job
         from lumitui.app.launch.send.preview import only
@@ -127,7 +128,7 @@ class Launches(Watching):
         else:
             spec, base = read_job(Path(job)), folder or Path(job).resolve().parent
         if spec.grid:
-            raise InputError("The job file has a grid, and this is about one run.", "Remove it.")
+            raise InputError("This works only without a grid.", "Remove `grid:`.")
         recent: list[Preview] = []
 
         def preview(changed: JobSpec) -> Preview:
@@ -137,8 +138,7 @@ class Launches(Watching):
 
         home = self.sites.load(spec.site)
         places: list[StartPlace] = []
-        for name, paying in (sites or {spec.site: ""}).items():
-            account = paying
+        for name, account in (sites or {spec.site: ""}).items():
             site = self.sites.load(name)
             if name != spec.site and not account:
                 last = next((run.brief.account for run in self.history.page(1, name)), "none")
@@ -158,7 +158,7 @@ class Launches(Watching):
 
     @cached_property
     def drafts(self) -> Drafts:
-        """Job files that are being written, and the runs of a grid."""
+        """Drafts of job files, and previews of their runs."""
         from lumitui.app.launch.send.drafts.drafts import Drafts
 
         images = self.environments.choices
@@ -169,16 +169,16 @@ class Launches(Watching):
 
     @cached_property
     def inquiries(self) -> Inquiries:
-        """What only a cluster knows of a job; asked when a user wants it."""
+        """Queries of clusters about jobs, made on request."""
         from lumitui.app.survey.inquiry.inquiries import Inquiries
 
         return Inquiries(lambda site: self._connections.get(site), self._budgets)
 
     def export(self, preview: Preview, target: Path) -> ExportedFolder:
-        """Write the job of `preview` as a folder for plain Slurm; no site is asked.
+        """Write the job of `preview` as a folder for plain Slurm, without querying a site.
 
         Raises:
-            InputError: see `export.export`.
+            InputError: as `export.export`.
         """
         from lumitui.app.launch.send.export import export
 
@@ -194,16 +194,15 @@ class Launches(Watching):
         place: str = "",
         tried: Sequence[str] = (),
     ) -> Run:
-        """Send `preview` and return the run that became of it.
+        """Send `preview` and return its run.
 
-        `begun` hears of the run before history does, and before anything leaves the laptop.
-        `place` names what it is the only one of, whichever laptop sends it; `tried` has the ids of
-        earlier tries.
+        `begun` gets the run before the history records it and before anything is sent. `place` is a
+        key that only one laptop can use; `tried` has the ids of earlier attempts.
 
         Raises:
-            InputError: the adviser found errors, or a file to ship is refused.
-            AlreadySent: another laptop has sent it; the history then knows its run.
-            RefusedError, LinkError, OutcomeUnknown: see `submit.send`.
+            InputError: the adviser found errors, or a file is refused.
+            AlreadySent: another laptop has sent it; the history then has its run.
+            RefusedError, LinkError, OutcomeUnknown: as `submit.send`.
         """
         from lumitui.app.follow.recover import adopt_sent
         from lumitui.app.launch.send.lock import sender_lock
@@ -236,10 +235,10 @@ class Launches(Watching):
                 raise
 
     def _check_awaited(self, preview: Preview) -> None:
-        """Ask how the runs that a job waits for are now: Slurm forgets ended jobs after minutes.
+        """Query the runs that a job waits for: Slurm forgets ended jobs after minutes.
 
         Raises:
-            InputError: one of them has ended, or nobody knows how it is.
+            InputError: one of them has ended, or its state is unknown.
             LinkError: the site cannot be reached.
         """
         after, site = preview.launch.spec.after, preview.site.name
@@ -255,8 +254,8 @@ class Launches(Watching):
                 raise InputError(
                     f"{run.id} has ended meanwhile: {run.state}."
                     if ended
-                    else f"It is not known how {run.id} is now.",
-                    "Preview the job again: it is judged by how that run ended."
+                    else f"The state of {run.id} is unknown.",
+                    "Preview the job again, with the outcome of that run."
                     if ended
                     else "Run `lumitui status`, then send the job again.",
                 )
@@ -270,13 +269,13 @@ class Launches(Watching):
         code: CodeChoice = "same",
         start: StartPoint | None = None,
     ) -> Resubmission:
-        """Return the run prepared again; nothing is sent.
+        """Return the plan of a resubmission, without sending it.
 
-        Without `start`, a failed run continues from its last checkpoint when it can, and any
-        other starts from scratch. With the current `code` DeepSpeed's configuration is read anew.
+        By default, a failed run continues from its last checkpoint if it can, and any other starts
+        from scratch. With the current `code`, lumitui reads DeepSpeed's configuration again.
 
         Raises:
-            InputError: no such run, a wrong setting, a batch that cannot be split.
+            InputError: there is no such run, a setting is invalid, or the batch cannot be split.
         """
         from lumitui.app.scale.resubmission import basis_of, made_ready
         from lumitui.app.scale.run_plan import ResubmissionRequest, plan
@@ -292,20 +291,20 @@ class Launches(Watching):
         return made_ready(planned, site, command, self._hashes)
 
     def _slowest_save(self, run: Run, lineage: Sequence[Run]) -> float | None:
-        """Return the seconds of the slowest save of a run, or of the run before it that has one."""
-        known = {other.id: other for other in lineage}
+        """Return the seconds of the slowest save of a run, or of its nearest ancestor with one."""
+        by_id = {other.id: other for other in lineage}
         older: Run | None = run
         while older is not None:
             if slowest := self.history.metrics.slowest_save(older.id):
                 return slowest
-            older = known.get(older.parent or "")
+            older = by_id.get(older.parent or "")
         return None
 
     def code_news(self, run_id: str) -> CodeNews:
-        """Return what has changed in the project of a run since it was sent; no site is asked.
+        """Return the changes in a run's project since it was sent, without querying a site.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
         """
         from lumitui.app.scale.resubmission import code_news
 
@@ -323,14 +322,14 @@ class Launches(Watching):
 
     @cached_property
     def overviews(self) -> Overviews:
-        """What a run and its relatives have measured."""
+        """The measurements of a run and its relatives."""
         from lumitui.app.scale.lineage_overview import Overviews
 
         return Overviews(self.history)
 
     @cached_property
     def scaling(self) -> Scalings:
-        """How runs scale."""
+        """Studies of how runs scale."""
         from lumitui.app.scale.scaling.studies import Scalings
 
         return Scalings(self.history, self.sites)

@@ -1,4 +1,4 @@
-"""Why a job failed whose log is a file: what `lumitui why --log` prints. No run is needed."""
+"""Diagnoses a failed job from its log file, for `lumitui why --log`; needs no run."""
 
 import stat
 from pathlib import Path
@@ -14,12 +14,12 @@ from lumitui.remote.site.states import State
 def why_of_log(
     log: Path | BinaryIO, state: str = "failed", rc: int | None = None
 ) -> list[Diagnosis]:
-    """Return why a job failed, the likeliest reason first; history and sites are not asked.
+    """Return why a job failed, the likeliest cause first, without history and sites.
 
     Args:
-        log: its log, or what is open to be read.
-        state: how the scheduler says that it ended.
-        rc: its exit code, where it is known.
+        log: its log's path, or an open stream.
+        state: the scheduler's final state.
+        rc: its exit code, if known.
 
     Raises:
         InputError: the log is empty, or cannot be read.
@@ -30,11 +30,11 @@ def why_of_log(
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(
-            f"The log {name} cannot be read: {reason}.", "Name a file that you may read."
+            f"Cannot read the log {name}: {reason}.", "Name a file that you can read."
         ) from error
     if not text.strip():
         raise InputError(
-            f"The log {name} is empty.", "Look for the job's other files: --error has its own log."
+            f"The log {name} is empty.", "Check the job's other files, such as that of --error."
         )
     return diagnose(RunEnd(State(state), rc=rc, log=text, before=before))
 

@@ -1,4 +1,4 @@
-"""What a run has brought: its proof, its figures, its files, why it failed."""
+"""The results of a run: its proof, figures, files, and why it failed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class Results(Watching):
-    """Ask what became of a run, and fetch its files."""
+    """Explain a run's results, and fetch its files."""
 
     def note(self, run_id: str, text: str) -> Run:
-        """Keep a line about a run; '' removes it. Its tags stay.
+        """Save a note about a run; '' removes it. The run's tags stay.
 
         Raises:
-            InputError: no such run, or the text is not one plain line.
+            InputError: there is no such run, or the text is not one plain line.
         """
         from lumitui.app.history.listing.tags import with_text
         from lumitui.app.history.run import one_line
@@ -43,47 +43,47 @@ class Results(Watching):
         return replace(run, note=note)
 
     def proof(self, run: Run) -> Verdict:
-        """Return what the run's probe says about its binding."""
+        """Return the proof of the run's binding."""
         from lumitui.app.explain.proof.binding_proof import verdict_of
 
         return verdict_of(run)
 
     def metrics(self, run_id: str) -> list[MetricPoint]:
-        """Return the lines of a run's metrics.jsonl that have arrived here; no site is asked.
+        """Return the lines of a run's metrics.jsonl that `wait` and `refresh` have copied.
 
-        `wait` and `refresh` bring them.
+        Queries no site.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
         """
         return self.history.metrics.of(self.history.get(run_id).id)
 
     def figures(self, run_id: str) -> Figures:
-        """Return what the metrics of a run come to; no site is asked."""
+        """Return the figures from a run's metrics, without querying a site."""
         from lumitui.app.follow.results.run_figures import figures_of
 
         return figures_of(self.history, run_id)
 
     def log_figures(self, run_id: str) -> LogFigures:
-        """Return what the job file's `metrics:` find in the run's log; its site may be asked.
+        """Return the values of the job file's `metrics:` in the run's log; may query its site.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
         """
         from lumitui.app.follow.results.log_patterns import keep_log_figures, log_figures_of
 
         run = self.history.get(run_id)
-        found = log_figures_of(run, lambda last: self.read_log(run_id, last=last))
-        keep_log_figures(self.history, run, found)
-        return found
+        figures = log_figures_of(run, lambda last: self.read_log(run_id, last=last))
+        keep_log_figures(self.history, run, figures)
+        return figures
 
     def why(self, run_id: str) -> list[Diagnosis]:
-        """Return why a run failed, the likeliest reason first; the site is asked for its log.
+        """Return why a run failed, the likeliest cause first; reads its log from the site.
 
-        The first is kept in a few words, so that lists say it without asking again.
+        The history keeps a short form of the first cause, for lists.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
             LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.ending import ending_of
@@ -91,16 +91,16 @@ class Results(Watching):
         from lumitui.app.knowledge.failure.diagnose import diagnose
 
         run = self.history.get(run_id)
-        found = diagnose(ending_of(self._watcher, run))
-        if run.state in WENT_WRONG and found and found[0].brief != run.cause:
-            self.history.update(run.id, cause=found[0].brief)
-        return found
+        causes = diagnose(ending_of(self._watcher, run))
+        if run.state in WENT_WRONG and causes and causes[0].brief != run.cause:
+            self.history.update(run.id, cause=causes[0].brief)
+        return causes
 
     def raising_code(self, run_id: str, place: str) -> RaisingCode | None:
-        """Return the code around a cause's `place`, if the project still has it; asks no site.
+        """Return the code around a cause's `place` if the project still has it; query no site.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
         """
         from lumitui.app.follow.results.raising_code import code_around
 
@@ -108,13 +108,13 @@ class Results(Watching):
         return code_around(run, place, self.history.snapshots.manifest(run.site, run.root))
 
     def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
-        """Bring results to `target`, verified by hash; files that are equal already stay.
+        """Copy results to `target`, verified by hash; skip files that are already equal.
 
-        Without `patterns` the job file's `fetch:` counts, or else the trainer's, and the run's
-        records come too.
+        Without `patterns`, this copies the files of the job file's or the trainer's `fetch:`, and
+        the run's records.
 
         Raises:
-            InputError: no such run, or a pattern that leaves its folder.
+            InputError: there is no such run, or a pattern leaves its folder.
             LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.results.fetch_report import bring
@@ -125,21 +125,21 @@ class Results(Watching):
 
     @cached_property
     def sweeps(self) -> Sweeps:
-        """The runs of grids beside each other."""
+        """Comparisons of the runs of grids."""
         from lumitui.app.follow.results.sweep import Sweeps
 
         return Sweeps(self.history)
 
     @cached_property
     def comparisons(self) -> Comparisons:
-        """Runs beside each other."""
+        """Comparisons of runs."""
         from lumitui.app.follow.results.comparison import Comparisons
 
         return Comparisons(self.history, self._transport)
 
     @cached_property
     def files(self) -> RunFileLists:
-        """The files of runs' folders."""
+        """The files in runs' folders."""
         from lumitui.app.follow.results.listed_files import RunFileLists
 
         return RunFileLists(self.history, self._transport)

@@ -1,4 +1,4 @@
-"""All rules of the adviser as a user reads them, with an example of each."""
+"""All rules of the adviser, with an example of each."""
 
 import re
 import textwrap
@@ -19,11 +19,11 @@ from lumitui.remote.site.profile import Site
 
 _LINK = re.compile(r"\[[^]]+\]\((\w+)\.md(?:#([\w-]+))?\)")
 EXAMPLES = Path(__file__).resolve().parents[2] / "templates" / "rule_examples.json"
-"""The lines in which a bad script of each rule differs from a good one."""
+"""The lines in which a bad and a good script of each rule differ."""
 HEADINGS: Mapping[Subject, str] = {
     "script": "Scripts and job files",
     "job file": "Job files",
-    "cluster": "What the cluster is asked (--cluster)",
+    "cluster": "Queries of the cluster (--cluster)",
     "site": "Only at a site",
 }
 """What the rules read, in the order of the list."""
@@ -31,7 +31,7 @@ HEADINGS: Mapping[Subject, str] = {
 
 @dataclass(frozen=True)
 class RuleExample:
-    """The lines of a script that a rule is about; of a longer one only those that differ."""
+    """The lines of a script that a rule concerns; for a longer script, those that differ."""
 
     site: str
     bad: tuple[str, ...]
@@ -40,7 +40,7 @@ class RuleExample:
 
 def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
     """Return all rules, each id once: of any script, of job files, of the cluster, of `sites`."""
-    found: dict[str, Topic] = {}
+    by_id: dict[str, Topic] = {}
     for topic in (
         *(rule.topic for rule in SCRIPT_RULES),
         rule_catalogue.UNUSED_IGNORE,
@@ -48,31 +48,31 @@ def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
         *cluster.TOPICS,
         *(topic for site in sites for topic in rule_catalogue.of_site(site)),
     ):
-        found.setdefault(topic.id, topic)
-    return tuple(found.values())
+        by_id.setdefault(topic.id, topic)
+    return tuple(by_id.values())
 
 
 def topic(name: str, sites: Iterable[Site]) -> Topic:
     """Return the rule `name`.
 
     Raises:
-        InputError: there is none; the message names those that are near.
+        InputError: there is no such rule; the hint names similar ones.
     """
     import difflib
 
-    known = {one.id: one for one in topics(sites)}
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, 3)
+    by_id = {one.id: one for one in topics(sites)}
+    if name in by_id:
+        return by_id[name]
+    near = difflib.get_close_matches(name, by_id, 3)
     raise InputError(
-        f"There is no rule {name!r}.",
+        f"{name!r} is not a rule.",
         f"Did you mean {' or '.join(near)}?" if near else "`lumitui rules` lists them.",
     )
 
 
 @cache
 def examples() -> Mapping[str, RuleExample]:
-    """Return an example for each rule that has one."""
+    """Return the examples by rule."""
     try:
         data = json_of(EXAMPLES.read_bytes())
     except OSError:

@@ -1,4 +1,4 @@
-"""Any sbatch script, checked and fixed: what `lumitui lint` prints. Neither history nor network."""
+"""Checks and fixes any sbatch script, for `lumitui lint`, without history and network."""
 
 from collections.abc import Collection, Iterator
 from datetime import date
@@ -17,18 +17,18 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import Sites
 
 _LARGEST = 1_000_000
-"""Bytes of a file beside the script that is read."""
+"""The largest file beside the script that is read, in bytes."""
 
 
 class Scripts:
     """Checks scripts at the sites of a user."""
 
     def __init__(self, sites: Sites, ask: Ask = lambda job, site: ()) -> None:
-        """Take the profiles, and what asks a cluster about a job where a user wants that."""
+        """Use the profiles of `sites`; `ask` queries a cluster about a job."""
         self.sites, self._ask = sites, ask
 
     def rules(self) -> Iterator[str]:
-        """Yield the name of each rule that a script can break, those of the sites at the end."""
+        """Yield the ids of all rules about scripts, those of the sites last."""
         yield UNUSED_IGNORE.id
         yield from (topic.id for topic in TOPICS)
         yield from (rule.id for rule in SCRIPT_RULES)
@@ -36,20 +36,20 @@ class Scripts:
             yield from (rule.id for rule in self.sites.load(name).rules)
 
     def refuse_unknown(self, names: Collection[str]) -> None:
-        """Raise where one of `names` is not a rule.
+        """Refuse `names` that are not rules.
 
         Raises:
-            InputError: its hint names the rule that was probably meant.
+            InputError: a name is not a rule; the hint names the nearest one.
         """
-        known = list(self.rules()) if names else []
+        ids = list(self.rules()) if names else []
         for name in names:
-            if name not in known:
-                meant = nearest(name, known)
-                hint = f"Did you mean {meant}?" if meant else "`lumitui rules` lists them."
-                raise InputError(f"There is no rule {name!r}.", hint)
+            if name not in ids:
+                guess = nearest(name, ids)
+                hint = f"Did you mean {guess}?" if guess else "`lumitui rules` lists them."
+                raise InputError(f"{name!r} is not a rule.", hint)
 
     def guess(self, text: str) -> Guess:
-        """Return the site that a script's own words tell; its `site` is None where none is told."""
+        """Return a guess at a script's site; its `site` is None if nothing identifies it."""
         every = [self.sites.load(name) for name in self.sites.names()]
         return guess_site(text, every, date.today(), self.sites.added())
 
@@ -64,20 +64,20 @@ class Scripts:
         fix: bool = False,
         ask: bool = False,
     ) -> tuple[CheckedScript, CheckedScript]:
-        """Return a script as it is, and as it would be with its mechanical changes made.
+        """Return the check of a script, and the check of the script with mechanical fixes.
 
         Args:
-            path: as the user named it; files that the script names are read in its folder. `-`:
-                it has none.
-            text: what it holds.
-            site: where it runs; None: only the rules that hold everywhere are applied.
-            select: only these rules.
-            ignore: all rules but these.
-            fix: make the changes; without it, the second is the first.
-            ask: ask the cluster, too.
+            path: the path as the user wrote it, with which files beside the script are found; `-`
+                for standard input.
+            text: the script's text.
+            site: the script's site; None: apply only site-independent rules.
+            select: the only rules to apply.
+            ignore: rules to skip.
+            fix: apply the fixes; otherwise, both checks are the same.
+            ask: also query the cluster.
 
         Raises:
-            LinkError: the cluster was to be asked, and cannot be reached.
+            LinkError: the cluster cannot be reached.
         """
         where = None if path == "-" else Path(path).parent
         prefix = "" if where is None or where == Path() else f"{where}/"
@@ -94,7 +94,7 @@ class Scripts:
 
     @staticmethod
     def write(script: CheckedScript) -> None:
-        """Write a fixed script over the file it came from.
+        """Overwrite a script's file with its fixed text.
 
         Raises:
             InputError: it cannot be written.
@@ -105,12 +105,12 @@ class Scripts:
                 file.truncate()
         except OSError as error:
             raise InputError(
-                f"{script.path} cannot be written: {error.strerror}.", "Use --diff instead."
+                f"Cannot write {script.path}: {error.strerror}.", "Use --diff instead."
             ) from error
 
 
 def _text_in(folder: Path, name: str) -> str | None:
-    """Return the text of a file inside a folder; None: it has none, or too large a one."""
+    """Return the text of a file inside a folder; None if it is missing or too large."""
     try:
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()) or not path.is_file():

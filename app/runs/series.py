@@ -1,7 +1,7 @@
-"""Runs that are sent together: written down before the first leaves, each sent exactly once.
+"""Sends series of runs: recorded before the first is sent, each run sent exactly once.
 
-The first try and the rest after a failure, or after the program was killed, are one path: what
-is left of a series is sent.
+A first attempt and a later one, after a failure or a kill, use the same code: it sends the unsent
+members.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ _FRESH = 60.0
 
 @dataclass(frozen=True)
 class _Ready:
-    """A member prepared to be sent."""
+    """A prepared member."""
 
     preview: Preview
     resubmission: Resubmission | None = None
 
 
 class SeriesRuns:
-    """Begins series, and sends what is left of them. Threads may share it."""
+    """Begins series, and sends their unsent members. Threads may share it."""
 
     def __init__(self, core: Launches, refresh: Callable[[str], Refreshed], locks: Path) -> None:
-        """Send through `core`, and `refresh` a site to learn what became of its runs.
+        """Send through `core`, and `refresh` a site to learn the outcome of its runs.
 
-        The folder `locks` keeps two processes from sending one series.
+        The locks in the folder `locks` prevent two processes from sending the same series.
         """
         self._core, self._refresh, self._locks = core, refresh, locks
         self._ready: dict[tuple[str, int], _Ready] = {}
-        """Members that were prepared before the series began, and are not sent yet."""
+        """Unsent members that were prepared before the series began."""
 
     # -- begin
 
     def begin_grid(self, previews: Sequence[Preview]) -> RunSeries:
-        """Write down the runs of a job file, which are sent next; nothing is sent.
+        """Record the runs of a grid, without sending them.
 
         Raises:
             InputError: one of them has an error.
-            HistoryError: they cannot be written.
+            HistoryError: the history cannot be written.
         """
         first = previews[0]
         source = str(first.job_file) if first.job_file else ""
@@ -79,12 +79,12 @@ class SeriesRuns:
         return self._begin("grid", source, ready)
 
     def begin_ladder(self, plans: Sequence[Resubmission]) -> RunSeries:
-        """Write down a run on several sizes, which are sent next; nothing is sent.
+        """Record the runs of a ladder, without sending them.
 
         Raises:
             InputError: one of them has an error.
             LadderUnfinished: an earlier ladder of the run is unfinished.
-            HistoryError: they cannot be written.
+            HistoryError: the history cannot be written.
         """
         self.refuse_second_ladder(plans[0].plan.parent.id)
         ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
@@ -106,34 +106,34 @@ class SeriesRuns:
         self._ready |= {(name, place): one for place, (_, _, one) in enumerate(ready, 1)}
         return series
 
-    # -- what is left
+    # -- unsent members
 
     def standing(self, series: RunSeries) -> Standing:
-        """Return which members of a series are jobs; no site is asked."""
+        """Return which members of a series are jobs, without querying a site."""
         ids = [member.run for member in series.members if member.run]
         return standing(series, self._core.history.finder.with_ids(ids))
 
     def unsent(self) -> list[Standing]:
-        """Return the series that ended before all was sent, the newest first; no site is asked.
+        """Return the series with unsent members, the newest first, without querying a site.
 
-        One that some process is sending now is none of them.
+        Those that a process is sending now do not count.
         """
-        found = []
+        unsent = []
         for series in self._core.history.series.offered():
             with sender_lock(self._locks, _lock(series.id)) as free:
                 if not free:
                     continue
                 now = self.standing(self._core.history.series.get(series.id))
                 if now.left:
-                    found.append(now)
+                    unsent.append(now)
                 elif not now.open:
                     self._core.history.series.close(series.id)
-        return found
+        return unsent
 
     def unfinished_ladder(self, parent_id: str) -> Standing | None:
-        """Return the newest ladder of a run of which not all is sent; None: there is none.
+        """Return the newest ladder of a run with unsent members, if any, without querying a site.
 
-        No site is asked. It may be one that some process is sending now.
+        A process may be sending it now.
         """
         for series in self._core.history.series.offered():
             if series.kind == "ladder" and series.source == parent_id:
@@ -143,54 +143,54 @@ class SeriesRuns:
         return None
 
     def refuse_second_ladder(self, parent_id: str) -> None:
-        """Raise while an earlier ladder of a run is unfinished: a size would be sent twice.
+        """Refuse a ladder while an earlier one is unfinished, which could send a size twice.
 
         Raises:
-            LadderUnfinished: it is; the message names it.
+            LadderUnfinished: an earlier ladder is unfinished; the message names it.
         """
         if now := self.unfinished_ladder(parent_id):
             raise LadderUnfinished(
                 f"An earlier ladder of {parent_id} is unfinished: {now.sentence}",
-                "Send the rest of it first, or leave it out.",
+                "Send its other runs first, or drop them.",
             )
 
     def settled(self, now: Standing) -> Standing:
-        """Return how a series stands after its site was asked about the members that are open."""
+        """Return the standing of a series after querying its site about uncertain members."""
         if not now.open:
             return now
         self._refresh(now.series.site)
         return self.standing(self._core.history.series.get(now.series.id))
 
     def leave_out(self, series_id: str) -> None:
-        """Offer the rest of a series no more."""
+        """Stop offering the unsent members of a series."""
         self._core.history.series.close(series_id)
 
     def made_ready(self, now: Standing) -> tuple[Preview, ...]:
-        """Return the previews of what is left of a series.
+        """Return the previews of the unsent members of a series.
 
         Raises:
-            InputError: one of them cannot be composed any more.
+            InputError: one of them can no longer be composed.
         """
         ready = [(self._made_ready(now.series, member), member.words) for member in now.left]
         return tuple(replace(one.preview, cell=own) for one, own in ready)
 
     def _made_ready(self, series: RunSeries, member: SeriesMember) -> _Ready:
-        known = self._ready.get((series.id, member.place))
-        if known and not known.preview.launch.spec.after:  # a run in `after:` may have ended since
-            return known
+        prepared = self._ready.get((series.id, member.place))
+        if prepared and not prepared.preview.launch.spec.after:  # a run in `after:` may have ended
+            return prepared
         plan = json.loads(member.plan)
         if series.kind == "ladder":
             request = {key: plan[key] for key in ("nodes", "settings", "code", "start")}
-            made = self._core.plan_resubmission(plan["parent"], **request)
-            return _Ready(made.preview, made)
+            planned = self._core.plan_resubmission(plan["parent"], **request)
+            return _Ready(planned.preview, planned)
         preview = self._grid_preview(member)
-        return _Ready(replace(preview, note=known.preview.note) if known else preview)
+        return _Ready(replace(preview, note=prepared.preview.note) if prepared else preview)
 
     def _grid_preview(
         self, member: SeriesMember, recent: tuple[Preview, ...] = (), lane: Run | None = None
     ) -> Preview:
         """Return the preview of a grid's member from its plan; it waits for the end of `lane`."""
-        # Late: what reads job files is not needed to say what is left.
+        # Late: listing unsent runs needs no parser of job files.
         from lumitui.app.job.spec import JobSpec
 
         plan = json.loads(member.plan)
@@ -212,16 +212,16 @@ class SeriesRuns:
         agreed: Sequence[SeriesMember] | None = None,
         forced: bool = False,
     ) -> tuple[MemberOutcome, ...]:
-        """Send what is left of a series, in order, each exactly once; `sent` hears of each.
+        """Send the unsent members of a series in order, each exactly once; call `sent` for each.
 
-        `forced`: with the adviser's errors, which the user has seen.
+        `forced` sends them despite the adviser's errors, which the user has seen.
 
-        The site is asked first about members that may be jobs; one of which it does not know
-        that yet is not sent. A grid ends at the first that fails; a ladder continues, unless the
-        link is lost. With `agreed`, nothing but those members is sent: the user saw their price.
+        This first queries the site about members that may be jobs, and does not send those whose
+        outcome stays unknown. A grid stops at the first failure; a ladder continues unless the
+        connection is lost. With `agreed`, this sends only those members, whose price the user saw.
 
         Returns:
-            What became of each member that was left, in order.
+            The outcome of each unsent member, in order.
 
         Raises:
             LumiError: another process is sending it, or a member cannot be prepared.
@@ -230,22 +230,22 @@ class SeriesRuns:
         with sender_lock(self._locks, _lock(series_id)) as free:
             if not free:
                 raise LumiError(
-                    f"The runs of {series_id} are being sent already.", "Wait until that is done."
+                    f"Another process is sending the runs of {series_id}.", "Wait until it is done."
                 )
             now = self.standing(history.series.get(series_id))
             if now.open:
-                report("begin", f"asking {now.series.site} what became of {now.open[0][1].id}")
+                report("begin", f"querying {now.series.site} about {now.open[0][1].id}")
                 now = self.settled(now)
             places = [one.place for one in agreed] if agreed is not None else None
             due = tuple(one for one in now.left if places is None or one.place in places)
-            kept_back, now = len(due) < len(now.left), replace(now, left=due)
+            partial, now = len(due) < len(now.left), replace(now, left=due)
             ready = [self._made_ready(now.series, member) for member in due]
             if forced:
                 ready = [replace(one, preview=replace(one.preview, forced=True)) for one in ready]
             for one in ready:
                 one.preview.check()
             outcomes = self._send_all(now, ready, report, sent)
-            whole = not now.open and not kept_back
+            whole = not now.open and not partial
             if whole and all(outcome.run is not None for outcome in outcomes):
                 history.series.close(series_id)
         return tuple(outcomes)
@@ -263,15 +263,15 @@ class SeriesRuns:
                 outcomes.append(MemberOutcome(member))
                 continue
 
-            def told(step: str, words: str, place: int = member.place) -> None:
+            def report_place(step: str, words: str, place: int = member.place) -> None:
                 report(step, f"{place} of {total}: {words}" if words else words)
 
             try:
                 in_lane = self._in_lane(now.series, member, one)
-                run = self._send_one(now.series, member, in_lane, told)
+                run = self._send_one(now.series, member, in_lane, report_place)
             except AlreadySent as error:
                 outcomes.append(self._sent_elsewhere(now.series, member, error))
-                told("record", error.message)
+                report_place("record", error.message)
             except LumiError as error:
                 outcomes.append(MemberOutcome(member, error=error))
                 over = now.series.kind == "grid" or isinstance(error, LinkError)
@@ -338,7 +338,7 @@ class SeriesRuns:
     def _sent_elsewhere(
         self, series: RunSeries, member: SeriesMember, error: AlreadySent
     ) -> MemberOutcome:
-        """Return what became of a member that another laptop sent; its run takes the place."""
+        """Return the outcome of a member that another laptop sent, and record its run."""
         history = self._core.history
         run = history.finder.with_ids([error.run]).get(error.run)
         if run is not None and history.series.of_run(run.id) is None:
@@ -347,7 +347,7 @@ class SeriesRuns:
 
 
 def _shared(names: Sequence[str]) -> str:
-    """Return what the names of the jobs have in common: those of a grid end with its settings."""
+    """Return the common start of the jobs' names: those of a grid end with its settings."""
     first, last = min(names), max(names)
     if first == last:
         return first
@@ -376,8 +376,8 @@ def _grid_plan(preview: Preview) -> str:
     return json.dumps(plan | ({"at_once": preview.at_once} if preview.at_once else {}))
 
 
-def _ladder_plan(made: Resubmission) -> str:
-    plan, names = made.plan, templates_of(made.preview.site)
+def _ladder_plan(resubmission: Resubmission) -> str:
+    plan, names = resubmission.plan, templates_of(resubmission.preview.site)
     return json.dumps(
         {
             "parent": plan.parent.id,

@@ -1,4 +1,4 @@
-"""Which findings of a job file a user has just seen, so that `submit` does not repeat `preview`."""
+"""Keeps the findings that `preview` printed, so that `submit` does not repeat them."""
 
 import hashlib
 import json
@@ -11,25 +11,25 @@ from lumitui.app.job.settings import write_whole
 from lumitui.remote.site.answer_fields import json_of
 
 FRESH_SECONDS = 3600.0
-"""Who previewed a job longer ago sees its findings again before it is sent."""
+"""After this time, `submit` repeats the findings of a preview."""
 
 
 class ShownFindings:
-    """The findings that the last preview printed, in a small file; without it none was seen."""
+    """The findings that the last preview printed, in a small file."""
 
     def __init__(self, file: Path) -> None:
         """Keep them in `file`."""
         self._file = file
 
     def keep(self, job: Path, texts: Collection[str]) -> None:
-        """Keep what was printed of a job file; a full disk loses it."""
+        """Keep the findings printed for a job file; ignore a full disk."""
         data = {"at": time.time(), "seen": [_digest(job, text) for text in texts]}
         with suppress(OSError):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self._file, json.dumps(data))
 
     def unseen(self, job: Path, texts: Sequence[str]) -> list[str]:
-        """Return those of `texts` that no preview of the job file has printed lately."""
+        """Return those of `texts` that no recent preview of the job file printed."""
         try:
             data = json_of(self._file.read_bytes())
         except OSError:

@@ -1,4 +1,4 @@
-"""Keeping a site in order."""
+"""Maintains sites."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
 
 class Upkeep(Watching):
-    """Prune, recover, examine a site."""
+    """Prune, recover and check a site."""
 
     def prune(
         self, site_name: str, *, dry: bool = False, warn: Warn = lambda words: None
     ) -> dict[str, Pruned]:
         """Remove snapshots that no unfinished run on a site uses; return what was freed, by root.
 
-        The newest snapshot of each project stays: the next send builds on it. `dry` only counts.
+        The newest snapshot of each project stays, since the next send builds on it. `dry` only
+        counts.
 
         Raises:
             InputError: there is no such site.
-            LinkError: it cannot be reached.
+            LinkError: the site cannot be reached.
         """
         from lumitui.remote.transfer.snapshots.prune import prune
 
@@ -46,13 +47,12 @@ class Upkeep(Watching):
         }
 
     def recover(self, site_name: str, account: str = "") -> RecoveredRuns:
-        """Rebuild the runs that the history does not know from their folders on a site.
+        """Rebuild runs that the history lacks from their folders on a site.
 
-        The runs that it knows stay as they are. Without `account` all accounts count that the
-        user has there.
+        Runs in the history stay unchanged. By default, this searches all accounts of the user.
 
         Raises:
-            InputError: no such site, or an account is needed and none is known.
+            InputError: there is no such site, or it needs an account and none is known.
             LinkError: the site cannot be reached.
         """
         from lumitui.app.follow.recover import recover
@@ -83,11 +83,11 @@ class Upkeep(Watching):
         return self.history.exchange.merge(source)
 
     def doctor(self, site_name: str, account: str = "") -> list[Finding]:
-        """Return what the live cluster says about a site's profile.
+        """Check a site's profile against its live cluster.
 
         Raises:
-            InputError: no such site.
-            LinkError: it cannot be reached.
+            InputError: there is no such site.
+            LinkError: the site cannot be reached.
         """
         from lumitui.remote.survey.doctor.examine import examine
 
@@ -98,11 +98,11 @@ class Upkeep(Watching):
 
     @cached_property
     def stocks(self) -> Stocks:
-        """What is staged on sites."""
+        """The staged data on sites."""
         from lumitui.app.follow.sites.inventory import Stocks
 
         return Stocks(self.history, self.sites, self._watcher.connection)
 
     def requests(self) -> dict[str, list[SiteRequest]]:
-        """Return what each site was asked lately, the newest first; no site is asked."""
+        """Return the recent requests to each site, the newest first."""
         return self._connections.requests()

@@ -1,4 +1,4 @@
-"""Following what was sent: refreshes, logs, cancels."""
+"""Follows runs: refreshes, logs, cancels."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Watching(RunsCore):
-    """Refresh, cancel, wait, and read logs."""
+    """Refresh, cancel, wait and read logs."""
 
     def refresh(self, site_name: str | None = None, *, attended: bool = True) -> Refreshed:
-        """Ask every site with unfinished runs, or the named one, and write what is new to history.
+        """Query each site with unfinished runs, or the named one, and update the history.
 
-        A site that cannot be reached is a warning, not an error: its runs stay as they were.
-        Not `attended`, no login asks a question.
+        If a site cannot be reached, a warning says so, and its runs stay unchanged. Unless
+        `attended`, no login asks a question.
 
         Raises:
             InputError: there is no such site.
@@ -38,25 +38,25 @@ class Watching(RunsCore):
         return refresh(self._watcher, site_name, attended=attended)
 
     def footprint(self, site_name: str) -> Footprint:
-        """Return what this program has cost a site so far; no site is asked."""
+        """Return the load that this program has caused at a site so far."""
         return self._connections.footprint(site_name)
 
     def silence(self, site_name: str) -> float:
-        """Return the seconds since a site was heard; infinity without a connection, asks nothing.
+        """Return the seconds since a site last answered; infinity without a connection.
 
-        0.0 always: its connection cannot be lost.
+        A connection that cannot be lost always has 0.0.
         """
         return self._connections.silence(site_name)
 
     def cancel(self, run_id: str, *, warn: Warn = lambda words: None) -> Run:
-        """Cancel a run's job and return the run as it is then.
+        """Cancel a run's job and return the updated run.
 
-        `warn` is called where nothing was cancelled, or the site cannot be polled afterwards.
+        Calls `warn` if there was nothing to cancel, or if the site cannot be polled afterwards.
 
         Raises:
-            InputError: it has ended, or is still being sent.
-            OutcomeUnknown: the job may go on, or start again; or nobody knows how it ended.
-            RefusedError, LinkError: the scheduler would not, or cannot be reached.
+            InputError: the run has ended, or is still being sent.
+            OutcomeUnknown: the job may continue or restart, or its end is unknown.
+            RefusedError, LinkError: the scheduler refused, or cannot be reached.
         """
         from lumitui.app.follow.cancel import cancel
 
@@ -72,10 +72,10 @@ class Watching(RunsCore):
     def read_log(
         self, run_id: str, *, attempt: int | None = None, last: int = 65536
     ) -> tuple[int, bytes]:
-        """Return the offset of at most the `last` bytes of a log, and the bytes.
+        """Return at most the `last` bytes of a log, after their offset.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
             RefusedError: there is no such log.
             LinkError: the site cannot be reached.
         """
@@ -85,14 +85,12 @@ class Watching(RunsCore):
     def follow(
         self, run_id: str, *, last: int | None = None, stop: Stop = lambda: False
     ) -> Iterator[LogEvent]:
-        """Yield a run's log from its `last` bytes on until the run has ended.
-
-        The site is refreshed now and then.
+        """Yield a run's log from its `last` bytes on until the run has ended; refresh its site.
 
         Raises:
-            InputError: no such run.
-            AnswerNeeded: the link was lost, and a new one needs a user.
-            LinkError: the site cannot be reached, or the link was cut again and again.
+            InputError: there is no such run.
+            AnswerNeeded: the connection was lost, and a new one needs an answer of the user.
+            LinkError: the site cannot be reached, or the connection was lost repeatedly.
         """
         from lumitui.app.follow.log_follower import FIRST_BYTES, follow
 
@@ -107,13 +105,13 @@ class Watching(RunsCore):
         offset: int = 0,
         stop: Stop = lambda: False,
     ) -> Iterator[LogEvent]:
-        """Yield a run's log for a screen that has `offset` bytes of an attempt's log already.
+        """Yield a run's log for a screen that already has `offset` bytes of an attempt's log.
 
-        It costs one stream; the app's own refreshes bring the state of the run. A link that is
-        lost is tried again for as long as the screen is there.
+        This uses one stream; the app's own refreshes update the run. It reconnects as long as the
+        screen is open.
 
         Raises:
-            InputError: no such run.
+            InputError: there is no such run.
         """
         from lumitui.app.follow.log_follower import show
 
@@ -128,11 +126,12 @@ class Watching(RunsCore):
         stop: Stop = lambda: False,
         warn: Warn = lambda words: None,
     ) -> Run:
-        """Return the run when it has ended, or as it is after `timeout` seconds.
+        """Wait until the run has ended, or for `timeout` seconds, and return it.
 
         Raises:
-            InputError: no such run.
-            AnswerNeeded: the link was lost, and a new one needs a user; the job continues.
+            InputError: there is no such run.
+            AnswerNeeded: the connection was lost, and a new one needs an answer of the user; the
+                job continues.
         """
         from lumitui.app.follow.wait import wait
 
@@ -148,14 +147,14 @@ class Watching(RunsCore):
         rank: int | None = None,
         terminal: bool = True,
     ) -> Callable[[], int]:
-        """Return what runs `command` (empty: a shell) inside a running job in this terminal.
+        """Return a function that runs `command`, by default a shell, inside a running job.
 
-        It has the container, the variables and the folder of the run, on one node: `node`, or the
-        one of `rank`, or the first. What is returned may be called once; it gives the exit status,
-        and raises a LinkError if the link is lost (the job continues).
+        The command has the run's container, variables and folder, on one node: `node`, that of
+        `rank`, or the first. Call the function once; it returns the exit status, and raises a
+        LinkError if the connection is lost (the job continues).
 
         Raises:
-            InputError: no such run or rank, or it is not running.
+            InputError: there is no such run or rank, or the run is not running.
             RefusedError: the job has no such node.
             LinkError: the site cannot be reached.
         """
@@ -174,12 +173,12 @@ class Watching(RunsCore):
         node: str = "",
         rank: int | None = None,
     ) -> ForwardedPort:
-        """Return a port of this machine (`here`; 0: any) that leads to one of a running job's node.
+        """Forward a port of this machine (`here`; 0: any) to `port` on a running job's node.
 
-        It works until it is closed; the connection to the site carries it.
+        It uses the connection to the site, and works until it is closed.
 
         Raises:
-            InputError: as `prepare_shell`; or the port of this machine is in use.
+            InputError: as `prepare_shell`, or the port of this machine is in use.
             RefusedError, LinkError: as `prepare_shell`.
         """
         from lumitui.app.follow.inside import reach_port
@@ -191,7 +190,7 @@ class Watching(RunsCore):
         return ForwardedPort(port if here is None else here, connect)
 
     def _started(self, run_id: str) -> Run:
-        """Return a run; its site is asked if the run was waiting when it was last heard of."""
+        """Return a run; refresh its site if the run was not running yet."""
         run = self.history.get(run_id)
         if run.state is not State.RUNNING and not run.state.is_final:
             failed = self.refresh(run.site).failed
@@ -202,7 +201,7 @@ class Watching(RunsCore):
 
     @cached_property
     def clusters(self) -> Clusters:
-        """The sites as they are now: nodes, queue, reservations, budget."""
+        """The current state of sites: nodes, queue, reservations, budget."""
         from lumitui.app.follow.sites.cluster_overviews import Clusters
 
         return Clusters(self.history, self.sites, self._watcher.connection, self._budgets.keep)

@@ -1,1 +1,1 @@
-"""What a user asks of a site: its images and environments, what it is like, would a job run."""
+"""Surveys a site: its images and environments, its profile, and whether a job would run."""

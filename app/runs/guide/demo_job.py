@@ -10,34 +10,34 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 FOLDER = Path("lumitui-demo")
-"""Where the demo is, from where the user is."""
+"""The demo's folder, relative to the current one."""
 
 
 def this_machine() -> Site:
     """Return the built-in site whose jobs are plain processes."""
-    known = Sites([BUILT_IN])
-    return next(site for site in map(known.load, known.names()) if site.scheduler == "process")
+    sites = Sites([BUILT_IN])
+    return next(site for site in map(sites.load, sites.names()) if site.scheduler == "process")
 
 
 def prepare(folder: Path) -> Path:
-    """Return the demo's job file in `folder`, created when it is missing.
+    """Return the demo's job file in `folder`; create it if it is missing.
 
     Raises:
-        InputError: no python here has torch.
-        LumiError: the folder cannot be made.
+        InputError: this Python lacks torch, and LUMITUI_PYTHON is not set.
+        LumiError: the folder cannot be created.
     """
-    # Without LUMITUI_PYTHON a job on this machine runs with this very Python (supervisor.py).
+    # Without LUMITUI_PYTHON, a job on this machine uses this Python (supervisor.py).
     if not os.environ.get("LUMITUI_PYTHON") and importlib.util.find_spec("torch") is None:
         raise InputError(
-            "The demo trains with PyTorch, and this Python has none.",
-            "Run `pip install 'lumitui[trainers]'`, or set LUMITUI_PYTHON to a python with torch.",
+            "The demo needs PyTorch, which this Python lacks.",
+            "Run `pip install 'lumitui[trainers]'`, or set LUMITUI_PYTHON to a Python with torch.",
         )
     job = folder / "job.yaml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LumiError(
-            f"The folder {folder} cannot be made: {error.strerror}.", "Name another one with --to."
+            f"Cannot create the folder {folder}: {error.strerror}.", "Name another one with --to."
         ) from error
     if not job.exists():
         text = examples.text_for(this_machine(), examples.Beginning("demo"))

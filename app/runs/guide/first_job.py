@@ -1,4 +1,4 @@
-"""A user's first job on a cluster: the bundled training, in a folder of its own."""
+"""A user's first job on a cluster: the bundled training, in its own folder."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.profile import Site
 
 FOLDER = Path("lumitui-first")
-"""Where it is, from where the user is: a job ships its folder, and this one holds no other."""
+"""Its own folder, relative to the current one: a job sends its whole folder."""
 
 
 def first_job(site: Site, account: str, folder: Path) -> Path:
-    """Return the job file, made when it is missing.
+    """Return the job file; create it if it is missing.
 
     Raises:
         LumiError: it cannot be written.
@@ -21,8 +21,8 @@ def first_job(site: Site, account: str, folder: Path) -> Path:
         job.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LumiError(
-            f"The folder {job.parent} cannot be made: {error.strerror}.",
-            "Start lumitui in a folder of yours.",
+            f"Cannot create the folder {job.parent}: {error.strerror}.",
+            "Start lumitui in one of your folders.",
         ) from error
     if not job.exists():
         text = examples.text_for(site, examples.Beginning("first", account=account or None))

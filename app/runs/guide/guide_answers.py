@@ -1,4 +1,4 @@
-"""What a user has answered to the guide so far; it is kept, so that they can leave and go on."""
+"""The user's answers in the guide, kept in a file so that they can leave and continue."""
 
 import json
 from pathlib import Path
@@ -9,23 +9,23 @@ from lumitui.app.job.settings import Settings, write_whole
 
 
 class GuideAnswers(BaseModel):
-    """The answers; an empty one was not given yet."""
+    """The answers; empty ones are missing."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     site: str = Field(default="", max_length=200)
     user: str = Field(default="", max_length=200)
-    """The name on the site."""
+    """The user name on the site."""
     account: str = Field(default="", max_length=200)
-    """Project that pays."""
+    """The project to bill."""
     key: str = Field(default="", max_length=4000)
-    """The private key; empty: as ssh itself would choose."""
+    """The private key; empty: ssh's own choice."""
     checked: bool = False
-    """Whether the site was reached with these answers, and told what its profile is like."""
+    """Whether lumitui reached the site with these answers and checked its profile."""
 
 
 def kept_progress(settings: Settings) -> GuideAnswers:
-    """Return what was answered; nothing, if the file is not there or makes no sense."""
+    """Return the kept answers; empty ones if the file is missing or invalid."""
     try:
         return GuideAnswers.model_validate_json(settings.guide.read_bytes()[:100_000])
     except (OSError, ValidationError, json.JSONDecodeError):
@@ -42,5 +42,5 @@ def keep_progress(settings: Settings, progress: GuideAnswers) -> None:
 
 
 def own_profile(settings: Settings, site: str) -> Path:
-    """Return the file in which the user's own profile of `site` is, or would be."""
+    """Return the path of the user's own profile of `site`, which may not exist yet."""
     return settings.profiles[0] / f"{site}.yaml"

@@ -1,4 +1,4 @@
-"""The steps of the guide: what is done, what is missing, and what each step will do. Pure."""
+"""The steps of the guide: which are done, and what each one does or needs. Pure."""
 
 import json
 import re
@@ -18,20 +18,20 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is there before the guide does anything."""
+    """The state before the guide does anything."""
 
     site: Site | None
-    """The chosen one."""
+    """The chosen site."""
     profile: Path
-    """Where the user's own profile of it is, or would be."""
+    """The path of the user's own profile of it, which may not exist yet."""
     foreign: bool
-    """Whether that profile is there and was not written by the guide: it is left alone."""
+    """Whether that profile exists and the guide did not write it; then the guide keeps it."""
     keys: Sequence[Key]
 
 
 @dataclass(frozen=True)
 class GuideStep:
-    """One step: whether it is done, and in words what will happen or what is missing."""
+    """One step: whether it is done, and a text about what it does or needs."""
 
     name: str
     mark: Mark
@@ -39,36 +39,35 @@ class GuideStep:
 
 
 def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]:
-    """Return the steps in their order; the first that is not done is the next one."""
-    site, found = around.site, []
-    found.append(("site", site is not None, _about(site)))
+    """Return the steps in order; the first that is not done is the next one."""
+    site = around.site
+    rows = [("site", site is not None, _about(site))]
     if around.foreign:
-        words = f"As {_short(around.profile)} says; the guide does not touch it."
-        found += [("user", site is not None, words), ("key", site is not None, words)]
+        words = f"Set in {_short(around.profile)}, which the guide does not change."
+        rows += [("user", site is not None, words), ("key", site is not None, words)]
     else:
         user = _USER.fullmatch(progress.user) is not None
-        words = "Your name on the login node." if user or not progress.user else "No such name."
-        found.append(("user", user, words))
-        found.append(("key", _has_key(progress, around.keys), _key_words(progress, around)))
-    found.append(("project", has_account(progress, site), _account_words(progress, site)))
-    found.append(("check", progress.checked, _check_words(around)))
-    found.append(
-        ("job", False, "Makes lumitui-first/job.yaml here, and opens it. Nothing is sent yet.")
-    )
-    first = next((i for i, (_, done, _) in enumerate(found) if not done), len(found))
+        words = "This is not a user name."
+        if user or not progress.user:
+            words = "Your user name on the login node."
+        rows.append(("user", user, words))
+        rows.append(("key", _has_key(progress, around.keys), _key_words(progress, around)))
+    rows.append(("project", has_account(progress, site), _account_words(progress, site)))
+    rows.append(("check", progress.checked, _check_words(around)))
+    rows.append(("job", False, "Writes lumitui-first/job.yaml here and opens it. Sends nothing."))
+    first = next((i for i, (_, done, _) in enumerate(rows) if not done), len(rows))
     marks: list[Mark] = [
-        "done" if done else "next" if i == first else "later"
-        for i, (_, done, _) in enumerate(found)
+        "done" if done else "next" if i == first else "later" for i, (_, done, _) in enumerate(rows)
     ]
     return tuple(
-        GuideStep(name, mark, words) for (name, _, words), mark in zip(found, marks, strict=True)
+        GuideStep(name, mark, words) for (name, _, words), mark in zip(rows, marks, strict=True)
     )
 
 
-def missing(found: Sequence[GuideStep], wanted: str) -> str:
-    """Return the first step that must be done before `wanted`; "" if there is none."""
-    for step in found:
-        if step.name == wanted:
+def missing(steps: Sequence[GuideStep], name: str) -> str:
+    """Return the first step that must be done before the step `name`; "" if there is none."""
+    for step in steps:
+        if step.name == name:
             return ""
         if step.mark != "done":
             return step.name
@@ -76,7 +75,7 @@ def missing(found: Sequence[GuideStep], wanted: str) -> str:
 
 
 def profile_text(progress: GuideAnswers) -> str:
-    """Return the profile that the guide writes: the built-in one, with this person's login."""
+    """Return the profile that the guide writes: the built-in one, with the user's login."""
     lines = [FIRST_LINE, f"extends: {json.dumps(progress.site)}", "hosts:"]
     lines.append(f"  user: {json.dumps(progress.user)}")
     if progress.key:
@@ -85,15 +84,13 @@ def profile_text(progress: GuideAnswers) -> str:
 
 
 def has_account(progress: GuideAnswers, site: Site | None) -> bool:
-    """Return whether the project is one that the site would know, or the site needs none."""
-    if site is None:
-        return False
-    return not site.account.objection(progress.account)
+    """Return whether the project has the site's form, or the site needs none."""
+    return site is not None and not site.account.objection(progress.account)
 
 
 def _about(site: Site | None) -> str:
     if site is None:
-        return "Choose a cluster. Another one is surveyed first, which writes its profile."
+        return "Choose a cluster. For a new one, lumitui first surveys it and writes its profile."
     return f"{site.title}, at {site.hosts.login}."
 
 
@@ -104,24 +101,24 @@ def _has_key(progress: GuideAnswers, keys: Sequence[Key]) -> bool:
 def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
     if not around.keys:
         return (
-            "There is no key in ~/.ssh. `ssh-keygen -t ed25519` makes one; then give its .pub file "
-            "to the site."
+            "There is no key in ~/.ssh. Create one with `ssh-keygen -t ed25519`; then give its "
+            ".pub file to the site."
         )
     for key in around.keys:
         if str(key.path) == progress.key:
             return f"{key.kind} {key.comment}. The site must know {key.path.name}.pub."
-    found = f"{len(around.keys)} keys" if len(around.keys) > 1 else "one key"
-    return f"Choose yours: ~/.ssh has {found}. None is made, and none is read yet."
+    count = f"{len(around.keys)} keys" if len(around.keys) > 1 else "one key"
+    return f"Choose yours: ~/.ssh has {count}. The guide creates no key, and reads none yet."
 
 
 def _account_words(progress: GuideAnswers, site: Site | None) -> str:
     if site is None:
-        return "Project that pays."
+        return "The project to bill."
     if not site.account.required:
-        return f"{site.title} asks for none."
+        return f"{site.title} needs none."
     if progress.account and not has_account(progress, site):
-        return f"This is not a project there. One looks like {site.account.example}."
-    return f"The project that pays, like {site.account.example}."
+        return f"This is not a project of the site. One looks like {site.account.example}."
+    return f"The project to bill, like {site.account.example}."
 
 
 def _short(path: Path) -> str:
@@ -130,6 +127,6 @@ def _short(path: Path) -> str:
 
 
 def _check_words(around: Surroundings) -> str:
-    written = "" if around.foreign else f"Writes {_short(around.profile)}, then logs "
+    begin = "Logs" if around.foreign else f"Writes {_short(around.profile)}, then logs"
     host = around.site.hosts.login if around.site else "the site"
-    return f"{written or 'Logs '}in to {host} and compares it with its profile. It changes nothing."
+    return f"{begin} in to {host} and compares it with its profile. Changes nothing there."

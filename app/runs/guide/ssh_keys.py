@@ -1,4 +1,4 @@
-"""The SSH keys that a user has. They are listed, never made and never read."""
+"""Lists the user's SSH keys; never creates one, and never reads a private key."""
 
 import os
 from dataclasses import dataclass
@@ -11,22 +11,21 @@ _KINDS = ("ssh-", "ecdsa-", "sk-")
 
 @dataclass(frozen=True)
 class Key:
-    """A private key with a public one beside it."""
+    """A private key with its public key beside it."""
 
     path: Path
     """The private key."""
     kind: str
-    """As the public key names it, e.g. `ssh-ed25519`."""
+    """The public key's type, such as `ssh-ed25519`."""
     comment: str
 
 
 def keys_in(folder: Path) -> tuple[Key, ...]:
-    """Return the keys in `folder`, by name; only the public ones are opened."""
+    """Return the keys in `folder`, by name; open only the public ones."""
     try:
-        found = [_key(public) for public in sorted(folder.glob("*.pub"))]
+        return tuple(filter(None, map(_key, sorted(folder.glob("*.pub")))))
     except OSError:
         return ()
-    return tuple(key for key in found if key is not None)
 
 
 def _key(public: Path) -> Key | None:

@@ -1,4 +1,4 @@
-"""The facade over the recording: it reads as any other, and sends nothing."""
+"""The facade over the recording, which sends nothing."""
 
 import shutil
 import tempfile
@@ -31,10 +31,10 @@ _FIRST_JOB = 8_124_190
 
 
 class RecordedRuns(Runs):
-    """The recorded history in a folder of its own. Its queue and its logs move on."""
+    """The recorded history in its own folder, with a queue and logs that progress."""
 
     def __init__(self, folder: Path) -> None:
-        """Write the history into `folder`, as lumitui would have, and let its jobs play on."""
+        """Write the history into `folder` as lumitui would have, and play the jobs."""
         self.own = _settings_in(folder)
         self.project = folder / "vision"
         self._recording = read_recording()
@@ -64,7 +64,7 @@ class RecordedRuns(Runs):
         self._player.close()
         super().close()
 
-    def send(self, *given: Any, **options: Any) -> Run:
+    def send(self, *arguments: Any, **options: Any) -> Run:
         """Send nothing.
 
         Raises:
@@ -72,7 +72,7 @@ class RecordedRuns(Runs):
         """
         raise refused()
 
-    def cancel(self, *given: Any, **options: Any) -> Run:
+    def cancel(self, *arguments: Any, **options: Any) -> Run:
         """Cancel nothing.
 
         Raises:
@@ -84,16 +84,17 @@ class RecordedRuns(Runs):
         return folder / "site" / run.folder.removeprefix(self._root).lstrip("/")
 
     def _begin(self, facts: RecordedRun, opened: float, job_id: str) -> None:
-        """Write a run as it was when Slurm had taken its job."""
+        """Write a run in the state after Slurm accepted its job."""
         preview, inheritance = self._prepared(facts)
-        made = shipment_of(preview, self._connections.get(preview.site), self._hashes, inheritance)
+        connection_ = self._connections.get(preview.site)
+        shipment = shipment_of(preview, connection_, self._hashes, inheritance)
         run = replace(
-            made.run,
+            shipment.run,
             id=facts.id,
             created=opened - 60 * facts.sent - 2,
             folder=f"{self._root}/runs/{facts.id}",
             root=self._root,
-            snapshot=made.snapshot,
+            snapshot=shipment.snapshot,
             job_id=job_id,
             state=State.QUEUED,
             note=facts.note,
@@ -108,13 +109,13 @@ class RecordedRuns(Runs):
             if facts.job not in self._previews:  # a grid takes half a second
                 self._previews[facts.job] = self.previews(self.project / f"{facts.job}.yaml")
             return next(one for one in self._previews[facts.job] if one.cell == facts.cell), None
-        made = self.plan_resubmission(
+        planned = self.plan_resubmission(
             facts.parent, nodes=facts.nodes, settings=facts.settings, start="scratch"
         )
-        return made.preview, made.inheritance
+        return planned.preview, planned.inheritance
 
     def _begin_grids(self) -> None:
-        """Write which runs were sent together."""
+        """Record the grids of the runs."""
         grids: dict[str, list[RecordedRun]] = {}
         for facts in self._recording.runs:
             if facts.cell:
@@ -131,9 +132,9 @@ class RecordedRuns(Runs):
 
 @contextmanager
 def recorded_runs() -> Iterator[RecordedRuns]:
-    """Yield the recording, in a temporary folder that is removed at the end."""
+    """Yield the recording in a temporary folder, and remove the folder at the end."""
     folder = Path(tempfile.mkdtemp(prefix="lumitui-tour-"))
-    if quote(str(folder)) != str(folder):  # scripts name it without quotes
+    if quote(str(folder)) != str(folder):  # scripts contain it without quotes
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="lumitui-tour-", dir="/tmp"))
     try:
@@ -147,7 +148,7 @@ def recorded_runs() -> Iterator[RecordedRuns]:
 
 
 def _settings_in(folder: Path) -> Settings:
-    """Return settings of which nothing is the user's own."""
+    """Return settings without the user's own folders."""
     return settings(
         {"LUMITUI_CONFIG_DIR": str(folder / "config"), "LUMITUI_DATA_DIR": str(folder / "data")}
     )

@@ -1,4 +1,4 @@
-"""The site of the recording: folders on this machine that grow as its jobs train, and a queue.
+"""The site of the recording: local folders that grow while its jobs train, and a queue.
 
 It answers polls, logs and lists of files, and refuses everything else.
 """
@@ -26,23 +26,23 @@ from lumitui.remote.transport.request_log import Logged, RequestLog, current_pur
 from lumitui.remote.transport.transport import Result
 
 _ANSWERED = frozenset({"poll", "metrics", "log", "list files"})
-"""What the requests are for that only read files of the recording."""
+"""The purposes of requests that only read files of the recording."""
 _BETWEEN = 0.25
-"""Seconds between two looks at what the jobs have written meanwhile."""
+"""Seconds between two writes of the jobs' output."""
 _WORDS = {state: word for word, state in reversed([*STATES.items()])}
 
 
 def refused() -> RefusedError:
     """Return the error for everything that would reach a cluster."""
     return RefusedError(
-        "This is a recording: no cluster is connected, and nothing is sent.",
+        "This is a recording, without a cluster: lumitui sends nothing.",
         "Leave the tour with q. `lumitui demo` trains on this machine; `lumitui` opens your own "
-        "history, where 0 leads to your cluster.",
+        "history, where 0 connects your cluster.",
     )
 
 
 class RecordedFiles:
-    """A transport to the recording's folders, which lie below `folder` and are called `root`."""
+    """A transport to the recording's folders below `folder`, which appear below `root`."""
 
     def __init__(self, folder: Path, root: str) -> None:
         """Connect to nothing."""
@@ -55,11 +55,11 @@ class RecordedFiles:
         """Run a script that reads; see `Transport.run`.
 
         Raises:
-            RefusedError: it is for anything else.
+            RefusedError: the script has another purpose.
         """
-        found = self._local.run(self._here(script), timeout=timeout)
-        out = found.out.replace(self._folder.encode(), self._root.encode())
-        return Result(found.code, out, found.err)
+        result = self._local.run(self._here(script), timeout=timeout)
+        out = result.out.replace(self._folder.encode(), self._root.encode())
+        return Result(result.code, out, result.err)
 
     def stream(self, script: str, *, stop: Callable[[], bool]) -> Iterator[bytes]:
         """Yield the output of a script that reads; see `Transport.stream`."""
@@ -75,12 +75,12 @@ class RecordedFiles:
 
 
 class RecordedSlurm(Slurm):
-    """Slurm as the recording has it. What it does not answer itself, its transport refuses."""
+    """The recording's Slurm; its transport refuses what it does not answer itself."""
 
     def __init__(
         self, transport: RecordedFiles, jobs: Mapping[str, RecordedJob], nodes: tuple[Nodes, ...]
     ) -> None:
-        """Know the `jobs` by their runs' ids."""
+        """Use `jobs`, by the ids of their runs."""
         super().__init__(transport)
         self._jobs, self._nodes = jobs, nodes
 
@@ -90,21 +90,18 @@ class RecordedSlurm(Slurm):
         marker, now = new_marker(), time.time()
         script = f"{record_functions(marker)}\n{files_script(watches)}"
         files = parse_files(self._transport.run(script).out, marker, watches)
-        known = [watch for watch in watches if watch.run in self._jobs]
-        jobs = {watch.run: status(self._jobs[watch.run], now) for watch in known}
-        return Poll(jobs, files, clock=now)
+        ids = [watch.run for watch in watches if watch.run in self._jobs]
+        return Poll({run: status(self._jobs[run], now) for run in ids}, files, clock=now)
 
     def overview(self, budget: str) -> ClusterOverview:
         """See Scheduler.overview."""
-        now, unfinished = (
-            time.time(),
-            [job for job in self._jobs.values() if job.ended > time.time()],
-        )
-        return ClusterOverview(self._nodes, tuple(_queued(job, now) for job in unfinished))
+        now = time.time()
+        queue = (_queued(job, now) for job in self._jobs.values() if job.ended > now)
+        return ClusterOverview(self._nodes, tuple(queue))
 
 
 def status(job: RecordedJob, now: float) -> JobStatus:
-    """Return what Slurm says of a job at `now`."""
+    """Return Slurm's status of a job at `now`."""
     state = job.facts.state if now >= job.ended else State.RUNNING
     waits = now < job.started
     if waits:
@@ -124,16 +121,16 @@ def status(job: RecordedJob, now: float) -> JobStatus:
 
 
 def _queued(job: RecordedJob, now: float) -> QueuedJob:
-    found = status(job, now)
+    row = status(job, now)
     minutes = max(0, int(now - job.started)) // 60
     return QueuedJob(
-        found.job_id, found.word, found.partition, job.run.layout.nodes, f"{minutes}:00",
-        job.run.spec.time, found.started, found.reason or "None", job.run.name,
+        row.job_id, row.word, row.partition, job.run.layout.nodes, f"{minutes}:00",
+        job.run.spec.time, row.started, row.reason or "None", job.run.name,
     )  # fmt: skip
 
 
 class Player:
-    """Writes into the folders of runs what their jobs write, when they write it."""
+    """Writes the jobs' output into the folders of their runs at the recorded times."""
 
     def __init__(self, jobs: Mapping[Path, RecordedJob]) -> None:
         """Play the jobs, each in its folder."""
@@ -143,12 +140,12 @@ class Player:
         self._thread = threading.Thread(target=self._play, name="recording", daemon=True)
 
     def start(self) -> None:
-        """Write what is over by now, and go on in a thread."""
+        """Write the output up to now, and continue in a thread."""
         self._write()
         self._thread.start()
 
     def close(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -186,6 +183,6 @@ class Player:
 def connection(
     site: Site, ask: Ask, files: RecordedFiles, slurm: Callable[[RecordedFiles], Slurm], user: str
 ) -> Connection:
-    """Return the connection to any site: whatever it is called, it is the recording."""
+    """Return the connection to the recording, for any site."""
     scheduler = Process(files) if site.scheduler == "process" else slurm(files)
     return Connection(files, scheduler, lambda: user, "~", log=files.log)

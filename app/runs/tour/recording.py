@@ -1,6 +1,6 @@
 """The recorded runs of templates/tour: what each wrote into its folder, and when. Pure.
 
-Seconds are since the start of a run's job.
+Seconds count from the start of a run's job.
 """
 
 import json
@@ -21,13 +21,13 @@ from lumitui.remote.site.states import State
 
 _FILE = files("lumitui") / "templates" / "tour" / "runs.yaml"
 _IMPORTS = 21.0
-"""Seconds until a training reports that it begins: Python, PyTorch, the first collective."""
+"""Seconds until a training reports its start: Python, PyTorch, the first collective."""
 _WARM_UP = 5
-"""Steps that are slower: kernels are compiled."""
+"""Slower first steps, which compile kernels."""
 _LOG_EVERY = 2
 _FIRST_NODE = 5210
-_SAID = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
-"""What a training prints of its beginning."""
+_SHOWN = ("strategy", "model", "parameters", "world_size", "global_batch", "train_samples")
+"""What a training prints at its start."""
 
 
 class RecordedRun(BaseModel):
@@ -37,47 +37,47 @@ class RecordedRun(BaseModel):
 
     id: str
     job: str = ""
-    """Its job file; empty: it is made from its parent."""
+    """Its job file; "" for a resubmission of its parent."""
     cell: str = ""
-    """Which run of the job file's grid it is."""
+    """Its settings in the job file's grid."""
     parent: str = ""
     nodes: int | None = None
     settings: tuple[str, ...] = ()
-    """What is different from the parent."""
+    """The changes from its parent."""
     note: str = ""
     sent: float
     waited: float
     ran: float
-    """Minutes: before the recording is opened, in the queue, until its end."""
+    """Minutes: sent before the recording opens, in the queue, running."""
     state: State = State.DONE
-    """How it ends."""
+    """Its final state."""
     exit: int = 0
     rank: int | None = None
     """The first rank that failed."""
     tail: str = ""
-    """What its log ends with, before the last line of a training that ended well."""
+    """The end of its log, before the last line of a successful training."""
     speed: float
-    """Samples a second."""
+    """Samples per second."""
     loss: tuple[float, float]
-    """At the first step, and where it ends."""
+    """At the first step and at the end."""
     steps: int
     waits_for_data: float = 0.02
-    """The share of a step."""
+    """The share of a step spent waiting for data."""
 
 
 class RecordedJobFile(BaseModel):
-    """A job file of the recording, and what its training reports of itself."""
+    """A job file of the recording, with facts about its training."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str
     parameters: int
     samples: int
-    """Of an epoch."""
+    """Per epoch."""
 
 
 class Recording(BaseModel):
-    """All of it, as templates/tour/runs.yaml has it."""
+    """The contents of templates/tour/runs.yaml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -95,13 +95,13 @@ class Recording(BaseModel):
 
 
 def read_recording() -> Recording:
-    """Return the recording that lumitui brings."""
+    """Return the bundled recording."""
     return Recording.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
 class RecordedLine:
-    """What a training wrote at one moment."""
+    """What a training wrote at a time."""
 
     at: float
     metrics: str = ""
@@ -110,39 +110,39 @@ class RecordedLine:
 
 @dataclass(frozen=True)
 class RecordedJob:
-    """The job of a recorded run, from what lumitui would have sent."""
+    """The job of a recorded run, as lumitui would have sent it."""
 
     facts: RecordedRun
     file: RecordedJobFile
-    """The one that the first run of its lineage was made from."""
+    """The job file of the first run of its lineage."""
     run: Run
     opened: float
     """When the recording was opened, in epoch seconds."""
 
     @property
     def submitted(self) -> float:
-        """When it was sent, in epoch seconds."""
+        """The time of its submission, in epoch seconds."""
         return self.opened - 60 * self.facts.sent
 
     @property
     def started(self) -> float:
-        """When it started, or will."""
+        """The time of its start, which may be in the future."""
         return self.submitted + 60 * self.facts.waited
 
     @property
     def ended(self) -> float:
-        """When it ended, or will."""
+        """The time of its end, which may be in the future."""
         return self.started + 60 * self.facts.ran
 
     @property
     def hosts(self) -> str:
-        """Its nodes, as Slurm writes them."""
+        """Its nodes in Slurm's form."""
         last = _FIRST_NODE + self._layout.nodes - 1
         return _host(0) if last == _FIRST_NODE else f"nid[00{_FIRST_NODE}-00{last}]"
 
     @property
     def binding(self) -> str:
-        """What the probe measured: what was planned."""
+        """The probe's measurements, which match the plan."""
         layout = self._layout
         buses = [f"0000:{bus}:00.0" for bus in layout.gpu_bus]
         return json.dumps([
@@ -158,14 +158,14 @@ class RecordedJob:
 
     @property
     def exit_file(self) -> str:
-        """What its job wrote when the program had ended."""
+        """The job's exit file."""
         facts, ended = self.facts, round(self.ended)
-        told = {"rc": facts.exit, "rank": facts.rank, "ended": ended, "job": self.run.job_id}
-        return json.dumps(told | {"started": round(self.started)})
+        values = {"rc": facts.exit, "rank": facts.rank, "ended": ended, "job": self.run.job_id}
+        return json.dumps(values | {"started": round(self.started)})
 
     @cached_property
     def lines(self) -> tuple[RecordedLine, ...]:
-        """Everything that the training wrote, in its order."""
+        """Everything that the training wrote, in order."""
         end = tuple(self._end())
         return (self._start(), *self._steps(60 * self.facts.ran), *end)
 
@@ -175,19 +175,20 @@ class RecordedJob:
 
     @cached_property
     def _label(self) -> str:
-        """What srun writes before each line of rank 0."""
+        """The label of srun before each line of rank 0."""
         return f"{0:{len(str(self._layout.world_size - 1))}}: "
 
     def _start(self) -> RecordedLine:
         batch, model = self.run.global_batch or 1, self.facts.id.rpartition("-")[0]
-        told = {
+        values = {
             "event": "start", "device": "cuda", "device_name": "AMD Instinct MI250X",
             "strategy": self.run.spec.strategy, "model": model,
             "parameters": self.file.parameters, "world_size": self._layout.world_size,
             "global_batch": batch, "epochs": 1, "train_samples": self.file.samples,
         }  # fmt: skip
-        said = ", ".join(f"{name} {told[name]}" for name in _SAID) + f", on {told['device_name']}"
-        return RecordedLine(_IMPORTS, json.dumps(told), self._label + said)
+        text = ", ".join(f"{name} {values[name]}" for name in _SHOWN)
+        text += f", on {values['device_name']}"
+        return RecordedLine(_IMPORTS, json.dumps(values), self._label + text)
 
     def _steps(self, most: float) -> Iterator[RecordedLine]:
         facts, chance = self.facts, random.Random(self.facts.id)
@@ -201,15 +202,15 @@ class RecordedJob:
                 return
             loss = last + (first - last) * math.exp(-3.2 * step / facts.steps)
             loss *= chance.gauss(1, 0.006)
-            told = {
+            values = {
                 "step": step, "epoch": 1 + step * batch // self.file.samples,
                 "loss": round(loss, 4), "samples_per_s": round(speed, 1),
                 "seconds": round(at - _IMPORTS, 3),
                 "data_s": round(facts.waits_for_data * batch / speed, 4),
             }  # fmt: skip
-            said = f"step {step} | epoch {told['epoch']} | loss {loss:.4f} | {speed:.0f} samples/s"
-            shown = step % _LOG_EVERY == 0
-            yield RecordedLine(at, json.dumps(told), self._label + said if shown else "")
+            epoch, logged = values["epoch"], step % _LOG_EVERY == 0
+            text = f"step {step} | epoch {epoch} | loss {loss:.4f} | {speed:.0f} samples/s"
+            yield RecordedLine(at, json.dumps(values), self._label + text if logged else "")
 
     def _end(self) -> Iterator[RecordedLine]:
         at = 60 * self.facts.ran - 1

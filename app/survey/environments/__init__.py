@@ -1,1 +1,1 @@
-"""A site's container images and virtual environments, as a user sees and removes them."""
+"""Lists and removes a site's container images and virtual environments."""

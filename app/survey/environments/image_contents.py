@@ -1,4 +1,4 @@
-"""What is known of an image, from its own answer or else from its name. Pure."""
+"""The contents of an image, as its survey or its name shows them. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,15 +6,15 @@ from lumitui.app.launch.draft.job_form import FieldChoice
 from lumitui.remote.transfer.environments.image_listing import Image
 
 _OTHER_NAMES = {"lightning": ("lightning", "pytorch-lightning")}
-"""Packages that are called by more than one name."""
+"""Packages with more than one name."""
 _SHOWN = (("torch", "torch"), ("rocm", "ROCm"), ("cuda", "CUDA"), ("python", "Python"))
-"""What tells images apart at a glance."""
+"""What distinguishes images."""
 
 
 def image_version(image: Image, name: str) -> str | None:
     """Return the version of a package (or of `python`, `rocm`, `cuda`) in `image`.
 
-    "": it has none. None: that is not known.
+    "" if the image lacks it; None if that is unknown.
     """
     contents, key = image.contents, name.lower().replace("_", "-")
     if contents is None or contents.why_not:
@@ -22,18 +22,12 @@ def image_version(image: Image, name: str) -> str | None:
     own = {"python": contents.python, "rocm": contents.rocm, "cuda": contents.cuda}
     if key in own:
         return own[key]
-    return next(
-        (
-            contents.packages[one]
-            for one in _OTHER_NAMES.get(key, (key,))
-            if one in contents.packages
-        ),
-        "",
-    )
+    versions = (contents.packages.get(one) for one in _OTHER_NAMES.get(key, (key,)))
+    return next(filter(None, versions), "")
 
 
 def images_with_package(images: Iterable[Image], name: str) -> tuple[list[Image], list[Image]]:
-    """Return the images that have a package, and those of which nobody knows; "": any image."""
+    """Return the images with a package, and those for which that is unknown; "": any image."""
     have: list[Image] = []
     unknown: list[Image] = []
     for image in images:
@@ -49,14 +43,12 @@ def images_with_package(images: Iterable[Image], name: str) -> tuple[list[Image]
 
 
 def why_version_unknown(image: Image) -> str:
-    """Return why it is not known what an image holds; "": it is known."""
-    if image.contents is None:
-        return "it was not asked"
-    return image.contents.why_not
+    """Return why the contents of an image are unknown; "" if they are known."""
+    return "lumitui did not inspect it" if image.contents is None else image.contents.why_not
 
 
 def choice_of(image: Image) -> FieldChoice:
-    """Return the image as a value of the form, with what it holds in a few words."""
+    """Return the image as a value of the form, with a summary of its contents."""
     versions = ((name, image_version(image, key)) for key, name in _SHOWN)
     words = ", ".join(f"{name} {version}" for name, version in versions if version)
     return FieldChoice(image.path, words or image.generation)

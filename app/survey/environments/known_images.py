@@ -1,4 +1,4 @@
-"""What is known of a site's images, kept on the laptop: an image is asked once what it holds."""
+"""Keeps what is known of a site's images on the laptop; lumitui inspects each image once."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _MOST = 64 << 20
 
 @dataclass(frozen=True)
 class SiteImages:
-    """The images of a site, as they were at a time."""
+    """The images of a site at a time."""
 
     at: float
     """Epoch seconds, by the laptop's clock."""
@@ -24,14 +24,14 @@ class SiteImages:
 
 
 class KnownImages:
-    """The listings of all sites, a file for each."""
+    """The listings of all sites, one file per site."""
 
     def __init__(self, folder: Path) -> None:
         """Keep them in `folder`."""
         self._folder = folder
 
     def get(self, site: str) -> SiteImages | None:
-        """Return what was found last; None: nothing, or the file cannot be used any more."""
+        """Return the last listing; None if there is none or the file is unusable."""
         try:
             data = json_of(self._path(site).read_bytes(), most=_MOST)
         except OSError:
@@ -39,7 +39,7 @@ class KnownImages:
         try:
             return _listing(data)
         except (KeyError, TypeError, ValueError):
-            return None  # another version's: it is asked again
+            return None  # another version wrote it: query again
 
     def put(self, site: str, listing: SiteImages) -> None:
         """Keep a listing.
@@ -53,7 +53,7 @@ class KnownImages:
             write_whole(self._path(site), json.dumps(data))
         except OSError as error:
             raise LumiError(
-                f"{self._path(site)} cannot be written: {error.strerror}.", "Check the disk."
+                f"Cannot write {self._path(site)}: {error.strerror}.", "Check the disk."
             ) from error
 
     def _path(self, site: str) -> Path:
@@ -61,9 +61,9 @@ class KnownImages:
 
 
 def with_known(images: Iterable[Image], earlier: SiteImages | None) -> tuple[Image, ...]:
-    """Return `images`, those that were not asked now with what they said earlier.
+    """Return `images`, with the `earlier` contents for those that were not inspected now.
 
-    Links to one file have the same contents.
+    Links to the same file have the same contents.
     """
     answers = {one.key: one.contents for one in earlier.images} if earlier else {}
     answers = {key: held for key, held in answers.items() if held and not held.why_not}
@@ -73,7 +73,7 @@ def with_known(images: Iterable[Image], earlier: SiteImages | None) -> tuple[Ima
 
 
 def answered(listing: SiteImages | None) -> list[str]:
-    """Return the keys of the images that need not be asked again."""
+    """Return the keys of the images that need not be inspected again."""
     images = listing.images if listing else ()
     return [one.key for one in images if one.contents and not one.contents.why_not]
 

@@ -1,4 +1,4 @@
-"""The images and environments of a site: what the verbs and the screens call."""
+"""The images and environments of a site, for the verbs and the screens."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -25,11 +25,11 @@ from lumitui.remote.transfer.environments.venvs import RemovedVenvs, Venv, list_
 from lumitui.remote.transfer.run_users import RunUser
 
 FindUnfinished = Callable[[str, Connection, Sequence[RunUser]], Collection[str]]
-"""Returns the ids of those of some runs at a site that have not ended."""
+"""Returns the ids of those runs at a site that have not ended."""
 
 
 class Environments:
-    """What programs find on a site besides their own code. Threads may share it."""
+    """The images and environments of sites. Threads may share it."""
 
     def __init__(
         self,
@@ -39,29 +39,28 @@ class Environments:
         data: Path,
         find_unfinished: FindUnfinished,
     ) -> None:
-        """Keep what is known of images in a folder of `data`."""
+        """Keep the listings of images in a folder of `data`."""
         self._find_unfinished = find_unfinished
         self._sites, self._connections, self._history = sites, connections, history
         self._known = KnownImages(data / "images")
 
     def choices(self, site_name: str) -> list[FieldChoice]:
-        """Return the images as they were found last, for the form; the site is not asked."""
+        """Return the last listed images for the form, without querying the site."""
         listing = self._known.get(site_name)
         return [choice_of(image) for image in listing.images] if listing else []
 
     def images(self, site_name: str, *, refresh: bool = False) -> SiteImages:
-        """Return the images of a site: as they were found last, or asked for now.
+        """Return the images of a site: the last listing, or with `refresh` a new one.
 
         Raises:
-            InputError: no such site, or it has no containers.
+            InputError: there is no such site, or it has no containers.
             LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         if not any(one.image or one.listing for one in site.containers.values()):
             raise InputError(
-                f"{site_name}'s profile names no container images.",
-                f"Jobs run there with {_runtime(site)}, or in an image of your own "
-                "(`container: {image: …}`).",
+                f"The profile of {site_name} has no container images.",
+                f"Jobs there use {_runtime(site)}, or your own image (`container: {{image: …}}`).",
             )
         earlier = self._known.get(site_name)
         if earlier and not refresh:
@@ -76,8 +75,8 @@ class Environments:
         """Return the environments of a site by their folders.
 
         Raises:
-            InputError: no such site, or an account is needed and none is known.
-            LinkError: it cannot be reached.
+            InputError: there is no such site, or it needs an account and none is known.
+            LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         transport = self._connections.get(site).transport
@@ -92,30 +91,30 @@ class Environments:
         unused_days: int = 0,
         dry: bool = False,
     ) -> dict[str, RemovedVenvs]:
-        """Remove environments that no unfinished run uses; return what went, by folder.
+        """Remove environments that no unfinished run uses; return those removed, by folder.
 
-        Runs that other computers sent count, as far as their folders can be read.
-
-        Without `names`, those go that nobody used for some days, and what killed builds have left.
+        Unfinished runs of other computers count too, if their folders are readable. Without
+        `names`, this removes environments unused for `unused_days`, and remains of killed builds.
 
         Raises:
-            InputError: no such site, an account is needed, or an unfinished run uses one.
-            LinkError: it cannot be reached.
+            InputError: there is no such site, it needs an account, or an unfinished run uses an
+                environment.
+            LinkError: the site cannot be reached.
         """
         site = self._sites.load(site_name)
         own = self._in_use(site_name)
         for name in names:
             if run := own.get(name.partition("-")[0]):
                 raise InputError(
-                    f"{run} uses the environment {name} and has not ended.",
-                    f"Wait for its end, or `lumitui cancel {run}`.",
+                    f"The unfinished run {run} uses the environment {name}.",
+                    f"Wait for its end, or run `lumitui cancel {run}`.",
                 )
         used = own | self._used_there(site, account)
         for name in names:
             if run := used.get(name.partition("-")[0]):
                 raise InputError(
-                    f"{run}, which another computer sent, uses the environment {name}.",
-                    "Wait until it has ended, or cancel it there.",
+                    f"The unfinished run {run} of another computer uses the environment {name}.",
+                    "Wait for its end, or cancel it on that computer.",
                 )
         transport = self._connections.get(site).transport
         return {
@@ -126,7 +125,7 @@ class Environments:
         }
 
     def _used_there(self, site: Site, account: str) -> dict[str, str]:
-        """Return what unfinished runs use whose folders the site has, each with such a run."""
+        """Return the environments of unfinished runs in the site's folders, each with a run."""
         connection = self._connections.get(site)
         users_of: dict[str, list[RunUser]] = {}
         for root in self._roots(site, account):
@@ -135,13 +134,11 @@ class Environments:
         every = sorted(
             {one for each in users_of.values() for one in each}, key=lambda one: one.folder
         )
-        at_work = self._find_unfinished(site.name, connection, every) if every else ()
-        return {
-            name: one.run for name, each in users_of.items() for one in each if one.run in at_work
-        }
+        ids = self._find_unfinished(site.name, connection, every) if every else ()
+        return {name: one.run for name, each in users_of.items() for one in each if one.run in ids}
 
     def _in_use(self, site_name: str) -> dict[str, str]:
-        """Return the environments of unfinished runs, each with such a run."""
+        """Return the environments of unfinished runs in the history, each with a run."""
         runs = (self._history.get(run.id) for run in self._history.unfinished(site_name))
         return {name: run.id for run in runs if (name := name_in(run.script))}
 
@@ -155,11 +152,11 @@ class Environments:
             )
         roots = self._roots(site, account)
         if not roots:
-            raise InputError(f"No run of yours names an account at {site.name}.", "Give --account.")
+            raise InputError(f"None of your runs has an account at {site.name}.", "Add --account.")
         return [f"{root}/{VENVS}" for root in roots]
 
     def _roots(self, site: Site, account: str) -> list[str]:
-        """Return the work roots that are known of the account; "": of all accounts."""
+        """Return the known work roots of the account; "" for all accounts."""
         connection = self._connections.get(site)
         earlier = set[str]()
         if not account:
@@ -169,7 +166,7 @@ class Environments:
         return sorted(earlier | {connection.work_root(site, name) for name in accounts})
 
     def _accounts(self, site: Site) -> set[str]:
-        """Return the accounts that runs at the site were paid by."""
+        """Return the accounts that runs at the site billed."""
         if not site.account.required:
             return {"none"}
         page = self._history.page(limit=200, site=site.name)
@@ -178,4 +175,4 @@ class Environments:
 
 def _runtime(site: Site) -> str:
     lines = [line for line in site.modules if "purge" not in line]
-    return f"`{'; '.join(lines)}`" if lines else "what is installed there"
+    return f"`{'; '.join(lines)}`" if lines else "the installed software"

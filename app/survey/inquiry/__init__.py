@@ -1,1 +1,1 @@
-"""What only the cluster knows of a job: asked in one request, and said as the adviser says it."""
+"""Queries the cluster about a job in one request, and returns the adviser's findings."""

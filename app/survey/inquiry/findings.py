@@ -1,4 +1,4 @@
-"""What the answers of a site say against a job, as the adviser's findings. Pure."""
+"""The adviser's findings on a job, from a site's answers. Pure."""
 
 from collections.abc import Iterator
 
@@ -12,17 +12,17 @@ from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 from lumitui.remote.survey.slurm_records import Association, Qos
 
 ALMOST = 0.95
-"""From this part on a quota is called almost used up: a checkpoint of 7 billion parameters has
-some 80 GB, 5 % of a quota of 1.6 TB."""
+"""The used part from which a quota counts as almost used up: a checkpoint of 7 billion parameters
+has some 80 GB, 5 % of a quota of 1.6 TB."""
 ALMOST_DISK = 0.98
-"""The same of a whole file system, which the job shares with all others there."""
+"""The same for a whole file system, which the job shares with others."""
 _OF_SLURM = ("cluster-account", "cluster-partition", "cluster-jobs")
-"""What explains a refusal of sbatch better than its own words do."""
+"""Rules that explain sbatch's refusal better than its own message."""
 _BUSY = ("unable to contact", "timed out", "connection refused", "try again", "communication")
 
 
 def findings(needs: InquiryNeeds, replies: Answers, now: float) -> tuple[Finding, ...]:
-    """Return what is wrong with a job by what the site answered at `now`, in epoch seconds."""
+    """Return the findings from a site's answers at `now`, in epoch seconds."""
     findings_ = [
         *_of_paths(needs, replies),
         *_of_quotas(needs, replies),
@@ -36,15 +36,15 @@ def findings(needs: InquiryNeeds, replies: Answers, now: float) -> tuple[Finding
 
 
 def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding]:
-    tried = replies.trial
-    if tried is None:
+    trial = replies.trial
+    if trial is None:
         return
-    if not tried.accepted:
+    if not trial.accepted:
         if not explained:
-            yield from _refused(tried.words)
-    elif tried.start is not None:
-        wait = tried.start - now
-        when = f"about {clock(tried.start)[:16]}, in {_about(wait)}" if wait > 90 else "at once"
+            yield from _refused(trial.words)
+    elif trial.start is not None:
+        wait = trial.start - now
+        when = f"about {clock(trial.start)[:16]}, in {_about(wait)}" if wait > 90 else "at once"
         yield finding(
             "cluster-start", f"By Slurm's estimate the job would start {when}.",
             "Submit it; the estimate changes with the queue.",
@@ -53,12 +53,12 @@ def _trial(replies: Answers, now: float, *, explained: bool) -> Iterator[Finding
 
 def _refused(words: str) -> Iterator[Finding]:
     if any(word in words.lower() for word in _BUSY):
-        yield finding("cluster-silent", f"Slurm could not try the script: {words}.",
-                       "Ask again in a minute.")  # fmt: skip
+        yield finding("cluster-silent", f"Slurm could not test the script: {words}.",
+                       "Try again in a minute.")  # fmt: skip
         return
     yield finding(
         "cluster-refused", f"sbatch refuses the script: {words}.",
-        "Change what it names; `lumitui site show SITE` shows what the partitions allow.",
+        "Correct it; `lumitui site show SITE` shows the partitions' limits.",
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def _silent(replies: Answers) -> Iterator[Finding]:
         more = f" And {len(faults) - 3} more." if faults[3:] else ""
         yield finding(
             "cluster-silent", f"{' '.join(faults[:3])}{more}",
-            "Continue: the rest was answered, and none of this is an error in the job.",
+            "Continue: the other checks ran, and this is not an error of the job.",
         )  # fmt: skip
 
 
@@ -90,38 +90,39 @@ def _of_paths(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
 
 
 def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
-    there = state.kind not in ("none", "link")
+    exists = state.kind not in ("none", "link")
     if place.role == "image":
-        if not there:
-            yield finding("cluster-image", f"The image {place.path} is not there{_link(state)}.",
+        if not exists:
+            yield finding("cluster-image", f"The image {place.path} does not exist{_link(state)}.",
                            "Name one that `lumitui site images SITE` lists.", place.at)  # fmt: skip
         elif not state.readable:
             yield finding("cluster-image", f"You may not read the image {place.path}.",
-                           "Ask its owner, or name another one.", place.at)  # fmt: skip
-    elif place.role == "bind" and not there:
+                           "Ask its owner, or name another image.", place.at)  # fmt: skip
+    elif place.role == "bind" and not exists:
         yield finding(
-            "cluster-bind", f"{place.path} is bound into the container and is not there"
-            f"{_link(state)}.", "Make it, or leave out the bind.", place.at)  # fmt: skip
-    elif place.role in ("data", "config") and not there and not state.above_writable:
-        # What is missing in a folder that the user may write to may be the job's own output.
+            "cluster-bind", f"{place.path}, which the container binds, does not exist"
+            f"{_link(state)}.", "Create it, or leave out the bind.", place.at)  # fmt: skip
+    elif place.role in ("data", "config") and not exists and not state.above_writable:
+        # In a folder that the user may write to, a missing path may be the job's own output.
         yield finding(
-            "cluster-path", f"{place.path} is not there{_link(state)}; the nearest folder that is, "
-            f"{state.above}, is not yours to write to.",
-            "Check the path; `lumitui site data` puts data there.", place.at,
+            "cluster-path", f"{place.path} does not exist{_link(state)}; the nearest existing "
+            f"folder, {state.above}, is not writable for you.",
+            "Check the path; `stage:` in a job file uploads data.", place.at,
             "error" if place.role == "config" else None)  # fmt: skip
     elif place.role == "output" and (state.kind != "folder" or not state.writable):
-        what = "is not there" if not there else "cannot be written to"
+        what = "is not writable" if exists else "does not exist"
         yield finding("cluster-output", f"The log's folder {place.path} {what}.",
-                       f"Run `mkdir -p {place.path}` there before sbatch." if not there
-                       else "Name a folder of yours.", place.at)  # fmt: skip
+                       "Name a folder of yours." if exists
+                       else f"Run `mkdir -p {place.path}` there before sbatch.",
+                       place.at)  # fmt: skip
     elif place.role == "work" and not state.above_writable:
-        yield finding("cluster-output", f"{place.path} cannot be made: {state.above} is not yours "
-                       "to write to.", "Check the account; its members alone may write there.",
+        yield finding("cluster-output", f"You cannot create {place.path}: {state.above} is not "
+                       "writable for you.", "Check the account: only its members may write there.",
                        place.at)  # fmt: skip
 
 
 def _link(state: PathState) -> str:
-    return ": it is a link that leads nowhere" if state.kind == "link" else ""
+    return ": it is a broken link" if state.kind == "link" else ""
 
 
 def _of_quotas(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
@@ -136,9 +137,9 @@ def _of_quotas(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             if part >= ALMOST:
                 yield finding(
                     "cluster-quota",
-                    f"{row.folder} holds {part:.0%} of the {what} that its quota allows"
-                    + ("; nothing more can be written." if part >= 1 else "."),
-                    "Remove what is not needed, or write the job's results to another area.",
+                    f"{row.folder} uses {part:.0%} of its quota of {what}"
+                    + ("; writing there fails." if part >= 1 else "."),
+                    "Remove unneeded files, or write the job's results to another file system.",
                     (writing or inside[0]).at,
                     "error" if part >= 1 and writing else None,
                 )
@@ -147,18 +148,18 @@ def _of_quotas(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
 
 def _disks(needs: InquiryNeeds, replies: Answers, covered: set[str]) -> Iterator[Finding]:
     writing = {place.path: place for place in needs.places if place.role in ("work", "output")}
-    told: set[str] = set()
+    reported: set[str] = set()
     for state in replies.paths:
         if state.path not in writing or state.path in covered or state.space is None:
             continue
         for part, what in ((state.space.blocks, "space"), (state.space.files or 0.0, "files")):
-            if part >= ALMOST_DISK and state.space.mount not in told:
-                told.add(state.space.mount)
+            if part >= ALMOST_DISK and state.space.mount not in reported:
+                reported.add(state.space.mount)
                 yield finding(
                     "cluster-disk",
-                    f"The file system {state.space.mount} is {part:.0%} full of {what}, and the "
-                    "job writes there.",
-                    "Write elsewhere, or remove what is not needed.",
+                    f"The file system {state.space.mount}, to which the job writes, uses "
+                    f"{part:.0%} of its {what}.",
+                    "Write elsewhere, or remove unneeded files.",
                     writing[state.path].at,
                 )
 
@@ -167,11 +168,11 @@ def _beneath(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
-# -- what Slurm says
+# -- Slurm's limits
 
 
 def _own(needs: InquiryNeeds, replies: Answers) -> list[Association]:
-    """Return the associations that a job of this account and partition can use."""
+    """Return the associations for the job's account and partition."""
     return [
         one
         for one in replies.associations
@@ -187,15 +188,15 @@ def _of_account(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
         some = f"{', '.join(accounts[:5])}{' …' if accounts[5:] else ''}"
         yield finding(
             "cluster-account",
-            f"You have no account {needs.account} there; Slurm knows {some}.",
-            f"Write one of these, or wait until you are a member of {needs.account}.",
+            f"You have no account {needs.account} there; Slurm lists {some}.",
+            f"Use one of these, or wait until you are a member of {needs.account}.",
             needs.at("account"),
         )
     elif not (own := _own(needs, replies)):
         yield finding(
             "cluster-account",
             f"Your account {needs.account} may not use the partition {needs.partition}.",
-            "Name another partition or account.",
+            "Use another partition or account.",
             needs.at("partition"),
         )
     elif needs.qos and not any(needs.qos in one.qos for one in own if one.qos):
@@ -204,7 +205,7 @@ def _of_account(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             yield finding(
                 "cluster-account",
                 f"Your account {needs.account} may not use the QOS {needs.qos}; it has {names}.",
-                "Name one of these.",
+                "Use one of these.",
                 needs.at("qos"),
             )
 
@@ -218,24 +219,24 @@ def _of_partition(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
         yield finding(
             "cluster-partition",
             f"The partition {name} is {now.state}: "
-            + ("sbatch refuses jobs." if closed else "jobs wait until it is UP again."),
-            "Name another partition, or wait for the end of the maintenance.",
+            + ("sbatch refuses jobs." if closed else "jobs wait until it is UP."),
+            "Use another partition, or wait for the end of the maintenance.",
             needs.at("partition"),
             "error" if closed else "warning",
         )
     if now.seconds and needs.seconds and needs.seconds > now.seconds:
         yield finding(
             "cluster-partition",
-            f"The job asks for {walltime.text_of(needs.seconds)}, and Slurm allows "
+            f"The job requests {walltime.text_of(needs.seconds)}, but Slurm allows "
             f"{walltime.text_of(now.seconds)} in {name}.",
-            f"Write {walltime.text_of(now.seconds)} or less, or name another partition.",
+            f"Request at most {walltime.text_of(now.seconds)}, or use another partition.",
             needs.at("time"),
         )
     if now.nodes is not None and needs.nodes and needs.nodes > now.nodes:
         yield finding(
             "cluster-partition",
-            f"The job asks for {needs.nodes:,} nodes, and Slurm allows {now.nodes:,} in {name}.",
-            f"Write {now.nodes:,} nodes or fewer, or name another partition.",
+            f"The job requests {needs.nodes:,} nodes, but Slurm allows {now.nodes:,} in {name}.",
+            f"Request at most {now.nodes:,} nodes, or use another partition.",
             needs.at("nodes"),
         )
 
@@ -257,14 +258,14 @@ def _of_jobs(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             yield finding(
                 "cluster-jobs",
                 f"You have {count(len(jobs), 'job')} in {what}, which allows {limit.max_submit}: "
-                "sbatch refuses another.",
-                "Wait until one of them ends, or cancel one.",
+                "sbatch refuses more.",
+                "Wait until one ends, or cancel one.",
             )
         elif limit.max_jobs is not None and running >= limit.max_jobs:
             yield finding(
                 "cluster-jobs",
-                f"In {what} you run {count(running, 'job')}, and {limit.max_jobs} at a time are "
-                "allowed: this one waits until one of them ends.",
+                f"You run {count(running, 'job')} in {what}, which allows {limit.max_jobs} at a "
+                "time: this job waits until one ends.",
                 "Submit it anyway, or wait.",
                 severity="note",
             )
@@ -280,14 +281,15 @@ def _of_budget(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
             f"{needs.account} has used up its {row.limit or 0:,.0f} {needs.unit}."
             if row.limit
             else f"{needs.account} has no {needs.unit} left.",
-            "Ask for more, or name another account: Slurm may refuse the job, or let it wait.",
+            "Request more from the site, or use another account: Slurm may refuse or delay the "
+            "job.",
             needs.at("account"),
         )
     elif needs.price is not None and needs.price > row.left:
         yield finding(
             "cluster-budget",
-            f"At its time limit the job is billed {needs.price:,.1f} {needs.unit}, and "
+            f"At its time limit the job costs {needs.price:,.1f} {needs.unit}, but "
             f"{needs.account} has {row.left:,.0f} left.",
-            "Ask for less time or fewer nodes, or name another account.",
+            "Request less time or fewer nodes, or use another account.",
             needs.at("account"),
         )

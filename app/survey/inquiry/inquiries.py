@@ -1,4 +1,4 @@
-"""Asks sites about jobs when a user wants it, and keeps the answers for the session."""
+"""Queries sites about jobs on request, and keeps the answers for the session."""
 
 import re
 import threading
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from lumitui.remote.site.profile import Site
 
 FRESH_SECONDS = 300.0
-"""How long an answer counts when the same is asked again: a queue moves in minutes."""
+"""How long an answer is reused: a queue changes in minutes."""
 _QOS = re.compile(r"^#SBATCH\s+(?:--qos[= ]|-q\s*)(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Inquired:
-    """What a site says of a job, and when it said so."""
+    """A site's findings on a job, and their time."""
 
     findings: tuple[Finding, ...]
     at: float
     """Epoch seconds."""
     budget: BudgetRow | None = None
-    """What the job's account has left; None: the site does not tell, or not so that it is read."""
+    """The remaining budget of the job's account, if known."""
     start: float | None = None
-    """When the job would start by Slurm's estimate, in epoch seconds."""
+    """Slurm's estimate of the job's start, in epoch seconds."""
 
 
 class Inquiries:
-    """Questions about jobs, to any site. Threads may share it."""
+    """Queries about jobs, to any site. Threads may share it."""
 
     def __init__(
         self, connection: "Callable[[Site], Connection]", budgets: KeptBudgets | None = None
     ) -> None:
-        """Ask over what `connection` returns, and keep what accounts have left in `budgets`."""
+        """Query over what `connection` returns, and keep the accounts' budgets in `budgets`."""
         self._connection, self._budgets = connection, budgets
         self._kept: dict[tuple[str, InquiryRequest], tuple[Answers, float]] = {}
         self._lock = threading.Lock()
@@ -58,9 +58,9 @@ class Inquiries:
     def of_preview(
         self, preview: "Preview", *, fresh: bool = False, attended: bool = True
     ) -> Inquired:
-        """Return what the site says of a job file's launch; what it cannot say is a note.
+        """Return the site's findings on a job file's launch; if it does not answer, a note.
 
-        `fresh`: an earlier answer does not count. Not `attended`, no login asks a question.
+        `fresh` ignores earlier answers. Unless `attended`, no login asks a question.
         """
         try:
             needs = self._needs_of(preview)
@@ -70,12 +70,12 @@ class Inquiries:
         return self._answered(preview.site, needs, script, fresh=fresh, attended=attended)
 
     def known(self, preview: "Preview") -> tuple[Finding, ...]:
-        """Return what the site said of the very same job a while ago; no site is asked."""
+        """Return the site's recent findings on the same job, without querying the site."""
         site = preview.site
         with self._lock:
             has_answers = any(name == site.name for name, _ in self._kept)
         if not has_answers:
-            return ()  # the user's name there may take a moment to find out
+            return ()  # finding out the user's name there may take a moment
         try:
             needs = self._needs_of(preview)
         except LumiError:
@@ -84,10 +84,10 @@ class Inquiries:
         return _inquired(needs, *kept).findings if kept else ()
 
     def _needs_of(self, preview: "Preview") -> InquiryNeeds:
-        """Return what a launch wants of its cluster.
+        """Return what a launch needs from its cluster.
 
         Raises:
-            LumiError: the user's name there cannot be known.
+            LumiError: the user's name there is unknown.
         """
         site, spec, launch = preview.site, preview.launch.spec, preview.launch
         partition = site.partitions[spec.partition]
@@ -111,7 +111,7 @@ class Inquiries:
     def of_script(
         self, job: "ScriptJob", site: "Site", *, fresh: bool = False, attended: bool = True
     ) -> Inquired:
-        """Return what the site says of a script that was read as `job`; see `of_preview`."""
+        """Return the site's findings on a script that was read as `job`; see `of_preview`."""
         options, resources = job.options, job.resources
         names = ("account", "partition", "time", "nodes", "qos")
         at = {name: option.at for name in names if (option := options.get(name))}
@@ -145,10 +145,10 @@ class Inquiries:
     def _ask(
         self, site: "Site", request: InquiryRequest, *, attended: bool
     ) -> tuple[Answers, float]:
-        """Return the answers and when they came.
+        """Return the answers and their time.
 
         Raises:
-            LumiError: the site could not be asked.
+            LumiError: the site could not be queried.
         """
         connection = self._connection(site)
         with attendance(attended):
@@ -181,6 +181,6 @@ def _inquired(needs: InquiryNeeds, answers: Answers, at: float) -> Inquired:
 
 
 def _unanswered(error: LumiError) -> Inquired:
-    message = f"The cluster could not be asked: {error.message}"
+    message = f"Could not query the cluster: {error.message}"
     note = finding("cluster-silent", message, error.hint or "Try again later.")
     return Inquired((note,), time.time())

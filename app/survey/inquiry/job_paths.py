@@ -1,4 +1,4 @@
-"""What a job wants of a cluster, and the paths there that it names. Pure."""
+"""What a job needs from a cluster, and the paths there that it names. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
 Role = Literal["image", "bind", "config", "data", "output", "work"]
-"""What a job does with a path: runs it, binds it, reads it, writes its log or its results there."""
+"""What a job does with a path: runs, binds or reads it, or writes its log or results there."""
 
 
 @dataclass(frozen=True)
 class JobPath:
-    """One path that a job names."""
+    """A path that a job names."""
 
     path: str
     role: Role
@@ -25,7 +25,7 @@ class JobPath:
 
 @dataclass(frozen=True)
 class InquiryNeeds:
-    """What a job wants of the cluster, for the comparison with what it has."""
+    """What a job needs from the cluster."""
 
     places: tuple[JobPath, ...] = ()
     account: str = ""
@@ -34,18 +34,18 @@ class InquiryNeeds:
     seconds: int | None = None
     nodes: int | None = None
     price: float | None = None
-    """What it is billed at its time limit, in the site's unit."""
+    """Its price at its time limit, in the site's unit."""
     unit: str = "hours"
     field_of: tuple[tuple[str, Position], ...] = ()
-    """Where the job says its `account`, `partition`, `time` and `nodes`."""
+    """The positions of the job's `account`, `partition`, `time` and `nodes`."""
 
     def at(self, name: str) -> Position:
-        """Return where the job says `name`."""
+        """Return the position of `name` in the job."""
         return dict(self.field_of).get(name, NOWHERE)
 
 
 def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
-    """Return the paths that a script names, as far as their values are known."""
+    """Return the paths with known values that a script names."""
     paths: list[JobPath] = []
     for step in job.steps:
         call = step.container
@@ -57,15 +57,14 @@ def of_job(job: ScriptJob, site: Site) -> tuple[JobPath, ...]:
             paths += _option(step.arguments, f"--{option}", "config")
         paths += [place for word in step.arguments for place in _data(word.known, word.at)]
     for name in ("output", "error"):
-        option_found = job.options.get(name)
-        if option_found is not None and "/" in (option_found.value or ""):
-            folder = (option_found.value or "").rpartition("/")[0]
-            paths += _whole(folder, "output", option_found.at)
+        log = job.options.get(name)
+        if log is not None and "/" in (log.value or ""):
+            paths += _whole((log.value or "").rpartition("/")[0], "output", log.at)
     return _kept(paths, site)
 
 
 def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[JobPath, ...]:
-    """Return the paths on the site that a job file names, and where its runs are kept."""
+    """Return the paths on the site that a job file names, and the work root."""
     placed = placement_of(spec, site)
     paths = [*_whole(placed.image, "image", Position(field="container.image"))]
     if placed.container:
@@ -86,7 +85,7 @@ def _known(word: CommandWord | None, role: Role) -> list[JobPath]:
 
 
 def _whole(path: str, role: Role, at: Position) -> list[JobPath]:
-    """Return the place of a path whose value is known: whole, or in the home."""
+    """Return the path if it is known, and absolute or in the home."""
     plain = path.startswith(("/", "~/")) and not re.search(r"[$*?%{}`\n]", path)
     return [JobPath(path, role, at)] if plain and len(path) < 4096 else []
 
@@ -109,11 +108,11 @@ def _option(words: tuple[CommandWord, ...], name: str, role: Role) -> list[JobPa
 
 
 _OF_NODES = ("/tmp", "/dev", "/proc", "/sys", "/run", "/var/tmp", "/usr", "/opt", "/etc", "/lib")
-"""Folders that each node, or an image, has its own of: the login node's say nothing of them."""
+"""Folders that differ on each node or in an image, so the login node cannot check them."""
 
 
 def _kept(paths: list[JobPath], site: Site) -> tuple[JobPath, ...]:
-    """Return each path once, with its first role, and those alone that all nodes share."""
+    """Return each path that all nodes share once, with its first role."""
     own = tuple(folder for folder in (*_OF_NODES, site.node_folder) if folder.startswith("/"))
     inside = {c.venv_mount for c in site.containers.values()}
     kept: dict[str, JobPath] = {}

@@ -1,4 +1,4 @@
-"""What accounts had left when their sites said so last, kept in a file for later calls."""
+"""Keeps the last known budgets of accounts in a file."""
 
 import json
 import math
@@ -12,13 +12,13 @@ from lumitui.remote.site.answer_fields import json_of
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
 
 OLDEST_SECONDS = 86_400.0
-"""An older answer is not shown: others of the project have run jobs since."""
+"""Older answers are not shown: other members of the project have run jobs since."""
 _MOST_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
 class KeptBudget:
-    """A budget, and when the site said so."""
+    """A budget, and the time of the site's answer."""
 
     row: BudgetRow
     at: float
@@ -26,20 +26,20 @@ class KeptBudget:
 
 
 class KeptBudgets:
-    """The budgets of accounts at sites, in a small file. What cannot be read is as if not asked."""
+    """The budgets of accounts at sites, in a small file; unreadable entries are ignored."""
 
     def __init__(self, file: Path) -> None:
         """Keep them in `file`."""
         self._file = file
 
     def of(self, site: str, account: str) -> KeptBudget | None:
-        """Return what an account had left, where that is known and not too long ago."""
+        """Return an account's budget, if it is known and recent."""
         budget = _budget(self._read().get(_key(site, account)))
         fresh = budget and 0 <= time.time() - budget.at < OLDEST_SECONDS
         return budget if fresh else None
 
     def keep(self, site: str, rows: tuple[BudgetRow, ...], at: float) -> None:
-        """Keep what the accounts of `site` had left at `at`; a full disk loses it."""
+        """Keep the budgets of accounts of `site` at the time `at`; ignore a full disk."""
         if not rows:
             return
         budgets = self._read()

@@ -1,4 +1,4 @@
-"""Where a job would start first: the partitions of some sites that take it, beside each other."""
+"""Compares where a job would start first, among the partitions of several sites."""
 
 import math
 import time
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 _OF_A_SITE = ("memory", "cpus_per_task", "local_disk", "modules", "sbatch", "container",
               "after")  # fmt: skip
-"""Keys that are left out at another site: what they name is one site's."""
+"""Keys that apply only to one site, and are left out at another."""
 
 
 @dataclass(frozen=True)
 class StartPlace:
-    """A partition and a number of nodes for a job, and what is known of it there."""
+    """A partition and a node count for a job, with start, price and changes."""
 
     site: str
     partition: str
     nodes: int
     changes: Mapping[str, object]
-    """Keys of the job file that have other values there; None: left out."""
+    """Keys of the job file with other values there; None: left out."""
     refusal: str = ""
-    """Why the job would not run there, in a sentence; "": it would."""
+    """Why the job would not run there, as a sentence; "" if it would."""
     unreachable: bool = False
-    """Whether the site could not be asked."""
+    """Whether the site could not be queried."""
     start: float | None = None
-    """When it would start by Slurm's estimate, in epoch seconds."""
+    """Slurm's estimate of its start, in epoch seconds."""
     waiting: int | None = None
-    """Jobs of all users that wait in the partition."""
+    """Waiting jobs of all users in the partition."""
     latest_end: float | None = None
-    """When its time limit would end it, in epoch seconds."""
+    """The time of its time limit, in epoch seconds."""
     price: Price | None = None
-    """What it is billed at most."""
+    """Its maximum price."""
 
     def cells(self, now: float) -> tuple[str, ...]:
         """Return start, waiting jobs, latest end and price, as people read them."""
@@ -84,37 +84,34 @@ def start_places(
     preview: "Callable[[JobSpec], Preview]",
     connection: "Callable[[Site], Connection]",
 ) -> tuple[StartPlace, ...]:
-    """Return the places for a job at one site, the earliest start first. One request at most.
+    """Return the places for a job at one site, the earliest start first, in at most one request.
 
-    `home` is the job's own site; `account` pays at `site`. More than MOST_SCRIPTS places get no
-    start. A site that cannot be asked is a refusal, not an error.
+    `home` is the job's own site; `account` is billed at `site`. Only the first MOST_SCRIPTS places
+    get a start. If the site cannot be queried, its places have a refusal.
     """
     places = list(_variants(spec, site, home, account, nodes))
     if site.account.required and site.name != spec.site and not account:
-        unpaid = f"{site.name} needs an account, and none of your runs there has one."
-        return tuple(replace(each, refusal=unpaid) for each in places)
+        reason = f"{site.name} needs an account, but none of your runs there has one."
+        return tuple(replace(each, refusal=reason) for each in places)
     candidates = [_composed(spec, each, preview) for each in places]
-    tried = [each for each in candidates if each.preview is not None]
+    valid = [each for each in candidates if each.preview is not None]
+    refused = [each for each in candidates if each.preview is None]
     if site.scheduler != "slurm":
         now = time.time()
-        candidates = [_starting(each, now, None) if each in tried else each for each in candidates]
-    elif tried:
-        candidates = [*_asked(tried, site, connection), *_without(candidates, tried)]
-    return tuple(sorted((each.place for each in candidates), key=_order))
+        valid = [_starting(each, now, None) for each in valid]
+    elif valid:
+        valid = list(_queried(valid, site, connection))
+    return tuple(sorted((each.place for each in (*valid, *refused)), key=_order))
 
 
 def _order(place: StartPlace) -> tuple[bool, float, int]:
     return bool(place.refusal), place.start or math.inf, place.nodes
 
 
-def _without(candidates: list[_Candidate], tried: list[_Candidate]) -> list[_Candidate]:
-    return [each for each in candidates if each not in tried]
-
-
 def _variants(
     spec: JobSpec, site: "Site", home: "Site", account: str, nodes: Sequence[int]
 ) -> Iterator[StartPlace]:
-    """Yield what would be tried: each partition with each number of nodes."""
+    """Yield each partition with each node count."""
     changes: dict[str, object] = {} if account in ("", spec.account) else {"account": account}
     sizes: Sequence[int] = nodes or (spec.nodes,)
     if site.name != spec.site:
@@ -143,34 +140,34 @@ def _composed(
     spec: JobSpec, place: StartPlace, preview: "Callable[[JobSpec], Preview]"
 ) -> _Candidate:
     try:
-        made = preview(changed(spec, place.values, f"{place.site}, {place.partition}"))
+        job = preview(changed(spec, place.values, f"{place.site}, {place.partition}"))
     except LumiError as error:
         return _Candidate(replace(place, refusal=error.message))
-    price = made.launch.price
-    if made.errors:
-        return _Candidate(replace(place, refusal=made.errors[0].message, price=price))
-    return _Candidate(replace(place, price=price), made)
+    price = job.launch.price
+    if job.errors:
+        return _Candidate(replace(place, refusal=job.errors[0].message, price=price))
+    return _Candidate(replace(place, price=price), job)
 
 
-def _asked(
-    tried: list[_Candidate], site: "Site", connection: "Callable[[Site], Connection]"
+def _queried(
+    candidates: list[_Candidate], site: "Site", connection: "Callable[[Site], Connection]"
 ) -> Iterator[_Candidate]:
-    """Yield the candidates with what the site says of them."""
-    scripts = [each.preview.launch.script for each in tried if each.preview]
+    """Yield the candidates with the site's answers."""
+    scripts = [each.preview.launch.script for each in candidates if each.preview]
     try:
         starts = ask_starts(connection(site).transport, scripts[:MOST_SCRIPTS])
     except LumiError as error:
-        silence = f"{site.name} could not be asked: {error.message}"
-        for each in tried:
-            yield replace(each, place=replace(each.place, refusal=silence, unreachable=True))
+        for each in candidates:
+            reason = f"Could not query {site.name}: {error.message}"
+            yield replace(each, place=replace(each.place, refusal=reason, unreachable=True))
         return
-    for number, each in enumerate(tried):
+    for number, each in enumerate(candidates):
         name = site.partitions[each.place.partition].slurm_partition or each.place.partition
         waiting = None if starts.waiting is None else starts.waiting.get(name, 0)
         trial = starts.trials[number] if number < MOST_SCRIPTS else None
         if trial is not None and not trial.accepted:
-            refusal = f"sbatch refuses the script: {trial.words}."
-            yield replace(each, place=replace(each.place, refusal=refusal, waiting=waiting))
+            reason = f"sbatch refuses the script: {trial.words}."
+            yield replace(each, place=replace(each.place, refusal=reason, waiting=waiting))
         else:
             yield _starting(each, trial.start if trial else None, waiting)
 

@@ -1,10 +1,10 @@
-"""What an inquiry can find, for `lumitui rules`: the id, how bad it is, why, and who says so."""
+"""The rules of an inquiry, for `lumitui rules`: id, severity, reason and source."""
 
 from lumitui.app.knowledge.rule_catalogue import Topic
 from lumitui.remote.site.finding import Finding, Severity
 from lumitui.remote.site.source_position import NOWHERE, Position
 
-_SINGULARITY = "Singularity user guide, bind paths: a source that is missing ends the container"
+_SINGULARITY = "Singularity user guide, bind paths: a missing source ends the container"
 
 
 def _topic(name: str, severity: Severity, title: str, why: str, source: str) -> Topic:
@@ -13,28 +13,28 @@ def _topic(name: str, severity: Severity, title: str, why: str, source: str) -> 
 
 TOPICS: tuple[Topic, ...] = (
     _topic(
-        "cluster-image", "error", "a container image that is not on the cluster",
-        "Every rank ends at once with `FATAL: could not open image`, after the wait in the queue.",
+        "cluster-image", "error", "a container image that does not exist on the cluster",
+        "After the wait in the queue, every rank fails with `FATAL: could not open image`.",
         "Singularity user guide, exec",
     ),
     _topic(
-        "cluster-bind", "error", "a bound folder that is not on the cluster",
-        "The container does not start when the source of a bind is missing.", _SINGULARITY,
+        "cluster-bind", "error", "a bound folder that does not exist on the cluster",
+        "The container does not start if the source of a bind is missing.", _SINGULARITY,
     ),
     _topic(
-        "cluster-path", "warning", "a path in the program's arguments that is not there",
-        "The program finds no data or no configuration, after the wait in the queue.",
+        "cluster-path", "warning", "a path in the program's arguments that does not exist",
+        "After the wait in the queue, the program does not find its data or configuration.",
         "open(2), ENOENT",
     ),
     _topic(
-        "cluster-output", "error", "an output folder that is missing or closed",
-        "Slurm cannot open the job's log, so the job ends in its first second and leaves no word.",
-        "sbatch(1), --output: missing folders are not made",
+        "cluster-output", "error", "an output folder that is missing or not writable",
+        "Slurm cannot open the job's log, so the job ends in its first second without a message.",
+        "sbatch(1), --output: Slurm does not create missing folders",
     ),
     _topic(
         "cluster-quota", "warning", "a quota of bytes or files that is almost used up",
-        "A write fails with `Disk quota exceeded` in the middle of the training; file quotas are "
-        "reached by caches and unpacked archives.",
+        "A write fails with `Disk quota exceeded` in the middle of the training; caches and "
+        "unpacked archives use up quotas of files.",
         "the site's own command for quotas (`quota:` of its profile)",
     ),
     _topic(
@@ -42,49 +42,49 @@ TOPICS: tuple[Topic, ...] = (
         "A write fails with `No space left on device`.", "df(1)",
     ),
     _topic(
-        "cluster-account", "error", "an account that Slurm does not know for you",
+        "cluster-account", "error", "an account that Slurm does not list for you",
         "sbatch refuses the job: `Invalid account or account/partition combination`.",
         "sacctmgr(1), show associations",
     ),
     _topic(
-        "cluster-partition", "error", "a partition that takes no job, or none of this size",
-        "sbatch refuses the job, or it waits for ever with the reason PartitionDown or "
+        "cluster-partition", "error", "a partition that accepts no jobs, or none of this size",
+        "sbatch refuses the job, or it waits forever with the reason PartitionDown or "
         "PartitionTimeLimit.",
         "scontrol(1), show partition",
     ),
     _topic(
         "cluster-jobs", "error", "as many jobs as the account or QOS allows",
-        "sbatch refuses further jobs of yours until one of them ends.",
+        "sbatch refuses more of your jobs until one ends.",
         "sacctmgr(1), MaxSubmitJobs and MaxJobs",
     ),
     _topic(
         "cluster-budget", "warning", "a budget that the job could use up",
-        "Jobs of an account without hours are refused, or wait behind all others.",
+        "Slurm refuses jobs of an account without hours, or starts them after all others.",
         "the site's own command for the budget (`commands: balance:` of its profile)",
     ),
     _topic(
         "cluster-refused", "error", "a script that sbatch refuses",
-        "`sbatch --test-only` checks the script as a submit would, and sends nothing.",
+        "`sbatch --test-only` checks the script like a submission, and submits nothing.",
         "sbatch(1), --test-only",
     ),
     _topic(
         "cluster-start", "note", "when the job would start",
-        "It is Slurm's own estimate of this moment: jobs that end early or come first change it.",
+        "This is Slurm's current estimate; jobs that end early or are submitted later change it.",
         "sbatch(1), --test-only",
     ),
     _topic(
-        "cluster-silent", "note", "a question that the cluster did not answer",
-        "What could not be asked may still be wrong, and says nothing against the job.",
+        "cluster-silent", "note", "a query that the cluster did not answer",
+        "lumitui could not check this part of the job.",
         "lumitui's own request",
     ),
 )  # fmt: skip
-"""The rules of an inquiry, in the order in which a user would look."""
+"""The rules of an inquiry."""
 _KNOWN = {topic.id: topic for topic in TOPICS}
 
 
 def finding(
     name: str, message: str, do: str, at: Position = NOWHERE, severity: Severity | None = None
 ) -> Finding:
-    """Return a finding of the rule `name`, with its own severity unless another is given."""
+    """Return a finding of the rule `name`, by default with the rule's severity."""
     topic = _KNOWN[name]
     return Finding(name, severity or topic.severity, message, do, topic.source, at)

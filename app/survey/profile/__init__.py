@@ -1,1 +1,1 @@
-"""Profiles of clusters that nobody has described: made from what Slurm and a node say."""
+"""Describes new clusters in profiles, from Slurm's answers and from a measured node."""

@@ -1,4 +1,4 @@
-"""The job that looks at one whole node for five minutes, and the folder that it sends."""
+"""The job that measures a whole node for five minutes, and the folder that it sends."""
 
 import os
 from pathlib import Path
@@ -17,23 +17,23 @@ _SCRIPT = Path(__file__).resolve().parents[3] / "templates" / "node.sh"
 
 
 def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
-    """Return the job for a site: all of one node, a rank for each GPU, no container.
+    """Return the job for a site: a whole node, one rank per GPU, no container.
 
-    Without a `partition` it is the one whose jobs end soonest, of those that give a whole node.
+    The default partition has the shortest time limit of those that fit a whole node.
 
     Raises:
-        InputError: no such partition, no Slurm, or no account where one is needed.
+        InputError: the site lacks the partition or Slurm, or needs an account.
     """
     if site.scheduler != "slurm":
         raise InputError(f"{site.name} has no Slurm and no nodes to measure.", "Leave out --probe.")
     name = partition or _soonest(site)
     if name not in site.partitions:
         raise InputError(
-            f"{site.name} has no partition {name!r}.", f"It has {', '.join(site.partitions)}."
+            f"{site.name} has no partition {name!r}.", f"Use one of {', '.join(site.partitions)}."
         )
     account = account or site.account.default
     if objection := site.account.objection(account):
-        raise InputError(f"The job for {site.name} {objection}.", "Give --account NAME.")
+        raise InputError(f"The job for {site.name} {objection}.", "Add --account NAME.")
     return JobSpec.model_validate(
         {
             "name": NAME,
@@ -55,7 +55,7 @@ def node_job(site: Site, partition: str = "", account: str = "") -> JobSpec:
 
 
 def _soonest(site: Site) -> str:
-    """Return the partition with the shortest limit of those that fit one whole node."""
+    """Return the partition with the shortest time limit of those that fit a whole node."""
 
     def fits(item: Partition) -> bool:
         least, most = item.min_gpus or 1, item.max_gpus or site.node.gpus
@@ -68,7 +68,7 @@ def _soonest(site: Site) -> str:
 
 
 def folder_of(data: Path) -> Path:
-    """Return the folder that the job sends: the script alone, made anew.
+    """Write the folder that the job sends, which has only the script, and return it.
 
     Raises:
         LumiError: it cannot be written.
@@ -82,6 +82,6 @@ def folder_of(data: Path) -> Path:
         os.replace(part, folder / _SCRIPT.name)
     except OSError as error:
         raise LumiError(
-            f"{folder} cannot be written: {error.strerror}.", "Check the folder's rights."
+            f"Cannot write {folder}: {error.strerror}.", "Check the folder's permissions."
         ) from error
     return folder

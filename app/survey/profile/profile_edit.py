@@ -1,4 +1,4 @@
-"""What a node said, put into the text of a user's profile: values change, comments stay."""
+"""Edits a user's profile with a node's measurements; comments stay."""
 
 import difflib
 import re
@@ -23,12 +23,12 @@ class Edited:
     path: Path
     """The user's own file."""
     before: str
-    """"" where there is none yet."""
+    """"" if there is no file yet."""
     after: str
 
     @property
     def diff(self) -> str:
-        """The change, as `diff -u` shows it; "": none."""
+        """The change in the format of `diff -u`; "" if there is none."""
         rows = difflib.unified_diff(
             self.before.splitlines(), self.after.splitlines(), "now", "proposed", lineterm=""
         )
@@ -36,14 +36,13 @@ class Edited:
 
 
 def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
-    """Return the user's profile of `site` with what was measured.
+    """Return the user's profile of `site` with the measured values.
 
-    `folders` are those of profiles, the user's own first. Where the profile is in another one,
-    a new one extends it.
+    `folders` are the folders of profiles, the user's own first. If the profile is in another
+    folder, the user gets a new one that extends it.
 
     Raises:
-        InputError: the file is written in a way that only a user can change, or what was
-            measured contradicts the rest of it.
+        InputError: only the user can edit the file in its form, or the measurements contradict it.
     """
     path = folders[0] / f"{site.name}.yaml"
     try:
@@ -58,7 +57,7 @@ def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
     for change in measured.changes:
         text = edit.set_key(text, change.place, change.value)
     if doubtful != site.unverified:
-        # An empty list counts: nothing that was inherited stays.
+        # An empty list overrides the inherited one.
         text = edit.set_key(text, ("unverified",), doubtful)
     text = marked(_with_sources(text, measured, site.unverified))
     _check(text, path, folders)
@@ -66,9 +65,9 @@ def edited(measured: NodeFacts, site: Site, folders: Sequence[Path]) -> Edited:
 
 
 def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str:
-    """Return `text` with a comment above each measured line, in the place of an older one.
+    """Return `text` with a source comment above each measured line, replacing an older one.
 
-    That is each changed one, and each of `guessed` that the node said, too.
+    Measured lines are the changed ones, and the `guessed` ones that the node confirmed.
     """
     document = Document(text, "the profile")
     rows = text.split("\n")
@@ -90,7 +89,7 @@ def _with_sources(text: str, measured: NodeFacts, guessed: Sequence[str]) -> str
 
 
 def _comment_of(rows: Sequence[str], line: int) -> list[str]:
-    """Return the comment that says where a line's value comes from; lines may share one."""
+    """Return the comment with the source of a line's value; lines may share one."""
     row = rows[line]
     indent = row[: len(row) - len(row.lstrip())]
     at = line
@@ -100,12 +99,12 @@ def _comment_of(rows: Sequence[str], line: int) -> list[str]:
 
 
 def _shares(row: str, indent: str) -> bool:
-    """Return whether a row is a key at `indent` with its value, and so under the comment above."""
+    """Return whether a row is a key with a value at `indent`, which shares the comment above."""
     return re.match(rf"{indent}[^\s#-][^\n]*: \S", row) is not None
 
 
 def _first_of_comment(rows: Sequence[str], line: int) -> int:
-    """Return where the comment above a line begins, if it said where its old value came from."""
+    """Return the first line of the source comment above a line; without one, the line itself."""
     start = line
     while start and rows[start - 1].lstrip().startswith("#"):
         start -= 1
@@ -116,7 +115,7 @@ def _first_of_comment(rows: Sequence[str], line: int) -> int:
 
 
 def _without(rows: Sequence[str], beginnings: Sequence[str]) -> Iterator[str]:
-    """Yield the rows but those of comments that say a key is missing which is there now."""
+    """Yield the rows without comments that call a now existing key missing."""
     dropping = False
     for row in rows:
         words = row.strip()
@@ -134,15 +133,15 @@ def _plain(words: str) -> str:
 
 
 def _check(text: str, path: Path, folders: Sequence[Path]) -> None:
-    """Raise where the changed text of the profile in `path` is not a profile any more.
+    """Check that the changed text is a valid profile.
 
     Raises:
-        InputError: it is none; the message says what is wrong.
+        InputError: it is not; the message gives the reason.
     """
     try:
         Sites(folders, {path: text}).load(path.stem)
     except InputError as error:
         raise InputError(
             f"The measured values do not fit the profile: {error.message}",
-            "Change the profile manually; the report is in the run's folder.",
+            "Edit the profile manually; the report is in the run's folder.",
         ) from error

@@ -1,4 +1,4 @@
-"""A new profile from one request to Slurm; and what one node says of a profile, by a job."""
+"""Writes new profiles from one request to Slurm, and updates them from a measured node."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _MOST_REPORT = 1 << 20
-"""Most bytes of a node's report. One with 288 cores and 8 GPUs has some 20,000."""
+"""Most bytes of a node's report; that of 288 cores and 8 GPUs has some 20,000."""
 
 
 @dataclass(frozen=True)
 class WrittenProfile:
-    """A profile that was written, or that can be."""
+    """A new profile, written or not."""
 
     path: Path
     site: Site
     guessed: tuple[str, ...]
-    """Keys that nobody has said."""
+    """Keys with guessed values."""
     left_out: tuple[str, ...]
-    """Partitions and nodes that are not in it, each with the reason."""
+    """Partitions and nodes that it omits, each with the reason."""
     text: str
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What a node said of a site's profile, and the profile as it would be then."""
+    """A node's measurements, and the profile with them."""
 
     measured: NodeFacts
     edited: Edited
@@ -75,7 +75,7 @@ class Surveys:
         transport: Callable[[Run], Transport],
         settings: Settings,
     ) -> None:
-        """Write profiles into the user's own folder, and a node's job into their data."""
+        """Write profiles into the user's own folder, and the files of jobs into their data."""
         self._sites, self._history, self._drafts = sites, history, drafts
         self._connections, self._transport = connections, transport
         self._folders, self._data = settings.profiles, settings.data
@@ -85,13 +85,13 @@ class Surveys:
     def describe(
         self, name: str, host: HostAddress, *, partition: str = "", gpus: int = 0, keep: bool = True
     ) -> WrittenProfile:
-        """Ask the cluster at `host` what it is like, and write the profile `name` if `keep`.
+        """Survey the cluster at `host`, and with `keep` write the profile `name`.
 
-        `partition` says which nodes it is about where there are several kinds, and `gpus` how many
-        GPUs a node has where Slurm does not know. No file is ever overwritten.
+        `partition` chooses among several kinds of nodes, and `gpus` is the number of GPUs per node
+        if Slurm does not show it. Never overwrites a file.
 
         Raises:
-            InputError: the name is taken or no name, or there are no GPUs to describe.
+            InputError: the name exists or is invalid, or there are no GPUs to describe.
             LinkError: the host cannot be reached.
             LumiError: it has no Slurm, or the file cannot be written.
         """
@@ -109,23 +109,23 @@ class Surveys:
         return profile
 
     def save(self, profile: WrittenProfile) -> None:
-        """Write a profile that was not kept; raise as `describe` does."""
+        """Write a profile that `describe` did not keep; raise as `describe` does."""
         _write_new(profile.path, profile.text)
 
     def _new_file(self, name: str) -> Path:
         """Return the file of a new profile.
 
         Raises:
-            InputError: there is a profile of that name, or it is not a name.
+            InputError: there is a profile with that name, or the name is invalid.
         """
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} cannot be a site's name.", "Use letters, digits, dots and dashes."
+                f"{name!r} is not a site name.", "Use letters, digits, dots and dashes."
             )
         if name in self._sites.names():
             path = self._sites.path(name)
             raise InputError(
-                f"There is a profile called {name!r} already: {path}.",
+                f"A profile {name!r} already exists: {path}.",
                 "Choose another name, or remove the file if it is yours.",
             )
         return self._folders[0] / f"{name}.yaml"
@@ -133,31 +133,31 @@ class Surveys:
     # -- a node
 
     def preview(self, site_name: str, *, partition: str = "", account: str = "") -> Preview:
-        """Return the five-minute job that looks at a node of `site_name`, ready to be sent.
+        """Return the preview of the five-minute job that measures a node of `site_name`.
 
         Raises:
-            InputError: no such site or partition, or it has no Slurm.
+            InputError: there is no such site or partition, or the site has no Slurm.
             LumiError: its files cannot be written.
         """
         site = self._sites.load(site_name)
         folder = folder_of(self._data)
         spec = node_job(site, partition, account)
         (preview,) = self._drafts.previews(spec, folder)
-        # The job is lumitui's own, and measures where no masks are set: nobody can change that.
+        # The job is lumitui's own, and must measure without masks: the user cannot change that.
         findings = tuple(one for one in preview.findings if one.at.field != "binding")
         return replace(preview, findings=findings)
 
     def under_way(self, site_name: str) -> Run | None:
-        """Return the newest such job on a site that has not ended; no site is asked."""
+        """Return the newest unfinished job of this kind on a site, without querying the site."""
         runs = self._history.unfinished(site_name)
         return next((run for run in runs if run.name == NAME), None)
 
     def looked(self, run: Run) -> Looked:
-        """Return what the node of an ended run said, beside the profile.
+        """Return the measurements of an ended run, and the profile with them.
 
         Raises:
-            InputError: the run is no such job, or its site has no profile.
-            LumiError: it has not said anything.
+            InputError: the run is not a probe, or its site has no profile.
+            LumiError: it has no report.
             LinkError: the site cannot be reached.
         """
         if run.name != NAME:
@@ -178,14 +178,14 @@ class Surveys:
         """Write the changed profile into the user's own folder, and return its file.
 
         Raises:
-            InputError: the changed text is not a profile, or the file was changed in between.
+            InputError: another program changed the file meanwhile.
             LumiError: it cannot be written.
         """
         from lumitui.app.job.settings import write_whole
 
         change = looked.edited
         if change.path.exists() and change.path.read_text(encoding="utf-8") != change.before:
-            raise InputError(f"{change.path} was changed meanwhile.", "Run it again.")
+            raise InputError(f"Another program changed {change.path}.", "Run this again.")
         try:
             change.path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(change.path, change.after)
@@ -195,7 +195,7 @@ class Surveys:
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write a new file for its owner alone.
+    """Write a new file that only its owner can read.
 
     Raises:
         InputError: it already exists.
@@ -214,11 +214,9 @@ def _write_new(path: Path, text: str) -> None:
 
 def _silent(run: Run) -> LumiError:
     if run.state is State.DONE:
-        return RefusedError(f"{run.id} left no report.", f"Read its log: lumitui logs {run.id}")
-    return LumiError(
-        f"{run.id} is {run.state} and has no report.", f"See why: lumitui show {run.id}"
-    )
+        return RefusedError(f"{run.id} left no report.", f"Run `lumitui logs {run.id}`.")
+    return LumiError(f"{run.id} is {run.state} without a report.", f"Run `lumitui show {run.id}`.")
 
 
 def _unwritten(path: Path, error: OSError) -> LumiError:
-    return LumiError(f"{path} cannot be written: {error.strerror}.", "Check the folder's rights.")
+    return LumiError(f"Cannot write {path}: {error.strerror}.", "Check the folder's permissions.")

@@ -65,7 +65,7 @@ def test_a_log_says_why_from_a_file_and_from_what_is_open(tmp_path: Path) -> Non
     (first, *_) = why_of_log(path)
     assert first.number == 4
     assert why_of_log(io.BytesIO(text.encode()))[0].cause == first.cause
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="Cannot read"):
         why_of_log(tmp_path / "none.out")
     with pytest.raises(InputError, match="is empty"):
         why_of_log(io.BytesIO(b" \n"))

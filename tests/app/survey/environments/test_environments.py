@@ -132,4 +132,4 @@ def test_the_verb_lists_and_removes(here: Here, here_venvs: Path) -> None:
 def test_a_site_without_images_says_what_jobs_run_with(here: Here) -> None:
     said = here("site", "images", "laptop")
     assert said.returncode == 2
-    assert "names no container images" in said.stderr
+    assert "has no container images" in said.stderr

@@ -33,7 +33,7 @@ def test_a_site_that_cannot_be_reached_is_a_note(runs: Runs, tmp_path: Path) -> 
     found = Inquiries(unreachable).of_preview(preview)
     (only,) = found.findings
     assert (only.rule, only.severity) == ("cluster-silent", "note")
-    assert only.message == "The cluster could not be asked: The host does not answer."
+    assert only.message == "Could not query the cluster: The host does not answer."
 
 
 def test_this_machine_has_no_slurm_to_ask(runs: Runs, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_cluster_says_what_no_rule_can_know(
 ) -> None:
     runs = cluster_runs
     found = rules(runs, previewed(runs, tmp_path, account="project_462000009"))
-    assert "Slurm knows project_462000001" in found["cluster-account"]
+    assert "Slurm lists project_462000001" in found["cluster-account"]
     assert "cluster-refused" not in found
     image = {"image": "/scratch/project_462000001/none.sif"}
     found = rules(runs, previewed(runs, tmp_path, container=image, args=["/nowhere/data"]))

@@ -48,7 +48,7 @@ def test_a_person_proves_a_run_on_two_nodes_of_a_cluster_that_nobody_described(
     assert (again.returncode, "already" in again.stderr) == (2, True)
     # 2. One node of it, measured by a job like any other. Without a yes nothing is sent.
     refused = lt(home, "site", "check", "breeze", "--probe")
-    assert (refused.returncode, "needs a confirmation" in refused.stderr) == (2, True)
+    assert (refused.returncode, "Cannot ask for confirmation" in refused.stderr) == (2, True)
     found = envelope(done(home, "site", "check", "breeze", "--probe", "--write", "--yes", "--json"))
     changes = found["data"]["changes"]
     assert "poll_seconds: 1  # a cluster of my own" in profile.read_text()

@@ -22,5 +22,5 @@ def test_a_probe_says_its_price_and_nothing_that_a_person_cannot_change(home: Ho
     asked = lt(home, "site", "check", "new", "--probe")
     assert asked.returncode == 2
     assert "Send a job to new that measures one node of whole" in asked.stderr
-    assert asked.stderr.index("billing units") < asked.stderr.index("needs a confirmation")
+    assert asked.stderr.index("billing units") < asked.stderr.index("Cannot ask for confirmation")
     assert "Nothing binds the ranks" not in asked.stderr
