@@ -1,4 +1,4 @@
-"""What the user is asked, and what they see before they agree."""
+"""The confirmations that verbs ask for, and what they show before."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 NOTHING_SENT = "Nothing was sent."
 CURE_OF_RUN = "Change it with --set or --nodes"
-"""How a user corrects the errors of a run that is sent again."""
+"""How to correct the errors of a resubmission."""
 
 
 def ask(question: "Question") -> str | None:
-    """Ask the user what a login asks; without a terminal the question is declined."""
+    """Ask the user a login's question; decline it without a terminal."""
     if not has_person():
-        say(f"{question.text}\nThere is no terminal, so the question was declined.")
+        say(f"{question.text}\nlumitui declined the question, because there is no terminal.")
         return None
     text = lines_of(question.text)
     try:
@@ -42,23 +42,23 @@ def ask(question: "Question") -> str | None:
 
 
 def confirm(question: str, *, yes: bool, otherwise: str) -> None:
-    """Return when the user agrees, once; the default is No.
+    """Return if the user agrees; the default is No.
 
     Raises:
-        InputError: there is nobody to ask and `yes` was not given.
-        LumiError: they said no; `otherwise` says what that means.
+        InputError: there is no terminal, and `yes` is False.
+        LumiError: the user declined; `otherwise` is its message.
     """
     if yes:
         return
     if not has_person():
         say(question)
-        raise InputError("This needs a confirmation, but there is no terminal.", "Add --yes.")
+        raise InputError("Cannot ask for confirmation without a terminal.", "Add --yes.")
     if not click.confirm(lines_of(question), default=False, err=True):
         raise LumiError(otherwise)
 
 
 def show_findings(*previews: "Preview") -> list[str]:
-    """Print what the adviser found in a job or a grid, each sentence once; return the sentences."""
+    """Print the adviser's findings on a job or a grid, each once; return their texts."""
     texts = finding_texts(previews)
     for text in texts:
         say(text)
@@ -66,31 +66,31 @@ def show_findings(*previews: "Preview") -> list[str]:
 
 
 def finding_texts(previews: Sequence["Preview"]) -> list[str]:
-    """Return what the adviser found in a job or the runs of a grid, each sentence once."""
+    """Return the texts of the adviser's findings on a job or a grid, each once."""
     return list(dict.fromkeys(words.finding(item) for one in previews for item in one.findings))
 
 
 def show_unseen(runs: "Runs", job: Path, previews: Sequence["Preview"]) -> None:
-    """Print the findings that a preview has not just printed, and every error, on stderr."""
+    """Print on stderr every error, and the findings that the last preview did not print."""
     texts = finding_texts(previews)
     unseen = runs.shown_findings.unseen(job, texts)
     errors = finding_texts([replace(one, findings=one.errors) for one in previews])
     shown = [text for text in texts if text in unseen or text in errors]
     for text in shown:
         say(text)
-    if rest := len(texts) - len(shown):
-        say(f"{words.count(rest, 'finding')} as in the preview: lumitui preview {job}")
+    if hidden := len(texts) - len(shown):
+        say(f"{words.count(hidden, 'finding')} as in the preview: lumitui preview {job}")
 
 
 def refuse_errors(preview: "Preview") -> None:
-    """Raise when the adviser's findings keep the launch from being sent.
+    """Refuse a launch with errors.
 
     Raises:
-        InputError: there is an error among them.
+        InputError: the adviser found an error.
     """
     if errors := preview.errors:
         raise InputError(
-            f"The job has {words.count(len(errors), 'error')}, shown above with what to do.",
+            f"The job has {words.count(len(errors), 'error')}; see the fixes above.",
             NOTHING_SENT,
         )
 
@@ -104,47 +104,48 @@ def agreed(
     cure: str = "Correct the job file",
     terms: Sequence[str] = (),
 ) -> bool:
-    """Show `terms`, and return when the user agrees to them and to the errors; see `confirm`.
+    """Show `terms`, and return if the user agrees to them and to the errors; see `confirm`.
 
-    `force` agrees to errors beforehand; `yes` alone does not, since nobody has seen them then.
-    `cure` says where a user corrects them.
+    `force` accepts the errors in advance; `yes` alone does not, because the user has not seen them.
+    `cure` says where to correct them.
 
     Returns:
-        Whether there are errors, which the user agreed to.
+        Whether there are errors, which the user accepted.
 
     Raises:
-        InputError: nobody can agree to the errors, or nothing can be sent with them.
+        InputError: the user cannot accept the errors: there is no terminal, or one is final.
     """
     for one in previews:
         if any(error.final for error in one.errors):
             refuse_errors(one)
     errors = list(dict.fromkeys(error.rule for one in previews for error in one.errors))
-    named = f"The job has {words.count(len(errors), 'error')} ({', '.join(errors)})"
+    summary = f"The job has {words.count(len(errors), 'error')} ({', '.join(errors)})"
     if errors and not force and (yes or not has_person()):
         raise InputError(
-            f"{named}, shown above with what to do.",
+            f"{summary}; see the fixes above.",
             f"{NOTHING_SENT} {cure}, or add --force to send it anyway.",
         )
     for text in terms:
         say(text)
-    question = f"{named}. {question}" if errors else question
+    question = f"{summary}. {question}" if errors else question
     confirm(question, yes=yes, otherwise=NOTHING_SENT)
     return bool(errors)
 
 
-def without_later(found: "Preview") -> "Preview":
-    """Return the preview of a job file to begin with: its script may be written later."""
+def without_later(preview: "Preview") -> "Preview":
+    """Return the preview of a new job file: a script that does not exist yet is a warning."""
     later = {"script", "project"}
     findings = (
-        replace(item, severity="warning") if item.rule in later else item for item in found.findings
+        replace(item, severity="warning") if item.rule in later else item
+        for item in preview.findings
     )
-    return replace(found, findings=tuple(findings))
+    return replace(preview, findings=tuple(findings))
 
 
-def without_secrets(found: "Preview") -> "Preview":
-    """Return the preview of a job that is not sent from here: its secrets may be set elsewhere."""
-    findings = tuple(item for item in found.findings if item.rule != "secrets")
-    return replace(found, findings=findings)
+def without_secrets(preview: "Preview") -> "Preview":
+    """Return the preview of an exported job: its secrets may be set on another machine."""
+    findings = tuple(item for item in preview.findings if item.rule != "secrets")
+    return replace(preview, findings=findings)
 
 
 def grid_lines(previews: Sequence["Preview"]) -> list[str]:
@@ -160,10 +161,10 @@ def grid_lines(previews: Sequence["Preview"]) -> list[str]:
 
 
 def refuse_wait(wait: bool) -> None:
-    """Raise where a user wants to wait for the runs of a series.
+    """Refuse --wait and --timeout for a series.
 
     Raises:
-        InputError: they do.
+        InputError: `wait` is True.
     """
     if wait:
         raise InputError(
@@ -175,9 +176,9 @@ def refuse_wait(wait: bool) -> None:
 def agree_to_submit(
     previews: Sequence["Preview"], *, yes: bool, force: bool = False, price: str = ""
 ) -> tuple["Preview", ...]:
-    """Show what would be sent, and return it when the user agrees; see `agreed`.
+    """Show what would be sent, and return it if the user agrees; see `agreed`.
 
-    `price` says more of the price of one run than its limit.
+    `price` describes the price of a single run; by default its limit does.
     """
     launch, site = previews[0].launch, previews[0].site.name
     question, terms = f"Submit these {len(previews)} runs to {site}?", grid_lines(previews)
@@ -200,7 +201,7 @@ def show_changes(planned: "Resubmission", columns: int) -> None:
 
 
 def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
-    """Print what has changed in the project since it ran, and which code is sent, on stderr."""
+    """Print on stderr what changed in the project since the run, and which code is sent."""
     if news.differs:
         other = " Add `--code current` to send it." if planned.plan.request.code == "same" else ""
         say(f"note: {news.sentence}{other}")
@@ -209,7 +210,7 @@ def show_code_news(planned: "Resubmission", news: "CodeNews") -> None:
 def agree_to_resubmit(
     planned: "Resubmission", news: "CodeNews", columns: int, *, yes: bool, force: bool = False
 ) -> "Resubmission":
-    """Show what changes, and return what is sent when the user agrees; see `agreed`."""
+    """Show what changes, and return what is sent if the user agrees; see `agreed`."""
     show_changes(planned, columns)
     show_code_news(planned, news)
     show_findings(planned.preview)

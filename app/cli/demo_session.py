@@ -18,7 +18,7 @@ def headless(runs: "Runs", job: Path) -> int:
     """Train, prove, train again on two nodes with the same code, and print the comparison.
 
     Raises:
-        RunFailed: a training did not end well.
+        RunFailed: a training failed.
     """
     preview = runs.preview(job)
     _show(preview)
@@ -51,7 +51,7 @@ def _follow(runs: "Runs", run: "Run") -> "Run":
         why = runs.why(run.id)
         reason = f" {why[0].sentence}" if why else ""
         raise RunFailed(
-            f"{run.id}: {run.state}.{reason}", f"Run `lumitui show {run.id}` to see more."
+            f"{run.id}: {run.state}.{reason}", f"Run `lumitui show {run.id}` for details."
         )
     proof = runs.proof(run)
     show(f"Binding of {run.id}: {proof.kind}. {proof.sentence}")

@@ -1,4 +1,4 @@
-"""What the cluster says of a job, put beside what the adviser says, and its price."""
+"""The cluster's own findings on a job, beside the adviser's, and its price."""
 
 import time
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 cluster_option = click.option(
     "--cluster",
     is_flag=True,
-    help="Also ask the cluster about image, folders, quotas, limits, budget and start time.",
+    help="Also query the cluster: image, folders, quotas, limits, budget and start time.",
 )
 """Gives a verb `--cluster`."""
 
 
 def with_cluster(runs: "Runs", every: Sequence["Preview"]) -> "tuple[Preview, ...]":
-    """Return the previews, the first with what its cluster says: the runs of a grid ask alike.
+    """Return the previews, the first with its cluster's findings, which hold for a whole grid.
 
-    A cluster that cannot be asked is a note among the findings, and no error.
+    If the cluster cannot be queried, a note among the findings says so.
     """
     from lumitui.app.explain.words import length
 
@@ -31,12 +31,12 @@ def with_cluster(runs: "Runs", every: Sequence["Preview"]) -> "tuple[Preview, ..
     answer = runs.inquiries.of_preview(first)
     age = time.time() - answer.at
     if age > 1:
-        say(f"{first.site.name} was asked {length(age)} ago.")
+        say(f"{first.site.name} answered {length(age)} ago.")
     return (replace(first, findings=(*first.findings, *answer.findings)), *others)
 
 
 def price_line(runs: "Runs", preview: "Preview") -> str:
-    """Return what a job is billed at most and probably, and what its account has left."""
+    """Return a job's maximum and probable price, and its account's remaining budget."""
     from lumitui.app.explain.phrases.price_words import price_outlook_sentence
 
     return price_outlook_sentence(runs.price_outlook(preview), time.time())

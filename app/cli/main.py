@@ -53,11 +53,11 @@ VERBS = {
         "completion": "interface_verbs",
     },
 }
-"""The verbs by group, in the order of use, and the module of `verbs` where each is a function."""
+"""The verbs by group, in the order of use, and the module of `verbs` that defines each."""
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _show_version(ctx: click.Context, param: click.Parameter, flag: bool) -> None:
+    if flag and not ctx.resilient_parsing:
         click.echo(f"lumitui {version()}")
         ctx.exit()
 
@@ -80,8 +80,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
 def lumitui(ctx: click.Context) -> int:
     """Compose, prove and scale multi-GPU training jobs on Slurm supercomputers.
 
-    Without a command, the TUI opens. RUN is a run's id, its beginning or its end, the job's number
-    in Slurm, a job name for its newest run, or `last`.
+    Without a command, the TUI opens. RUN is a run's id or the start or end of one, a Slurm job id,
+    a job name (its newest run), or `last`.
 
     \b
     Exit codes:
@@ -103,7 +103,7 @@ def lumitui(ctx: click.Context) -> int:
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run this process's command line."""
     run_process(lumitui)
 
 

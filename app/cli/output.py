@@ -1,4 +1,4 @@
-"""What the command line prints: data on stdout, words for the user on stderr."""
+"""What the command line prints: data on stdout, messages on stderr."""
 
 import json
 import re
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class StdoutLost(Exception):
-    """Stdout takes nothing more: it is full or closed, or the program that reads it has ended."""
+    """Stdout cannot be written: it is full or closed, or its reader has ended."""
 
 
 @dataclass
 class Reply:
-    """The answer of one call of the command line."""
+    """What one command line prints."""
 
     json: bool
     verb: str = ""
     data: Any = None
     lost: StdoutLost | None = None
-    """Why an answer could not be printed."""
+    """Why the reply could not be printed."""
 
     def give(self, data: object, text: str = "") -> None:
         """Print `text`; with --json keep `data` for the one envelope at the end.
 
-        Where it cannot be printed, `lost` says why at the end: a verb that sends several runs
-        must not stop between two of them.
+        If it cannot be printed, `lost` keeps the reason until the end: a verb that sends several
+        runs must not stop between two of them.
         """
         self.keep(data)
         if not self.json and text and self.lost is None:
@@ -45,12 +45,12 @@ class Reply:
                 self.lost = lost
 
     def keep(self, data: object) -> None:
-        """Keep `data` for the envelope of --json, in the place of what was kept before."""
+        """Keep `data` for the envelope of --json, replacing earlier data."""
         if self.json:
             self.data = as_data(data)
 
     def close(self, error: LumiError | None, exit_code: int) -> None:
-        """Print the envelope, and the error's two sentences."""
+        """Print the envelope, and the error with its hint."""
         if error is not None:
             say_error(error)
         if self.lost is not None or not self.json or (error is None and self.data is None):
@@ -62,43 +62,43 @@ class Reply:
             envelope["error"] = {
                 "message": error.message, "hint": error.hint, "exit_code": exit_code
             }  # fmt: skip
-        # ASCII: no character of a log or a name can control the terminal that shows it.
+        # ASCII, so that no character of a log or a name can control the terminal.
         click.echo(json.dumps(envelope, indent=1))
 
 
 def show(text: str, *, nl: bool = True) -> None:
-    """Print a text for the user on stdout, whatever is in it."""
+    """Print a text for the user on stdout, with control characters spelled out."""
     click.echo(lines_of(text), nl=nl)
 
 
 def put(text: str, *, nl: bool = True) -> None:
-    """Print a text for another program on stdout: as it is on a pipe, safe on a terminal."""
-    # A script has to be exact where it is copied from, but an argument in it may hold anything.
+    """Print a text for another program on stdout: unchanged to a pipe, safe on a terminal."""
+    # A script must be exact where it is copied, but its arguments may contain anything.
     shown = spell_out(text, keep="\n\t") if sys.stdout.isatty() else text
     sys.stdout.write(f"{shown}\n" if nl else shown)  # click would drop escapes
     sys.stdout.flush()
 
 
 def put_bytes(data: bytes) -> None:
-    """Write bytes to stdout as they are."""
-    left = memoryview(data)
-    while left:  # with PYTHONUNBUFFERED a write may take a part only
-        left = left[sys.stdout.buffer.write(left) :]
+    """Write bytes to stdout, unchanged."""
+    unwritten = memoryview(data)
+    while unwritten:  # with PYTHONUNBUFFERED, a write may be partial
+        unwritten = unwritten[sys.stdout.buffer.write(unwritten) :]
     sys.stdout.buffer.flush()
 
 
 def say(text: str) -> None:
-    """Print a sentence for the user on stderr, whatever is in it.
+    """Print a message for the user on stderr, with control characters spelled out.
 
-    Further lines of it are indented: one of a file's name must not begin like a hint.
+    Later lines are indented, so that a line break in a file's name cannot fake a hint.
     """
     say_rows(re.sub(r"\n(?! )", "\n  ", text))
 
 
 def say_rows(text: str) -> None:
-    """Print a table for the user on stderr, whatever is in it.
+    """Print a table for the user on stderr, with control characters spelled out.
 
-    Where stderr is full or closed the verb continues: its answer and its exit code are elsewhere.
+    If stderr is full or closed, the verb continues: its data and its exit code do not need it.
     """
     with suppress(OSError):
         click.echo(lines_of(text), err=True)
@@ -110,22 +110,22 @@ def warn(text: str) -> None:
 
 
 def say_error(error: LumiError) -> None:
-    """Print what happened and what to try on stderr."""
+    """Print an error and its hint on stderr."""
     say(f"error: {error.message}")
     if error.hint:
         say(f"hint: {error.hint}")
 
 
 def has_person() -> bool:
-    """Return whether somebody can be asked: stdin and stderr are a terminal."""
+    """Return whether a user can answer: stdin and stderr are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def as_data(value: object) -> Any:
-    """Return `value` as JSON knows it: dataclasses and models become objects.
+    """Return `value` as JSON types: dataclasses and models become objects.
 
     Raises:
-        TypeError: a type in it has no form in JSON; its repr is none.
+        TypeError: a type in it has no form in JSON.
     """
     from pydantic_core import to_jsonable_python
 
@@ -148,13 +148,13 @@ _RUN_KEYS = (
 
 
 def run_data(run: "Run") -> dict[str, object]:
-    """Return what `--json` says of a run; its big texts and its token stay out."""
+    """Return what `--json` prints for a run, without its long texts and its token."""
     derived = {
         "partition": run.brief.partition,
         "nodes": run.layout.nodes,
         "ranks": run.layout.world_size,
         "gpus": 0 if run.layout.on_cpu else run.layout.nodes * run.layout.gpus_per_node,
-        # About, and until the last news of a run that continues.
+        # Approximate; for an unfinished run, until its last update.
         "billed": round(run.billed(run.updated), 4),
         "time_limit": run.brief.time,
         "chain": run.brief.chain,
@@ -168,7 +168,7 @@ def run_data(run: "Run") -> dict[str, object]:
 
 
 def preview_data(job: "Preview") -> dict[str, object]:
-    """Return what `preview --json` says."""
+    """Return what `preview --json` prints."""
     launch = job.launch
     return {
         "command": job.command,
@@ -185,7 +185,7 @@ def preview_data(job: "Preview") -> dict[str, object]:
 
 
 def previews_data(previews: Sequence["Preview"]) -> dict[str, object]:
-    """Return what `preview --json` says: of a grid, the first run and what each has of its own."""
+    """Return what `preview --json` prints; for a grid, the first run and each run's settings."""
     data = preview_data(previews[0])
     if len(previews) > 1:
         data["runs"] = [

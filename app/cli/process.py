@@ -1,4 +1,4 @@
-"""One process of the command line: its exit code, and the report when the program has a defect."""
+"""Runs one command line: its exit code, and a crash report if lumitui has a defect."""
 
 import errno
 import io
@@ -23,22 +23,20 @@ from lumitui.app.runs import InputError, LumiError
 
 INTERRUPTED = 130
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
-
-
 _OF_SCRIPTS = ("import", "lint")
 _TAKEN_BY = {
     (".yaml", ".yml"): ("preview", "tui"),
     (".sh", ".sbatch", ".slurm"): _OF_SCRIPTS,
     (".py",): ("new --script",),
 }
-"""The verbs that take a file, by how its name ends."""
+"""The verbs that accept a file, by the end of its name."""
 
 
 class _Stdout(io.FileIO):
-    """Stdout as bytes; a write that fails raises `StdoutLost` through all that prints."""
+    """Stdout as bytes; a failed write raises `StdoutLost`, which click and Python do not catch."""
 
     def write(self, data: Any) -> int:
-        """Write bytes, as many as it takes."""
+        """Write bytes, and return how many were written."""
         try:
             return super().write(data)
         except OSError as error:
@@ -46,12 +44,12 @@ class _Stdout(io.FileIO):
 
 
 class Verbs(click.Group):
-    """The verbs by group; the module of a verb is imported when the verb is."""
+    """The verbs by group; a verb's module is imported when the verb is used."""
 
     def __init__(
         self, *args: Any, groups: Mapping[str, Mapping[str, str]], **attributes: Any
     ) -> None:
-        """Take what click takes, and of each group the verbs' names and modules in `verbs`."""
+        """Accept click's arguments, and for each group its verbs with their modules in `verbs`."""
         super().__init__(*args, **attributes)
         self.groups = groups
         self._modules = {
@@ -63,7 +61,7 @@ class Verbs(click.Group):
         return list(self._modules)
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        """Return the verb with a name; None: there is none."""
+        """Return the verb `cmd_name`; None if there is none."""
         name = self._modules.get(cmd_name)
         if name is None:
             return None
@@ -74,10 +72,11 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb; for a file, name the verbs that take it, and else the nearest verbs.
+        """Return the verb.
 
         Raises:
-            InputError: it is not a verb.
+            InputError: it is not a verb. The hint names the verbs that accept such a file, or the
+                nearest verbs.
         """
         word, root = args[0], ctx.find_root().command
         if word in self._modules or word.startswith("-") or ctx.resilient_parsing:
@@ -85,21 +84,21 @@ class Verbs(click.Group):
         takers = next((verbs for ends, verbs in _TAKEN_BY.items() if word.endswith(ends)), None)
         if takers or os.path.isfile(word):
             tries = " or ".join(f"`lumitui {verb} {word}`" for verb in takers or _OF_SCRIPTS)
-            raise InputError(f"{word} is a file, not a verb.", f"Try {tries}.")
+            raise InputError(f"{word} is a file, not a command.", f"Try {tries}.")
         near = root.nearest(word) if isinstance(root, Verbs) else []
-        meant = " or ".join(f"`lumitui {verb}`" for verb in near)
+        guess = " or ".join(f"`lumitui {verb}`" for verb in near)
         raise InputError(
-            f"There is no verb {word!r}.", f"Did you mean {meant}?" if near else WAY_OUT
+            f"{word!r} is not a command.", f"Did you mean {guess}?" if near else WAY_OUT
         )
 
     def nearest(self, word: str) -> list[str]:
-        """Return the verbs that `word` may stand for, those of groups by their last word too."""
+        """Return the verbs most like `word`; those of a group also match by their last word."""
         names = {name.split()[-1]: name for name in reversed(self.every())}
         names |= {name: name for name in self.every()}
         return list(dict.fromkeys(names[one] for one in get_close_matches(word, names, 3, 0.7)))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs of the help, each group below its title and all in two columns."""
+        """Write the verbs in two columns, each group below its title."""
         own = self._own()
         width = max(map(len, own))
         for title, names in self.groups.items():
@@ -110,7 +109,7 @@ class Verbs(click.Group):
                 )
 
     def every(self) -> dict[str, click.Command]:
-        """Return all verbs as they are typed, those of a group in its place: `site show`."""
+        """Return all verbs as a user types them; those of a group have two words: `site show`."""
         by_name: dict[str, click.Command] = {}
         for name, verb in self._own().items():
             if isinstance(verb, Verbs):
@@ -120,7 +119,7 @@ class Verbs(click.Group):
         return by_name
 
     def verb_of(self, arguments: Sequence[str]) -> str:
-        """Return the verb of a command line; of one that begins a group, both words."""
+        """Return the verb of a command line, with both words if the first is a group."""
         words = [word for word in arguments if not word.startswith("-")][:2]
         verb = self.get_command(None, words[0]) if len(words) > 1 else None
         if isinstance(verb, Verbs) and words[1] in verb._modules:
@@ -133,7 +132,7 @@ class Verbs(click.Group):
 
 
 def run_verb(verbs: Verbs, arguments: list[str]) -> int:
-    """Run one command line and return its exit code; errors are printed, never raised."""
+    """Run one command line and return its exit code; print errors instead of raising them."""
     reply = Reply(json="--json" in list(takewhile(lambda word: word != "--", arguments)))
     error: LumiError | None = None
     code = 0
@@ -151,7 +150,7 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
         code = INTERRUPTED
     except StdoutLost as lost:
         reply.lost = lost
-    except Exception as problem:  # a defect: one sentence for the user, the rest to a file
+    except Exception as problem:  # a defect: one sentence for the user, the traceback to a file
         error = _crashed(problem, reply.verb, own_settings().data)
         code = error.exit_code
     try:
@@ -163,8 +162,8 @@ def run_verb(verbs: Verbs, arguments: list[str]) -> int:
 
 
 def run_process(verbs: Verbs) -> None:
-    """Run the command line of this process."""
-    os.umask(0o077)  # every file is the user's alone: results, locks, those of SQLite
+    """Run this process's command line."""
+    os.umask(0o077)  # only the user can read what lumitui writes: results, locks, SQLite's files
     _open_streams()
     try:
         code = run_verb(verbs, sys.argv[1:])
@@ -174,10 +173,10 @@ def run_process(verbs: Verbs) -> None:
 
 
 def _open_streams() -> None:
-    """Make all three streams usable, whatever the caller has closed.
+    """Open /dev/null for each standard stream that the caller closed.
 
-    A closed one gets /dev/null, or the next file that is opened, the history, would have its
-    number. Stdout then refuses to be written, as a full disk does.
+    Otherwise the next file that lumitui opens, the history, would get its number. A closed stdout
+    is opened for reading, so that writing fails as on a full disk.
     """
     for number, stream, flags in (
         (0, sys.stdin, os.O_RDONLY),
@@ -191,7 +190,7 @@ def _open_streams() -> None:
                 os.close(null)
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    # A name that the terminal's encoding lacks is spelled out, not a traceback.
+    # Spell out characters that the terminal's encoding lacks instead of raising.
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(errors="backslashreplace")
     out = _Stdout(1, "w", closefd=False)
@@ -202,8 +201,8 @@ def _open_streams() -> None:
 
 
 def _without_stdout(lost: StdoutLost, code: int) -> int:
-    """Say why stdout was lost, unless its reader has gone (`| head`); return the exit code."""
-    # What is still buffered would raise once more while Python shuts down.
+    """Print why stdout was lost, unless its reader ended (`| head`); return the exit code."""
+    # Buffered text would raise again while Python shuts down.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     error = lost.__cause__
     if isinstance(error, BrokenPipeError):
@@ -212,37 +211,35 @@ def _without_stdout(lost: StdoutLost, code: int) -> int:
     reason = "it is closed" if getattr(error, "errno", 0) == errno.EBADF else reason
     say_error(
         LumiError(
-            f"Stdout cannot be written: {reason}.",
-            "What was done before stays done: `lumitui history` lists the runs that were sent.",
+            f"Cannot write to stdout: {reason}.",
+            "Runs that were sent stay sent: `lumitui history` lists them.",
         )
     )
     return code or LumiError.exit_code
 
 
 def _crashed(error: Exception, verb: str, folder: Path) -> LumiError:
-    """Return the sentences for a defect of the program, with the report written to `folder`."""
+    """Write the crash report to `folder`, and return the error for the user."""
     if os.environ.get("LUMITUI_DEBUG"):
         click.echo(crash_report(error, verb, os.environ), err=True)
     name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    what = (
-        f"lumitui failed with an internal error ({type(error).__name__} in `{verb or 'lumitui'}`)."
-    )
+    message = f"Internal error in `{verb or 'lumitui'}`: {type(error).__name__}."
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / name
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
             file.write(crash_report(error, verb, os.environ))
-    except OSError as trouble:
+    except OSError as failure:
         return LumiError(
-            f"{what} No report could be written: {trouble.strerror}.",
+            f"{message} Could not write a report: {failure.strerror}.",
             "Set LUMITUI_DEBUG=1 to see the traceback.",
         )
-    return LumiError(what, f"Please send the report {path}; set LUMITUI_DEBUG=1 to see it here.")
+    return LumiError(message, f"Please send the report {path}; LUMITUI_DEBUG=1 also prints it.")
 
 
 def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str:
-    """Return where it happened, without arguments and without the values of secrets."""
+    """Return the traceback and versions, without arguments and without secrets' values."""
     import traceback
 
     lines = [
@@ -253,8 +250,8 @@ def crash_report(error: Exception, verb: str, environ: Mapping[str, str]) -> str
     ]
     text = "\n".join(lines)
     for name, value in environ.items():
-        named = _SECRET_NAME.search(name) and len(value) > 3
-        # `secrets:` may name any variable: a long value that is not a path is not shown either.
-        if named or (len(value) > 11 and not value.startswith(("/", "~", "."))):
+        secret = _SECRET_NAME.search(name) and len(value) > 3
+        # `secrets:` may name any variable, so long values that are not paths are hidden too.
+        if secret or (len(value) > 11 and not value.startswith(("/", "~", "."))):
             text = text.replace(value, "<secret>")
     return text

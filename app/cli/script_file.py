@@ -1,4 +1,4 @@
-"""A job script that a user names, as bytes: one that a user wrote and Slurm would take."""
+"""Reads the job scripts that a user names: those that a user wrote and Slurm would accept."""
 
 import os
 import sys
@@ -10,26 +10,26 @@ from lumitui.app.runs import InputError
 _LARGEST = 4 * 1024 * 1024
 """Bytes: Slurm's own limit (`max_script_size`)."""
 _MOST_LINES = 60_000
-"""As many as 4 MiB of base64 in a heredoc have; lint takes 2 seconds for them."""
+"""As many as 4 MiB of base64 in a heredoc have; lint checks them in 2 seconds."""
 _ENDS = ("", ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch", ".sub", ".submit")
-"""How the names of job scripts end: the data of a project is not read to find them."""
+"""How names of job scripts end, so that a project's data files are not read."""
 
 
 def scripts_of(names: Sequence[str]) -> Iterator[str]:
-    """Yield the scripts that a user names, and in the place of a folder those below it.
+    """Yield the scripts that a user names; for a folder, those inside it.
 
-    In a folder, a script has a line `#SBATCH`. Hidden folders and links are left out.
+    In a folder, files with an `#SBATCH` line are scripts. Hidden folders and links are skipped.
 
     Raises:
         InputError: a folder has no script.
     """
     for name in names:
-        if not os.path.isdir(name):  # of a name that is too long, Path raises
+        if not os.path.isdir(name):  # Path would raise for a name that is too long
             yield name
-        elif found := list(_below(name)):
-            yield from found
+        elif scripts := list(_below(name)):
+            yield from scripts
         else:
-            raise InputError(f"{name} has no job script.", "A job script has lines `#SBATCH`.")
+            raise InputError(f"{name} has no job script.", "A job script has `#SBATCH` lines.")
 
 
 def _below(folder: str) -> Iterator[str]:
@@ -41,16 +41,16 @@ def _below(folder: str) -> Iterator[str]:
                     with path.open("rb") as file:
                         is_script = b"#SBATCH" in file.read(_LARGEST)
                 except OSError:
-                    is_script = True  # reading it says why it cannot be read
+                    is_script = True  # `script_bytes` reports why it cannot be read
                 if is_script:
                     yield str(path)
 
 
 def script_bytes(path: str) -> bytes:
-    """Return what a script holds; `-` is standard input.
+    """Return a script's bytes; `-` is standard input.
 
     Raises:
-        InputError: it cannot be read, it is not a script, Slurm would not take it, or no person
+        InputError: it cannot be read, it is not a script, Slurm would refuse it, or a program
             wrote it.
     """
     from lumitui.app.runs import read_plain
@@ -61,12 +61,12 @@ def script_bytes(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the name has a NUL character"
         raise InputError(
-            f"The script {path} cannot be read: {reason}.", "Name a file that you may read."
+            f"Cannot read the script {path}: {reason}.", "Name a file that you can read."
         ) from error
     if path.endswith(".py") and b"#SBATCH" not in data:
         raise InputError(
             f"{path} is a Python program, not an sbatch script.",
-            f"`lumitui new --script {path}` writes a job file; `lumitui preview` checks both.",
+            f"`lumitui new --script {path}` writes a job file; `lumitui preview` checks it.",
         )
     if path.endswith((".yaml", ".yml")) and b"#SBATCH" not in data:
         raise InputError(
@@ -74,12 +74,12 @@ def script_bytes(path: str) -> bytes:
         )
     if len(data) > _LARGEST:
         raise InputError(
-            f"The script {path} is larger than 4 MiB, and Slurm takes none that is.",
-            "Put what is long into a file beside the script.",
+            f"The script {path} is larger than 4 MiB, which Slurm refuses.",
+            "Move its data into a file beside the script.",
         )
     if (lines := data.count(b"\n")) > _MOST_LINES:
         raise InputError(
             f"{path} has {lines:,} lines, so a program wrote it; lumitui reads {_MOST_LINES:,}.",
-            "Name an sbatch script, and put what is long into a file beside it.",
+            "Name an sbatch script, and move its data into a file beside it.",
         )
     return data

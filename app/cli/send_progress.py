@@ -1,4 +1,4 @@
-"""How a run progresses, as it is printed: the steps of its send, its log, its end."""
+"""Prints a run's progress: the steps of sending it, its log, its end."""
 
 import os
 import sys
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class _Steps:
-    """Prints the steps of a send; a line about a transfer replaces the one before it."""
+    """Prints the steps of a send on a terminal; a transfer's line replaces the one before it."""
 
     def __init__(self) -> None:
         self._open = False
 
     def __call__(self, step: str, words: str) -> None:
-        """Print on a terminal which step of a send begins, or how far it is."""
+        """Print which step begins, or how far it is."""
         if not words or not has_person():
             return
         moves = words.startswith(("reading ", "staging "))
@@ -44,19 +44,18 @@ class _Steps:
 
 
 show_step = _Steps()
-"""Prints on a terminal which step of a send begins, or how far it is."""
 
 
 def show_sent(reply: Reply, run: "Run") -> None:
-    """Print that a run was sent; its id alone is the data."""
+    """Print that a run was sent, and its id on stdout."""
     say(f"Job {run.job_id} at {run.site}. Follow its log: lumitui logs -f {run.id}")
     reply.give(run_data(run), run.id)
 
 
 def log_writer() -> Callable[[bytes], None]:
-    """Return what writes a log's bytes to stdout: as they are, or made safe for a terminal.
+    """Return a function that writes a log's bytes to stdout, made safe if that is a terminal.
 
-    b"" ends the log.
+    Call it with b"" at the end of the log.
     """
     if not sys.stdout.isatty():
         return put_bytes
@@ -64,7 +63,7 @@ def log_writer() -> Callable[[bytes], None]:
     safe = LogFilter(colours=colours)
 
     def shown(chunk: bytes) -> None:
-        # At the end a colour that the log left on is put out.
+        # At the end, reset a colour that the log left on.
         off = "\x1b[0m" if colours and not chunk else ""
         sys.stdout.write(safe.feed(chunk, end=not chunk) + off)
         sys.stdout.flush()
@@ -80,10 +79,10 @@ def print_log(runs: "Runs", run_id: str, attempt: int | None, last: int) -> None
 
 
 def follow_log(runs: "Runs", run_id: str, last: int) -> None:
-    """Print the last bytes of a run's log and what comes, until the run has ended.
+    """Print a run's log from its last bytes on until the run has ended.
 
     Raises:
-        RunFailed: it did not end well.
+        RunFailed: the run failed.
     """
     run = runs.history.get(run_id)
     write_log(runs, run.id, last)
@@ -105,8 +104,8 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
     """Wait for a run's end.
 
     Raises:
-        RunFailed: it did not end well.
-        OutcomeUnknown: nobody knows its job any more.
+        RunFailed: the run failed.
+        OutcomeUnknown: Slurm no longer knows its job.
         WaitTimedOut: it has not ended after `timeout` seconds.
     """
     began = time.monotonic()
@@ -115,7 +114,7 @@ def wait_for_end(reply: Reply, runs: "Runs", run: "Run", timeout: float | None) 
     if not run.state.is_final and (timeout is None or time.monotonic() - began < timeout):
         raise OutcomeUnknown(
             f"{run.id} is {run.reason}.",
-            f"Read its log with `lumitui logs {run.id}`, or ask again with `lumitui status`.",
+            f"Read its log with `lumitui logs {run.id}`, or query again with `lumitui status`.",
         )
     if not run.state.is_final:
         raise WaitTimedOut(
@@ -128,13 +127,13 @@ def show_end(run: "Run") -> None:
     """Print that a run is done.
 
     Raises:
-        RunFailed: it ended otherwise.
-        OutcomeUnknown: nobody knows how it ended.
+        RunFailed: the run failed.
+        OutcomeUnknown: its outcome is unknown.
     """
     if not run.state.is_final:
         raise OutcomeUnknown(
             f"{run.id} is {run.reason or run.state}.",
-            f"Ask again with `lumitui status`; `lumitui show {run.id}` shows what is known.",
+            f"Query again with `lumitui status`; `lumitui show {run.id}` shows its last state.",
         )
     if run.state is not State.DONE:
         raise RunFailed(f"{run.id}: {run.state}.", f"Run `lumitui why {run.id}`.")

@@ -1,4 +1,4 @@
-"""Verbs that send several runs: a grid, what is left of one, and a run on several sizes."""
+"""What verbs share that send several runs: a grid, its unsent rest, and a ladder of sizes."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,29 +39,29 @@ _MOST_SIZES = 20
 
 
 class Sizes(_Numbers):
-    """Numbers of nodes: `1,2,4`."""
+    """Node counts: `1,2,4`."""
 
     name = "sizes"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """Return the numbers, each once, the smallest first."""
+        """Return the counts, each once, the smallest first."""
         texts = [text.strip() for text in str(value).split(",")]
         if not all(text.isdecimal() and 0 < len(text) < 6 and int(text) for text in texts):
-            self.fail(f"{value} is not a list of numbers of nodes like 1,2,4.", param, ctx)
+            self.fail(f"{value} is not a list of node counts like 1,2,4.", param, ctx)
         if len(texts) > _MOST_SIZES:
-            self.fail(f"give at most {_MOST_SIZES} sizes.", param, ctx)
+            self.fail(f"give at most {_MOST_SIZES} node counts.", param, ctx)
         return tuple(sorted({int(text) for text in texts}))
 
 
 def send_grid(reply: Reply, runs: "Runs", previews: Sequence["Preview"]) -> None:
-    """Send the runs of a grid, and print each as soon as it is sent; their ids are the data."""
+    """Send the runs of a grid, and print each id as soon as the run is sent."""
     _send(reply, runs, runs.series.begin_grid(previews))
 
 
 def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool = False) -> None:
-    """Send what is left of the last grid of a job file, after the user agrees.
+    """Send the unsent runs of a job file's last grid, after the user agrees.
 
     Raises:
         InputError: nothing is left.
@@ -69,7 +69,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     left = _left(runs, job)
     if left is None:
         raise InputError(
-            f"Nothing is left of a grid of {job}.", "Leave out --rest to send all of its runs."
+            f"{job} has no grid with unsent runs.", "Leave out --rest to send all of its runs."
         )
     _send_rest(reply, runs, left, yes=yes, force=force)
 
@@ -77,7 +77,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
 def resubmit_rest(
     reply: Reply, runs: "Runs", run_id: str, *, yes: bool, force: bool = False
 ) -> None:
-    """Send what is left of the last ladder of a run, after the user agrees.
+    """Send the unsent runs of a run's last ladder, after the user agrees.
 
     Raises:
         InputError: nothing is left.
@@ -86,7 +86,7 @@ def resubmit_rest(
     left = runs.series.unfinished_ladder(parent)
     if left is None:
         raise InputError(
-            f"Nothing is left of a ladder of {parent}.", "Give --ladder 1,2,4 to send one."
+            f"{parent} has no ladder with unsent runs.", "Give --ladder 1,2,4 to send one."
         )
     _send_rest(reply, runs, left, yes=yes, force=force)
 
@@ -94,10 +94,10 @@ def resubmit_rest(
 def _send_rest(
     reply: Reply, runs: "Runs", left: "Standing", *, yes: bool, force: bool = False
 ) -> None:
-    """Send what is left of a series; the site is asked first about what may be a job.
+    """Send the unsent runs of a series; first query the site for those that may be jobs already.
 
     Raises:
-        LumiError: another process sends it, or what is left is not known yet.
+        LumiError: another process is sending the series, or it is unknown which runs are unsent.
     """
     now = runs.series.settled(left)
     for label, text in now.rows:
@@ -105,11 +105,11 @@ def _send_rest(
     if not now.left:
         if now.open:
             raise LumiError(
-                f"{now.series.site} has not said yet what became of {now.open[0][1].id}.",
+                f"It is still unknown whether {now.series.site} has a job of {now.open[0][1].id}.",
                 "Nothing was sent. Try again in three minutes.",
             )
         runs.series.leave_out(now.series.id)
-        say("All of them were sent already.")
+        say("All runs were sent already.")
         reply.give({"series": now.series.id, "runs": [], "members": []}, "")
         return
     ready = runs.series.made_ready(now)
@@ -120,25 +120,25 @@ def _send_rest(
 
 
 def _rest_of(kind: str, source: str) -> str:
-    """Return the command that sends what is left of the grid of a job file, or a run's ladder."""
+    """Return the command that sends the unsent runs of a job file's grid or a run's ladder."""
     return f"`lumitui {'resubmit' if kind == 'ladder' else 'submit'} {source} --rest`"
 
 
 def note_rest(runs: "Runs", job: Path) -> None:
-    """Say on stderr that something is left of the last grid of a job file, before it is sent."""
+    """Print a note on stderr if the job file's last grid has unsent runs."""
     if left := _left(runs, job):
-        alone = f"{_rest_of('grid', str(job))} sends those alone, --no-rest leaves them out."
-        say(f"note: {left.sentence} {alone}")
+        how = f"{_rest_of('grid', str(job))} sends only those; --no-rest drops them."
+        say(f"note: {left.sentence} {how}")
 
 
 def leave_out_rest(runs: "Runs", job: Path) -> None:
-    """Offer what is left of the last grid of a job file no more."""
+    """Stop offering the unsent runs of a job file's last grid."""
     if left := _left(runs, job):
         runs.series.leave_out(left.series.id)
 
 
 def note_unsent(runs: "Runs") -> None:
-    """Say on stderr which grids and ladders were not sent whole; no site is asked."""
+    """Print on stderr which grids and ladders have unsent runs; query no site."""
     for left in runs.series.unsent():
         how = f"{_rest_of(left.series.kind, left.series.source)} sends those."
         if not left.series.source:
@@ -155,10 +155,10 @@ def _left(runs: "Runs", job: Path) -> "Standing | None":
 def plan_ladder(
     sizes: Sequence[int], plan: Callable[[int], "Resubmission"]
 ) -> list["Resubmission"]:
-    """Return a run prepared again on each of `sizes`.
+    """Return a resubmission for each of `sizes`.
 
     Raises:
-        InputError: it cannot be sent on one of them, which the message names.
+        InputError: the run cannot be sent on one of them, which the message names.
     """
     plans = []
     for size in sizes:
@@ -208,10 +208,10 @@ def resubmit_ladder(
 
 
 def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
-    """Refuse a ladder while an earlier one of the run is unfinished; `drop` leaves that out.
+    """Refuse a ladder while an earlier one of the run is unfinished; `drop` drops that one.
 
     Raises:
-        InputError: the earlier one is unfinished.
+        InputError: an earlier ladder is unfinished.
     """
     from lumitui.app.runs import LadderUnfinished
 
@@ -221,8 +221,7 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     try:
         runs.series.refuse_second_ladder(parent)
     except LadderUnfinished as error:
-        rest = _rest_of("ladder", parent)
-        hint = f"Send the rest with {rest}, or add --no-rest to leave it out."
+        hint = f"Send the rest with {_rest_of('ladder', parent)}, or add --no-rest to drop it."
         raise InputError(error.message, hint) from error
 
 
@@ -234,12 +233,12 @@ def _send(
     *,
     forced: bool = False,
 ) -> None:
-    """Send a series, or only those `members`; its runs are the data as soon as they are jobs.
+    """Send a series, or only `members`; reply with its runs as soon as they are jobs.
 
-    `forced`: with the adviser's errors, too.
+    `forced` sends it despite the adviser's errors.
 
     Raises:
-        LumiError: not all were sent; the message says which.
+        LumiError: some runs were not sent; the message says which.
     """
     from lumitui.app.runs import series_failure
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
-WAY_OUT = "Run `lumitui --help` for the verbs, or `lumitui VERB --help` for one of them."
+WAY_OUT = "Run `lumitui --help` to list the commands, or `lumitui COMMAND --help` for one."
 
 
 def own_settings() -> "Settings":
-    """Return the user's folders."""
+    """Return the user's settings."""
     from lumitui.app.job.settings import settings
 
     return settings()
@@ -32,8 +32,8 @@ def own_settings() -> "Settings":
 
 @contextmanager
 def core() -> Iterator["Runs"]:
-    """Open the core for one verb; its questions are asked on the terminal."""
-    # Late: pydantic and jinja2 take ten times as long as `lumitui --version` itself.
+    """Open the core for one verb; it asks its questions on the terminal."""
+    # Late: importing pydantic and jinja2 takes ten times as long as `lumitui --version` itself.
     from lumitui.app.cli.confirmation import ask
     from lumitui.app.runs import Runs
 
@@ -54,17 +54,17 @@ def _show_warnings(runs: "Runs") -> None:
 
 
 def _terminal_state() -> Callable[[], None]:
-    """Return what puts the terminal back as it is now.
+    """Return a function that restores the terminal's current settings.
 
-    A login's question is asked in a thread of the connection; Ctrl-C leaves that thread where it
-    is, with the echo switched off.
+    A login asks for a password in a thread of its connection. Ctrl-C leaves that thread waiting,
+    with the terminal's echo off.
     """
     import termios
 
     try:
         state = termios.tcgetattr(sys.stdin)
     except (termios.error, OSError, ValueError, AttributeError):
-        return lambda: None  # there is no terminal, or no stdin at all
+        return lambda: None  # there is no terminal, or no stdin
 
     def restore() -> None:
         with suppress(termios.error, OSError):
@@ -74,35 +74,35 @@ def _terminal_state() -> Callable[[], None]:
 
 
 def columns() -> int:
-    """Return the width of tables: the terminal's, COLUMNS, or no limit into a pipe.
+    """Return the width of tables: the terminal's, COLUMNS, or unlimited to a pipe.
 
-    A narrower terminal than 20 columns wraps the lines itself.
+    A terminal narrower than 20 columns wraps the lines itself.
     """
     return max(20, shutil.get_terminal_size((100_000, 24)).columns)
 
 
 def json_option(verb: Verb) -> Verb:
-    """Give a verb `--json`; `Reply` knows from the arguments that it is there."""
+    """Add `--json` to a verb; `Reply` looks for it in the arguments."""
     text = "Print one JSON object on stdout."
     return click.option("--json", is_flag=True, expose_value=False, help=text)(verb)
 
 
 def runs_beginning(ctx: click.Context, param: click.Parameter, text: str) -> "list[CompletionItem]":
-    """Return the runs whose ids begin with `text`, for the shell's completion."""
+    """Complete run ids that begin with `text`."""
     from click.shell_completion import CompletionItem
 
     try:
         with core() as runs:
             page = runs.history.page(limit=200)
     except LumiError:
-        return []  # a completion has no place for an error
+        return []  # a completion cannot show an error
     return [CompletionItem(run.id, help=run.state) for run in page if run.id.startswith(text)]
 
 
 def sites_beginning(
     ctx: click.Context, param: click.Parameter, text: str
 ) -> "list[CompletionItem]":
-    """Return the sites whose names begin with `text`, for the shell's completion."""
+    """Complete site names that begin with `text`."""
     from click.shell_completion import CompletionItem
 
     from lumitui.app.runs import Sites
@@ -112,25 +112,25 @@ def sites_beginning(
 
 
 class GivenPath(click.Path):
-    """A path that a user names; an empty one, as of an unset variable, is a mistake."""
+    """A path that a user names; an empty one, such as an unset variable, is a mistake."""
 
     def __init__(self) -> None:
-        """Take any path."""
+        """Accept any path."""
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return `value` as a Path; refuse an empty one, which would be the current folder."""
+        """Return `value` as a Path; refuse an empty one, which would mean the current folder."""
         if value == "":
             self.fail("the path is empty; write `.` for the current folder.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 MOST = 10**9
-"""The largest number that an option takes, of runs, bytes or seconds: SQLite has 64 bits."""
+"""The largest number of runs, bytes or seconds that an option accepts: SQLite has 64 bits."""
 
 
 def no_nan(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """Refuse `nan`, which is in every range."""
+    """Refuse `nan`, which click accepts in every range."""
     if value is not None and math.isnan(value):
         raise click.BadParameter("'nan' is not a number of seconds.", ctx, param)
     return value
@@ -150,7 +150,7 @@ _timeout = click.option(
 
 
 def wait_options(verb: Callable[..., object]) -> Callable[..., object]:
-    """Give a verb that sends one run `--wait` and `--timeout`."""
+    """Add `--wait` and `--timeout` to a verb that sends one run."""
     return _wait(_timeout(verb))
 
 
@@ -158,7 +158,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
 
 
 def site_option(text: str, **more: Any) -> Callable[[Verb], Verb]:
-    """Give a verb `--site`, of which `text` says what it is for."""
+    """Add `--site` to a verb, with the help `text`."""
     return click.option(
         "--site", "site_name", metavar="SITE", shell_complete=sites_beginning, help=text, **more
     )
@@ -169,7 +169,7 @@ target_site_option = site_option(
     "Target site. [default: guessed from partition, account and paths]"
 )
 account_option = click.option(
-    "--account", metavar="NAME", default="", help="Project that pays, or whose folder it is."
+    "--account", metavar="NAME", default="", help="Project to bill, or whose folder to use."
 )
 dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
@@ -194,17 +194,17 @@ def open_tui(job: Path | None, *, demo: bool = False) -> int:
 
 
 def refuse_without_terminal() -> None:
-    """Raise where stdin or stdout is not a terminal.
+    """Refuse to open the TUI without a terminal.
 
     Raises:
-        InputError: it is not.
+        InputError: stdin or stdout is not a terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError("The terminal interface needs a terminal.", WAY_OUT)
 
 
 def known_site(runs: "Runs", name: str | None) -> None:
-    """Raise unless `name` is a site or the history has runs of it; None means any site.
+    """Refuse a `name` that is neither a site nor has runs in the history; None means any site.
 
     Raises:
         InputError: there is no such site.
@@ -213,27 +213,27 @@ def known_site(runs: "Runs", name: str | None) -> None:
         runs.sites.path(name)
 
 
-def refuse_silence(asked: Collection[str], failed: Mapping[str, LumiError]) -> None:
-    """Raise when none of the sites that were `asked` gave any news; `failed` says why.
+def refuse_silence(sites: Collection[str], failed: Mapping[str, LumiError]) -> None:
+    """Raise if all queried `sites` are among those that `failed`.
 
     Raises:
-        LinkError: none could be reached.
-        LumiError: one answered, but not with the states of its jobs.
+        LinkError: no site could be reached.
+        LumiError: a site answered, but not with the states of its jobs.
     """
-    if not asked or set(asked) - set(failed):
+    if not sites or set(sites) - set(failed):
         return
     reasons = sorted(failed.values(), key=lambda error: isinstance(error, LinkError))
     raise type(reasons[0])(
         f"No answer from {', '.join(failed)}.",
-        "Fix what the warning names. The states are from the last poll; the jobs keep running.",
+        "See the warning. The states shown are those of the last poll; the jobs keep running.",
     )
 
 
 def refuse_options(why: str, *names: str) -> None:
-    """Raise where one of the options `names` was given, which would have no effect: `why`.
+    """Refuse the options `names`, which would have no effect: `why` ends the message.
 
     Raises:
-        InputError: one was; the message names it.
+        InputError: the command line has one of them; the message names it.
     """
     from click.core import ParameterSource
 

@@ -33,7 +33,7 @@ A rule that lacks a fact it needs reports nothing.
 _PARTS = {
     "script": "Scripts and job files",
     "job file": "Job files alone",
-    "cluster": "What the cluster is asked",
+    "cluster": "Queries of the cluster",
     "site": "Only at a site",
 }
 

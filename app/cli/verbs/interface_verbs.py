@@ -1,4 +1,4 @@
-"""The verbs that start the demo and the TUI, and those that print a schema or a completion."""
+"""The verbs that open the TUI, the tour or the demo, or print a schema or a completion script."""
 
 import json
 import os
@@ -20,10 +20,10 @@ from lumitui.app.runs import InputError
 
 @click.command()
 def tour() -> int:
-    """Look around in a recording: no cluster, no PyTorch.
+    """Explore the TUI in a recording, without a cluster or PyTorch.
 
-    It opens the TUI on made-up runs on LUMI. It connects to nothing, sends nothing, and
-    leaves your own history and settings alone.
+    Opens the TUI with made-up runs on LUMI. Connects to nothing, sends nothing, and leaves your
+    own history and settings unchanged.
     """
     refuse_without_terminal()
     output.say("Opening the recording …")
@@ -104,7 +104,7 @@ SHELLS = {
     "zsh": "echo 'eval \"$(lumitui completion zsh)\"' >>~/.zshrc",
     "fish": "lumitui completion fish >~/.config/fish/completions/lumitui.fish",
 }
-"""The command that switches completion on, by the shell."""
+"""The command that enables completion, by shell."""
 
 
 @click.command()
@@ -113,7 +113,7 @@ SHELLS = {
 def completion(ctx: click.Context, shell: str | None) -> None:
     """Print a shell's completion script.
 
-    Without a shell, print how to switch completion on in each.
+    Without a shell, print how to enable completion in each.
     """
     from click.shell_completion import get_completion_class
 

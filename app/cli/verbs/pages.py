@@ -1,4 +1,4 @@
-"""`lumitui docs`: the pages of the documentation."""
+"""`lumitui docs`: the pages of the documentation, which are installed with the program."""
 
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ def _beginning(ctx: click.Context, param: click.Parameter, text: str) -> "list[C
 @click.command()
 @click.argument("page", metavar="[PAGE]", required=False, shell_complete=_beginning)
 def docs(page: str | None) -> None:
-    """List the pages of the documentation, or print one.
+    """List the documentation's pages, or print one.
 
     PAGE/SECTION prints one section: `why/gpu-memory`, `rules/account`, `exit_codes/6`.
     """

@@ -1,4 +1,4 @@
-"""What differs between two runs: gathered from the core, and as text."""
+"""The differences between two runs: gathered from the core, and as text."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,14 +24,14 @@ class Difference:
     files: tuple[FileChange, ...] = ()
     """Of the code."""
     files_unknown: str = ""
-    """Why the files are not known; empty where they are."""
+    """Why the files are unknown; "" if they are known."""
 
 
 def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
-    """Return what differs between two runs; the site may be asked for their lists of files.
+    """Return what differs between two runs; may query their site for lists of files.
 
     Raises:
-        InputError: no such run.
+        InputError: there is no such run.
     """
     comparison = runs.comparisons.of((first, second))
     (code,) = runs.comparisons.code((first, second))
@@ -47,7 +47,7 @@ def compare_runs(runs: "Runs", first: str, second: str) -> Difference:
 
 
 def difference_text(difference: Difference, columns: int) -> str:
-    """Return the differences as a user reads them."""
+    """Return the differences as text."""
     parts = []
     for title, rows in (
         ("job file", difference.fields),
@@ -55,13 +55,11 @@ def difference_text(difference: Difference, columns: int) -> str:
         ("metrics", difference.metrics),
     ):
         cells = [(row.what, *row.values) for row in rows]
-        body = (
-            table(("", *difference.runs), cells, columns - 2, shrink=(1, 2))
-            if cells
-            else "the same"
-        )
-        if title != "metrics" or cells:
-            parts.append(section(title, body))
+        if cells:
+            heads = ("", *difference.runs)
+            parts.append(section(title, table(heads, cells, columns - 2, shrink=(1, 2))))
+        elif title != "metrics":
+            parts.append(section(title, "the same"))
     files = [spell_out(f"{item.what:8} {item.path}") for item in difference.files]
     if files or difference.files_unknown:
         parts.append(section("files", "\n".join(files) or spell_out(difference.files_unknown)))

@@ -17,7 +17,7 @@ clock = words.clock
 
 
 def image_table(images: Sequence[Image], site: Site, package: str, columns: int) -> str:
-    """Return a line for each image; `?` is not known, `-` is not there, `*` the profile's own."""
+    """Return a line for each image: `?` unknown, `-` not installed, `*` the profile's default."""
     own = {container.image for container in site.containers.values()}
     shown = [*_SHOWN, *([package] if package and package not in _SHOWN else [])]
     rows = [
@@ -34,7 +34,7 @@ def image_table(images: Sequence[Image], site: Site, package: str, columns: int)
     whole = table(titles, rows, columns, shrink=(0,))
     if all(row[0] in whole for row in rows):
         return whole
-    # A name that is cut is not a name, and the mark is at its end: it gets a line of its own.
+    # If a name would be cut, and its mark with it, each name gets a line of its own.
     facts = [row[1:] for row in rows]
     heading, *lines = table(titles[1:], facts, columns - 2, shrink=(0, 3, 5, 4)).splitlines()
     pairs = zip(rows, lines, strict=True)
@@ -46,7 +46,7 @@ def image_table(images: Sequence[Image], site: Site, package: str, columns: int)
 def image_notes(
     shown: Sequence[Image], unknown: Sequence[Image], package: str, site: Site
 ) -> Iterator[str]:
-    """Yield what the table leaves out: why something is not known, and where the images are."""
+    """Yield what the table omits: why a version is unknown, and where the images are."""
     silent = [*unknown, *(one for one in shown if one not in unknown and why_version_unknown(one))]
     reasons: dict[str, list[str]] = {}
     for one in silent:
@@ -58,7 +58,7 @@ def image_notes(
         how = f"`venv: [{package}]`"
         if not reaches_index(site):
             how = f"`venv: {{packages: [{package}], wheels: FOLDER}}`, with wheels of it,"
-        yield f"No image is known to have {package}; {how} in a job file installs it."
+        yield f"No listed image has {package}; {how} in a job file installs it."
     if shown:
         yield "`*` is the default image; `?`: unknown; `-`: not installed."
     for one in shown:
@@ -80,10 +80,10 @@ def _cell(version: str | None) -> str:
     return "?" if version is None else version or "-"
 
 
-def venv_table(found: Mapping[str, Sequence[Venv]], columns: int) -> str:
-    """Return the environments of each folder, a line for each."""
+def venv_table(folders: Mapping[str, Sequence[Venv]], columns: int) -> str:
+    """Return the environments of each folder, one per line."""
     parts = []
-    for folder, venvs in found.items():
+    for folder, venvs in folders.items():
         if not venvs:
             continue
         rows = [
@@ -101,10 +101,10 @@ def venv_table(found: Mapping[str, Sequence[Venv]], columns: int) -> str:
     return "\n\n".join(parts)
 
 
-def removed_text(gone: Mapping[str, RemovedVenvs]) -> str:
-    """Return what was removed in each folder, one a line."""
+def removed_text(removed: Mapping[str, RemovedVenvs]) -> str:
+    """Return what was removed, one folder per line."""
     return "\n".join(
         f"{spell_out(folder)}: {words.count(len(item.names), 'environment')}, "
         f"{words.size(item.kib * 1024)}"
-        for folder, item in gone.items()
+        for folder, item in removed.items()
     )

@@ -1,4 +1,4 @@
-"""How a run scales, and what a grid says, as text. Pure."""
+"""How a run scales, and how a grid's runs compare, as text. Pure."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def scaling_text(study: "Scaling", advice: "SizeAdvice", columns: int) -> str:
 
 
 def grid_text(sweep: "Sweep", columns: int) -> str:
-    """Return the runs of a grid as a table, then what it says of a setting."""
+    """Return the runs of a grid as a table, then the advice."""
     rows = [row.cells for row in sweep.rows]
     titles = [title.upper() for title in sweep.titles]
     text_table = table(titles, rows, columns, shrink=(len(titles) - 1, 0), ids=len(titles) - 1)

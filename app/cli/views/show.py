@@ -1,4 +1,4 @@
-"""What `show` prints of a run: gathered from the core, and as text."""
+"""What `show` prints for a run: gathered from the core, and as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WELL = (State.DONE, State.CANCELLED, State.NOT_SENT)
 _SHRINKING = ("GPUs", "found", "planned", "host")
-"""Columns of the proof that are cut where the terminal is narrow, the first of them first."""
+"""Columns of the proof that are cut on a narrow terminal, in this order."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ShownRun:
 
     overview: RunOverview
     series: Mapping[str, Sequence[float]]
-    """What the job file's `metrics:` found at the end of the log."""
+    """The values of the job file's `metrics:` at the end of the log."""
     why: Sequence[Diagnosis]
     warnings: Sequence[str]
 
@@ -38,10 +38,10 @@ class ShownRun:
 
 
 def gather(runs: Runs, run_id: str) -> ShownRun:
-    """Return what is known of a run; a site that cannot be reached is a warning.
+    """Return what is known of a run; if its site cannot be reached, a warning says so.
 
     Raises:
-        InputError: no such run.
+        InputError: there is no such run.
     """
     run = runs.history.get(run_id)
     warnings: list[str] = []
@@ -53,7 +53,7 @@ def gather(runs: Runs, run_id: str) -> ShownRun:
         try:
             why = runs.why(run.id)
         except LumiError as error:
-            warnings.append(f"the log cannot be read now: {error}")
+            warnings.append(f"cannot read the log now: {error}")
     overview, log = runs.overviews.of(run.id), runs.log_figures(run.id)
     if log.warning:
         warnings.append(log.warning)
@@ -61,7 +61,7 @@ def gather(runs: Runs, run_id: str) -> ShownRun:
 
 
 def page_data(page: ShownRun) -> dict[str, object]:
-    """Return what `show --json` says."""
+    """Return what `show --json` prints."""
     run = page.overview.run
     return {
         "run": run_data(run),
@@ -81,13 +81,13 @@ def page_data(page: ShownRun) -> dict[str, object]:
 
 
 def page_text(page: ShownRun, now: float, columns: int) -> str:
-    """Return the page that a user reads."""
+    """Return the page as text."""
     overview, run, proof = page.overview, page.overview.run, page.overview.proof
     summary = overview.figures.summary
     first = (("run", run.id), ("name", run.name), ("state", run_facts.state(run, now)))
     rows = run_overview.rows(run, now, proof, summary, overview.comparison)
     rows = run_overview.with_grid(rows, overview.advice)
-    rows = [row for row in rows if row[0] != "proof"]  # it has a part of its own
+    rows = [row for row in rows if row[0] != "proof"]  # it has its own section
     metrics = run_facts.metrics(summary, overview.figures.broken)
     parts = [
         pairs([*first, *rows, *run_facts.facts(run, now)]),

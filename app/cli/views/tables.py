@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         FileFacts,
         FileList,
         Finding,
-        Loose,
         PlanChange,
         Pruned,
         RemovedItems,
@@ -31,7 +30,7 @@ NARROWEST = 8
 
 
 def width(text: str) -> int:
-    """Return how many columns of a terminal `text` takes; emoji and CJK take two."""
+    """Return how many terminal columns `text` takes; emoji and CJK take two."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in text
@@ -39,9 +38,9 @@ def width(text: str) -> int:
 
 
 def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
-    """Return `text` in at most `columns`, with `…` where something is missing.
+    """Return `text` in at most `columns`, with `…` for what is cut.
 
-    `keep_end` keeps the last seven characters: ids of one name differ at the end.
+    `keep_end` keeps the last seven characters, in which ids of the same name differ.
     """
     if width(text) <= columns:
         return text
@@ -65,7 +64,7 @@ def table(
 ) -> str:
     """Return `rows` below `titles` as aligned text, at most `columns` wide.
 
-    Columns in `shrink` are cut, the first of them first; `ids` is the column with runs' ids.
+    Columns in `shrink` are cut in that order; `ids` is the column with run ids.
     """
     cells = [[spell_out(str(cell)) for cell in row] for row in rows]
     lines = [titles, *cells]
@@ -87,14 +86,14 @@ def _line(row: Sequence[str], widths: Sequence[int], ids: int | None) -> str:
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
-    """Return `name: value` lines with the values below each other; None and '' are left out."""
+    """Return lines of names and aligned values, without values that are None or ''."""
     kept = [(name, spell_out(str(value))) for name, value in rows if value not in (None, "")]
     widest = max((len(name) for name, _ in kept), default=0)
     return "\n".join(f"{name:<{widest}}  {value}" for name, value in kept)
 
 
 def section(title: str, body: str) -> str:
-    """Return `body` indented below `title`; '' when there is nothing."""
+    """Return `body` indented below `title`; '' if it is empty."""
     if not body.strip():
         return ""
     return f"{title}\n" + "\n".join(f"  {line}".rstrip() for line in body.splitlines())
@@ -103,7 +102,7 @@ def section(title: str, body: str) -> str:
 def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collection[str] = ()) -> str:
     """Return the table of `status`: what each run is doing.
 
-    The sites in `silent` gave no news: their runs are shown as they were at the last poll.
+    The sites in `silent` did not answer: their runs are shown as of the last poll.
     """
     rows = []
     for run in runs:
@@ -115,13 +114,13 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
     titles = ["RUN", "STATE", "NODES", "JOB", "ELAPSED/LIMIT", "SITE", "REASON"]
     shrink = [6, 5, 0, 6, 4, 3]
     if silent:
-        titles.insert(2, "LAST NEWS")
+        titles.insert(2, "AS OF")
         shrink = [index and index + 1 for index in shrink]
     return table(titles, rows, columns, shrink=shrink, ids=0)
 
 
 def history_table(runs: Sequence["Run"], columns: int) -> str:
-    """Return the table of `history`, with the notes if there are any; '' without runs."""
+    """Return the table of `history`, with a column for notes if there are any; '' without runs."""
     if not runs:
         return ""
     titles, shrink = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"], [6, 5, 4, 0]
@@ -136,7 +135,7 @@ def history_table(runs: Sequence["Run"], columns: int) -> str:
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:
-    """Return where the history's file is, and how it is, in a line."""
+    """Return the history file's path and state in one line."""
     parts = [words.count(runs, "run"), words.size(facts.size), f"schema {facts.schema}"]
     if facts.damage:
         parts.append(f"damaged: {facts.damage}")
@@ -148,13 +147,13 @@ def file_words(facts: "FileFacts", runs: int) -> str:
 
 
 def change_table(changes: Sequence["PlanChange"], columns: int) -> str:
-    """Return the before/after table of a resubmission; `=` where nothing changes."""
+    """Return the before/after table of a resubmission; `=` marks unchanged values."""
     rows = [(item.what, item.before, item.after if item.differs else "=") for item in changes]
     return table(("", "BEFORE", "AFTER"), rows, columns, shrink=(1, 2))
 
 
 def site_table(sites: Sequence["Site"], columns: int) -> str:
-    """Return the table of `sites`: one line each, those that are closed at the end."""
+    """Return the table of `sites`, one per line, closed sites last."""
     today = date.today()
     rows = []
     for site in sorted(sites, key=lambda site: site.is_closed(today)):
@@ -164,20 +163,20 @@ def site_table(sites: Sequence["Site"], columns: int) -> str:
             partitions = f"closed on {site.retired}{instead}"
         node = f"{site.node.gpus} x {site.node.gpu.partition(' (')[0]}"
         rows.append((site.name, site.title, node, partitions))
-    titles = ("SITE", "TITLE", "GPUS OF A NODE", "PARTITIONS")
+    titles = ("SITE", "TITLE", "GPUS PER NODE", "PARTITIONS")
     return table(titles, rows, columns, shrink=(3, 2, 1))
 
 
 def site_page(site: "Site", path: Path, columns: int) -> str:
-    """Return a site's profile as a user reads it, at most 80 columns wide."""
+    """Return a site's profile as text, at most 80 columns wide."""
     from lumitui.app.explain.site_page import WIDE, page
 
     text = page(site, date.today(), min(columns, WIDE))
-    return spell_out(f"{text}\n\nThe profile: {path}", keep="\n")
+    return spell_out(f"{text}\n\nProfile: {path}", keep="\n")
 
 
 def check_text(checks: Sequence["Finding"]) -> str:
-    """Return the checks of a site, one a line, with what to do below; `ok` where one holds."""
+    """Return the checks of a site, one per line, with the fix below; `ok` for a passed check."""
     lines = []
     for item in checks:
         word = "ok" if item.severity == "note" else item.severity
@@ -187,7 +186,7 @@ def check_text(checks: Sequence["Finding"]) -> str:
 
 
 def remark_text(path: Path, remarks: Sequence["Finding"]) -> str:
-    """Return what is wrong or unwise in a profile, a line each as compilers print it."""
+    """Return the findings on a profile, one per line, in the format of compilers."""
     return "\n".join(
         spell_out(f"{path}:{one.at.line}: {one.severity}: {one.message}") for one in remarks
     )
@@ -210,25 +209,26 @@ def overview_text(overview: "ClusterOverview", now: float, columns: int) -> str:
     return "\n\n".join(parts)
 
 
-def fetched_text(found: Sequence["Fetched"]) -> str:
-    """Return the paths that were brought, one a line."""
-    return "\n".join(spell_out(str(item.path)) for item in found)
+def fetched_text(files: Sequence["Fetched"]) -> str:
+    """Return the paths of the copied files, one per line."""
+    return "\n".join(spell_out(str(item.path)) for item in files)
 
 
-def files_text(found: "FileList") -> str:
-    """Return the size and name of each file of a run's folder, one a line."""
-    return "\n".join(f"{words.size(one.size):>9}  {spell_out(one.name)}" for one in found.files)
+def files_text(listing: "FileList") -> str:
+    """Return the size and name of each file in a run's folder, one per line."""
+    return "\n".join(f"{words.size(one.size):>9}  {spell_out(one.name)}" for one in listing.files)
 
 
-def gpus_text(read: "RunGpus", columns: int) -> str:
-    """Return what a run's GPUs do: the sum and the idle ones, then each, one a line."""
+def gpus_text(readings: "RunGpus", columns: int) -> str:
+    """Return a run's GPUs: their sums and the idle ones, then one per line."""
     titles = [title.upper() for title in GPU_TITLES]
-    rows = table(titles, gpu_rows(read.gpus, read.idle_watts), columns)
-    return "\n".join([*gpu_summary(read.gpus, read.idle_watts), "", rows])
+    gpus, idle_watts = readings.gpus, readings.idle_watts
+    rows = table(titles, gpu_rows(gpus, idle_watts), columns)
+    return "\n".join([*gpu_summary(gpus, idle_watts), "", rows])
 
 
 def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
-    """Return what was freed in each folder, one a line."""
+    """Return what was freed, one folder per line."""
     return "\n".join(
         f"{spell_out(root)}: {words.count(len(item.snapshots), 'snapshot')}, "
         f"{words.count(item.files, 'file')}, {words.size(item.bytes)}"
@@ -237,7 +237,7 @@ def pruned_text(freed: Mapping[str, "Pruned"]) -> str:
 
 
 def stock_text(stocks: "Sequence[Stock]", columns: int) -> str:
-    """Return what is staged in each store, one item a line."""
+    """Return the staged items of each store, one per line."""
     parts = []
     for each in stocks:
         if each.items or each.loose.files:
@@ -257,22 +257,19 @@ def stock_text(stocks: "Sequence[Stock]", columns: int) -> str:
             titles = ("NAME", "SIZE", "FILES", "LAST USED", "ID", "")
             parts.append(table(titles, rows, columns, shrink=(0,)))
         if each.loose.files:
-            parts.append(f"unfinished sends: {_loose_words(each.loose)}")
+            loose = f"{words.count(each.loose.files, 'file')}, {words.size(each.loose.bytes)}"
+            parts.append(f"unfinished uploads: {loose}")
     return "\n".join(parts)
 
 
-def _loose_words(loose: "Loose") -> str:
-    return f"{words.count(loose.files, 'file')}, {words.size(loose.bytes)}"
-
-
 def removed_text(freed: "Sequence[RemovedItems]", *, dry: bool) -> str:
-    """Return what was removed of each store, or would be."""
+    """Return what was removed from each store, or would be."""
     verb, gone = ("would free", "would remove") if dry else ("freed", "removed")
     lines = []
     for each in freed:
         parts = [words.count(len(each.ids), "item")] if each.ids or not each.loose.files else []
         if each.loose.files:
-            parts.append(f"{words.count(each.loose.files, 'file')} of unfinished sends")
+            parts.append(f"{words.count(each.loose.files, 'file')} of unfinished uploads")
         size = words.size(each.bytes + each.loose.bytes)
         lines.append(f"{spell_out(each.folder)}: {' and '.join(parts)}, {verb} {size}")
         lines += [

@@ -13,17 +13,17 @@ class WhyReply:
     why: Sequence[Diagnosis]
     """The likeliest cause first."""
     lines: Sequence[str]
-    """The lines that say most, where no cause is known."""
+    """The telltale lines, if no cause is known."""
     command: str = ""
-    """The resubmission that may help; "" where the job or its code must change."""
+    """The resubmission that may help; "" if the job or its code must change."""
     letter: str = ""
     """A text for the site's helpdesk; "" for a log alone."""
     code: Sequence[str] = ()
-    """The lines around the one that raised the first cause, with their numbers; where certain."""
+    """The lines around the one that raised the first cause, with their numbers; () if unknown."""
 
 
 def cause_text(item: Diagnosis) -> str:
-    """Return a cause, what to do, and the line that shows it."""
+    """Return a cause, its fix, and the line that shows it."""
     rows = [item.cause, f"  {item.do}"]
     number = "" if item.number is None else item.number
     return "\n".join([*rows, f"  {number}> {item.line.strip()}"] if item.line.strip() else rows)

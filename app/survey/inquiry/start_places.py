@@ -50,7 +50,7 @@ class StartPlace:
         start, end = self.start, self.latest_end
         soon = start is not None and start - now < 60
         return (
-            "not known" if start is None else "now" if soon else words.minute(start, now),
+            "unknown" if start is None else "now" if soon else words.minute(start, now),
             "-" if self.waiting is None else str(self.waiting),
             "-" if end is None else words.minute(end, now),
             words.amount(self.price) if self.price else "-",

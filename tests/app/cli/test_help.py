@@ -63,7 +63,7 @@ def test_what_is_not_a_verb_gets_the_nearest_or_the_verbs_that_take_the_file(
 def test_a_file_of_any_name_is_not_taken_for_a_verb(here: Here, tmp_path: Path) -> None:
     script = tmp_path / "run-it"
     script.write_text("#!/bin/bash\n")
-    told(here(str(script)), 2, "is a file, not a verb", f"`lumitui lint {script}`")
+    told(here(str(script)), 2, "is a file, not a command", f"`lumitui lint {script}`")
 
 
 def test_the_exit_codes_stand_below_each_other(here: Here) -> None:

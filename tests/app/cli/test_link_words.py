@@ -66,9 +66,9 @@ def end_of_shell(server: Sshd, folder: Path) -> None:
 
 
 FAILURES: dict[Callable[[Sshd, Path], None], str] = {
-    unknown: "was not accepted",
+    unknown: "did not accept",
     nobody: "Connection refused",
-    circle: "goes in a circle",
+    circle: "forms a circle",
     dead_proxy: "the VPN is down",
     bad_option: "OpenSSH cannot use the configuration",
     end_of_shell: "closed for repair",

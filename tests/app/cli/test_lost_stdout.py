@@ -96,7 +96,7 @@ def test_every_verb_says_that_stdout_is_lost(
         if lose is _reader_gone:
             assert "Stdout" not in said, (words, said)
             continue
-        lost = "error: Stdout cannot be written: " in said
+        lost = "error: Cannot write to stdout: " in said
         assert said.count("error: Stdout") <= 1 and (code > 0) >= lost, (words, code, said)
         told += lost
     assert list(home.data.glob("crash-*")) == []

@@ -158,8 +158,8 @@ def test_a_run_that_has_ended_is_judged_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"site": "karolina"}, "is a run of karolina"),
-        ({"state": State.UNKNOWN}, "not known how"),
+        ({"site": "karolina"}, "is a run at karolina"),
+        ({"state": State.UNKNOWN}, "The state of"),
         ({"state": State.SENDING, "job_id": None}, "not known yet whether"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The verb that makes the adviser's mechanical fixes in a job file."""
+"""The verb that applies the adviser's mechanical fixes to a job file."""
 
 import difflib
 from pathlib import Path
@@ -27,13 +27,13 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
 
     with core() as runs:
         before = open_draft(job)
-        found = fixed_draft(before, runs.drafts.check)
-    for problem in found.done:
+        result = fixed_draft(before, runs.drafts.check)
+    for problem in result.done:
         assert problem.fix is not None
         say(f"fix: {problem.message} → {problem.fix.words}")
-    for problem in found.left:
+    for problem in result.left:
         say(f"{problem.severity}: {problem.words}")
-    name, after = comment(str(job)), found.draft.text
+    name, after = comment(str(job)), result.draft.text
     diff = "".join(
         difflib.unified_diff(
             before.text.splitlines(keepends=True), after.splitlines(keepends=True),
@@ -44,11 +44,11 @@ def fix(reply: Reply, job: Path, only_diff: bool, yes: bool) -> None:
     if diff and not reply.json:
         show(diff, nl=not diff.endswith("\n"))
     if diff and not only_diff:
-        question = f"Write {words.count(len(found.done), 'change')} to {name}?"
+        question = f"Write {words.count(len(result.done), 'change')} to {name}?"
         confirm(question, yes=yes, otherwise=f"{name} is unchanged.")
-        save_draft(found.draft)
+        save_draft(result.draft)
         written = True
         say(f"Wrote {name}.")
     elif not diff:
-        say(f"There is nothing to change mechanically in {name}.")
-    reply.give({"written": written, "diff": diff, "fixed": found.done, "left": found.left})
+        say(f"{name} needs no mechanical fix.")
+    reply.give({"written": written, "diff": diff, "fixed": result.done, "left": result.left})

@@ -1,4 +1,4 @@
-"""The verb that makes a job file of any sbatch script."""
+"""The verb that turns any sbatch script into a job file."""
 
 from pathlib import Path
 
@@ -24,21 +24,21 @@ from lumitui.app.cli.session import (
 def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> None:
     """Turn an sbatch script into a job file.
 
-    It reports what it kept, derived, changed and lost, and never overwrites a file.
+    Reports what it kept, derived, changed and lost. Never overwrites a file.
     """
     from lumitui.app.job.examples.new_files import write_new
     from lumitui.app.runs import import_lines, import_script
 
     data = script_bytes(str(script))
     with core() as runs:
-        found = import_script(data, script, runs.sites, site_name or "")
-    if found.because:
-        say(f"site: {found.site.name}, by {found.because}")
-    report = found.report
-    write_new(path, found.text)
+        imported = import_script(data, script, runs.sites, site_name or "")
+    if imported.because:
+        say(f"site: {imported.site.name}, by {imported.because}")
+    report = imported.report
+    write_new(path, imported.text)
     for line in import_lines(report):
         say(line)
     reply_data = {"path": str(path), "kept": report.kept, "derived": report.derived,
             "changed": report.changed, "lost": report.lost}  # fmt: skip
-    read = "Read what was lost, then run" if report.lost else "Next, run"
-    reply.give(reply_data, f"Wrote {path}. {read}: lumitui preview {path}")
+    advice = "Read what was lost, then run" if report.lost else "Next, run"
+    reply.give(reply_data, f"Wrote {path}. {advice}: lumitui preview {path}")

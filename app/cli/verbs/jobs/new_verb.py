@@ -30,19 +30,19 @@ class _Beginning(TypedDict):
 @click.option("--script", metavar="PATH", help="Your training script, in the job file's folder.")
 @click.option("--trainer", metavar="NAME", help="A bundled trainer instead of a script.")
 @click.option("--example", metavar="NAME", help="Example to start from. [default: ddp]")
-@click.option("--account", metavar="NAME", help="Project that pays.")
+@click.option("--account", metavar="NAME", help="Project to bill.")
 @click.option("--name", metavar="NAME", help="Job name. [default: the example's]")
 @click.option(
     "--run-file",
     is_flag=True,
-    help="Also write lumitui_run.py, which lets your script stop in time, save and report.",
+    help="Also write lumitui_run.py, with which your script saves before the limit and reports.",
 )
 @click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")
 @click.option(
     "--gpus",
     metavar="N",
     type=click.IntRange(min=1),
-    help="GPUs of the whole job: part of a node, or whole nodes.",
+    help="Total GPUs: part of a node, or whole nodes.",
 )
 @output_option
 @json_option
@@ -57,9 +57,8 @@ def new(
 ) -> None:
     """Write a job file, and the files it needs.
 
-    It starts from your script (which need not exist yet), a bundled trainer or an example, and
-    never overwrites a file. Without --account it writes your own profile's account, or a
-    placeholder.
+    Starts from your script (which need not exist yet), a bundled trainer or an example. Without
+    --account, writes your own profile's account or a placeholder. Never overwrites a file.
     """
     if listing:
         _list(reply)
@@ -95,6 +94,6 @@ def _list(reply: Reply) -> None:
     lines = []
     for group, members in groupby(every, attrgetter("group")):
         lines += [group, *(f"  {item.name:<20}{item.summary}" for item in members), ""]
-    lines.append("lumitui new --example NAME --site SITE writes one.")
+    lines.append("To write one, run: lumitui new --example NAME --site SITE")
     rows = [{"name": item.name, "group": item.group, "summary": item.summary} for item in every]
     reply.give(rows, "\n".join(lines))

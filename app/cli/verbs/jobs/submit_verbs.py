@@ -89,10 +89,10 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
         show_findings(job_preview)
         done = runs.export(job_preview, folder)
     if job_preview.launch.spec.chain > 1:
-        say("note: the exported job runs for one time limit; README.md says how to continue it.")
+        say("note: the exported job runs for one time limit; README.md shows how to continue it.")
     reply.give(
         {"path": str(done.path), "files": done.files},
-        f"Wrote {done.path}. Its README.md says how to run it.",
+        f"Wrote {done.path}. Its README.md shows how to run it.",
     )
 
 
@@ -109,7 +109,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     metavar="RUN",
     multiple=True,
     shell_complete=runs_beginning,
-    help="Let Slurm start the job only once RUN is done; may be repeated.",
+    help="Start the job only after RUN; repeatable.",
 )
 @click.option(
     "--when",
@@ -157,7 +157,7 @@ def submit(
             changes = _first_site(runs, job, first)
         if rest:
             if after:
-                raise InputError("--rest sends what is left as it was planned.", "Omit --after.")
+                raise InputError("--rest and --after exclude each other.", "Leave out --after.")
             refuse_wait(wait or timeout is not None)
             series_verbs.submit_rest(reply, runs, job, yes=yes, force=force)
             return
@@ -195,9 +195,9 @@ def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
 def _previews(
     runs: "Runs", job: Path, changes: "Mapping[str, object] | None"
 ) -> "tuple[Preview, ...]":
-    """Return the previews of a job; the site is asked first about the runs that it waits for.
+    """Return the previews of a job; query the site first for the runs that it waits for.
 
-    Of a run that has ended without anybody hearing of it, the job would not wait.
+    Slurm forgets ended jobs, so a job cannot wait for a run whose end lumitui has not noticed.
     """
     try:
         previews = runs.previews(job, changes=changes)

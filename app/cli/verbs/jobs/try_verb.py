@@ -1,4 +1,4 @@
-"""The verb that tries a job for minutes before it costs hours."""
+"""The verb that runs a short trial of a job."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
     """Try a job on one node for ten minutes, and wait for the result.
 
-    It keeps the job's ranks per node, batch, image and data. A bundled trainer runs two steps. If
-    the site has a partition for trials, it runs there.
-    Exits with 5 if the trial failed or its binding is wrong.
+    The trial keeps the job's ranks per node, batch, image and data. A bundled trainer runs two
+    steps. If the site has a partition for trials, the trial uses it. Exits with 5 if the trial
+    failed or its binding is wrong.
     """
     with core() as runs:
         preview = runs.trial(job)
@@ -50,10 +50,10 @@ def try_(reply: Reply, job: Path, force: bool, yes: bool) -> None:
 
 
 def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
-    """Say what the trial means for the job.
+    """Print what the trial means for the job.
 
     Raises:
-        RunFailed: it would fail, too.
+        RunFailed: the job would fail too.
     """
     if run.state is State.DONE and not wrong:
         try:
@@ -62,7 +62,7 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
             warn(f"{error.message} {error.hint}")
             return
         if len(every) > 1:
-            say(f"This was the first of {len(every)} runs. `lumitui preview {job}` lists them.")
+            say(f"This tried the first of {len(every)} runs; `lumitui preview {job}` lists them.")
         else:
             say(f"The job itself: {price_line(runs, every[0])}")
         say(f"Next, run: lumitui submit {job}")
@@ -72,7 +72,7 @@ def _conclude(runs: "Runs", run: "Run", job: Path, *, wrong: bool) -> None:
         return
     cause = ""
     try:
-        cause = next((found.brief for found in runs.why(run.id)), "")
+        cause = next((diagnosis.brief for diagnosis in runs.why(run.id)), "")
     except LumiError as error:
         warn(error.message)
     how = "has another binding than planned" if wrong else f"ended as {run.state}"

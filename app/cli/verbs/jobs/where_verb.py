@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     "--sites",
     metavar="SITE[=ACCOUNT],…",
     default="",
-    help="At these sites. [default: the job's; ACCOUNT: that of your newest run there]",
+    help="Sites to compare. [default: the job's; ACCOUNT: that of your newest run there]",
 )
 @click.option(
     "--nodes",
     metavar="N,N,…",
     type=Sizes(),
-    help="On each of these numbers of nodes. [default: the job's]",
+    help="Node counts to compare. [default: the job's]",
 )
 @json_option
 @click.pass_obj
 def where(reply: Reply, job: Path, sites: str, nodes: tuple[int, ...] | None) -> None:
     """Compare where and when a job would start.
 
-    Slurm estimates the start in each partition that takes the job; nothing is submitted. At another
-    site, CHANGES lists the keys of the job file that must change.
+    Slurm estimates the start in each partition that accepts the job; nothing is submitted. For
+    another site, CHANGES lists the job file's keys that must change.
     """
     with core() as runs:
         places = runs.start_places(job, sites=accounts_of(sites), nodes=nodes or ())
@@ -67,13 +67,13 @@ def places_table(places: Sequence["StartPlace"]) -> str:
     ]
     if not rows and any(place.unreachable for place in places):
         raise LinkError(
-            "A site could not be asked, and no other takes the job.",
-            "Each reason is above; `lumitui site check SITE` tests the connection.",
+            "A site could not be queried, and no other accepts the job.",
+            "See the reasons above; `lumitui site check SITE` tests the connection.",
         )
     if not rows:
         raise InputError(
             "The job would not run in any of these partitions.",
-            "Each reason is above; change the job file, or name other sites with --sites.",
+            "See the reasons above; change the job file, or name other sites with --sites.",
         )
     titles = ("SITE", "PARTITION", "NODES", "STARTS", "WAITING", "LATEST END", "PRICE", "CHANGES")
     return table(titles, rows, columns(), shrink=(7, 1))
@@ -100,7 +100,7 @@ def by_start(place: "StartPlace") -> tuple[bool, float]:
 
 
 def _refusals(places: Sequence["StartPlace"]) -> Iterator[str]:
-    """Yield why places do not take the job, a line for those that are alike."""
+    """Yield why places refuse the job, one line for each site's equal reasons."""
     alike: dict[tuple[str, str], list[StartPlace]] = {}
     for place in places:
         alike.setdefault((place.site, place.refusal), []).append(place)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Filters(TypedDict):
-    """The options of `history` that say which runs to list."""
+    """The options of `history` that choose the runs to list."""
 
     limit: int
     site_name: str | None
@@ -64,7 +64,7 @@ class _Filters(TypedDict):
     help="Rebuild lost runs from their folders at SITE.",
 )
 @click.option(
-    "--account", metavar="NAME", default="", help="With --recover: project that paid for the runs."
+    "--account", metavar="NAME", default="", help="With --recover: project that the runs billed."
 )
 @click.option(
     "--export",
@@ -135,7 +135,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
 
 
 def _check(reply: Reply, runs: "Runs") -> None:
-    # The count first: after a check that found damage, the next use sets the file aside.
+    # Count first: after a check that finds damage, the next use sets the file aside.
     count, facts = runs.history.count(), runs.history.facts(check=True)
     data = {"path": facts.path, "schema": facts.schema, "size": facts.size, "runs": count}
     data |= {"damage": facts.damage, "lost_texts": facts.lost_texts}
@@ -143,13 +143,12 @@ def _check(reply: Reply, runs: "Runs") -> None:
     if facts.damage:
         raise HistoryError(
             f"The history {facts.path} is damaged.",
-            "Run `lumitui history`: it keeps the file aside and begins a fresh one. Then rebuild "
-            "the runs of each site with `lumitui history --recover SITE`.",
+            "Run `lumitui history`, which sets the file aside and begins a new one. Then rebuild "
+            "each site's runs with `lumitui history --recover SITE`.",
         )
     if facts.lost_texts:
         raise HistoryError(
-            f"The disk has lost {words.count(facts.lost_texts, 'text')} of the runs in the "
-            f"history {facts.path}.",
+            f"The disk lost {words.count(facts.lost_texts, 'text')} of the history {facts.path}.",
             "`lumitui history --recover SITE` restores what the runs' folders still contain.",
         )
 
@@ -190,6 +189,6 @@ def _recover(reply: Reply, site_name: str, account: str) -> None:
     reply.give(data, tables.history_table(recovered.rebuilt, columns()))
     rebuilt = words.count(len(recovered.rebuilt), "run")
     say(
-        f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were known already, "
+        f"Rebuilt {rebuilt} of {site_name}; {recovered.known} were in the history already, "
         f"{len(recovered.passed)} were skipped."
     )

@@ -1,4 +1,4 @@
-"""The verbs that stay with a running job: wait for its end, a shell in it, its ports here."""
+"""The verbs that stay connected to a job: wait, shell and forward."""
 
 import sys
 import threading
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from lumitui.app.runs import Runs
 
 _PATIENCE = 20.0
-"""Seconds after which a port that nobody answers on is told."""
+"""Seconds after which lumitui says that a port does not answer."""
 _SLOWEST = 15.0
-"""Seconds between two tries whether a program listens on a forwarded port."""
+"""Most seconds between two attempts to connect to a forwarded port."""
 _DEAF = (
-    "Nothing answers there yet. The program must listen on all addresses of its node, not on "
-    "127.0.0.1 alone: tensorboard --bind_all, jupyter --ip=0.0.0.0."
+    "Nothing answers on that port yet. The program must listen on all addresses of its node, not "
+    "only on 127.0.0.1: tensorboard --bind_all, jupyter --ip=0.0.0.0."
 )
-node_option = click.option("--node", metavar="NAME", default="", help="On this node of the job.")
+node_option = click.option("--node", metavar="NAME", default="", help="Node of the job.")
 rank_option = click.option(
     "--rank",
     metavar="N",
     type=click.IntRange(min=0, max=MOST),
-    help="On the node of rank N, with its environment. [default: the first node]",
+    help="Use the node and environment of rank N. [default: the first node]",
 )
 
 
@@ -41,26 +41,26 @@ rank_option = click.option(
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     callback=no_nan,
-    help="Stop waiting after this time, with exit code 124; the jobs continue.",
+    help="Stop waiting after this time and exit with 124; the jobs continue.",
 )
 @json_option
 @click.pass_obj
 def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
     """Wait until runs have ended.
 
-    The exit code is that of the first run that did not end well: 5 if it failed.
+    The exit code is that of the first run that was not done: 5 if it failed.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     failure: LumiError | None = None
     with core() as runs:
-        waited = [runs.history.get(run_id) for run_id in run_ids]
-        for run in waited:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        chosen = [runs.history.get(run_id) for run_id in run_ids]
+        for run in chosen:
+            seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                wait_for_end(reply, runs, run, left)
+                wait_for_end(reply, runs, run, seconds)
             except LumiError as error:
                 failure = failure or error
-        reply.keep([run_data(runs.history.get(run.id)) for run in waited])
+        reply.keep([run_data(runs.history.get(run.id)) for run in chosen])
     if failure is not None:
         raise failure
 
@@ -73,9 +73,9 @@ def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
 def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) -> int:
     """Open a shell inside a running job, or run COMMAND there.
 
-    It has the run's container, environment and folder. It shares the job's cores and GPUs: leave
-    enough for the training. The exit code is the command's. In a pipe there is no terminal, so the
-    output is the command's alone:
+    The shell has the run's container, environment and folder, and shares the job's cores and GPUs
+    with the training. The exit code is the command's. In a pipe, only the command's output is
+    printed:
 
     \b
         lumitui shell last -- nvidia-smi
@@ -98,8 +98,8 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
 def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -> None:
     """Forward a port of a running job's node to this machine.
 
-    TensorBoard, Jupyter or a debugger in the job is then at 127.0.0.1, for this machine alone. HERE
-    is the port of this machine. [default: PORT] Ctrl-C or the end of the job closes it.
+    Opens TensorBoard, Jupyter or a debugger of the job at 127.0.0.1, for this machine alone. HERE
+    is the port on this machine. [default: PORT] Ctrl-C or the end of the job closes it.
     """
     port, here = _ports(ports)
     with core() as runs:
@@ -114,16 +114,16 @@ def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -
 
 
 def _keep(runs: "Runs", run_id: str, address: str, is_up: Callable[[], bool], opens: bool) -> None:
-    """Say when the port is up, and wait for the job's end."""
+    """Print when the port is up, and wait for the job's end."""
     ended = threading.Event()
 
     def announce() -> None:
         pause = 1.0
         with suppress(LumiError):  # the wait for the end reports a lost link
-            began, told = time.monotonic(), False
+            began, warned = time.monotonic(), False
             while not ended.is_set() and not is_up():
-                if not told and time.monotonic() - began > _PATIENCE:
-                    told = True
+                if not warned and time.monotonic() - began > _PATIENCE:
+                    warned = True
                     say(_DEAF)
                 ended.wait(pause)
                 pause = min(2 * pause, _SLOWEST)
@@ -144,7 +144,7 @@ def _ports(text: str) -> tuple[int, int | None]:
     """Return the job's port and this machine's (None: the same) in `6006:16006`."""
     numbers = text.split(":")
     if len(numbers) > 2 or not all(number.isascii() and number.isdigit() for number in numbers):
-        raise InputError(f"{text!r} is not a port.", "Write it as 6006, or as 6006:16006.")
+        raise InputError(f"{text!r} is not a port.", "Write 6006, or 6006:16006.")
     port, *here = map(int, numbers)
     if not all(0 < number < 65536 for number in (port, *here)):
         raise InputError(f"{text!r} is not a port.", "Ports are from 1 to 65535.")

@@ -1,4 +1,4 @@
-"""The verbs about one run, or two: facts, notes, the log, results, cancel."""
+"""The verbs about one run or two: show, note, diff, logs, cancel and fetch."""
 
 import time
 from pathlib import Path
@@ -25,15 +25,15 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @run_argument
-@click.option("--gpus", is_flag=True, help="Show its GPUs instead: power, use, memory, idle ones.")
+@click.option("--gpus", is_flag=True, help="Show its GPUs instead: power, use, memory.")
 @json_option
 @click.pass_obj
 def show(reply: Reply, run_id: str, gpus: bool) -> None:
     """Show everything known about a run."""
     if gpus:
         with core() as runs:
-            read = runs.clusters.gpus(runs.history.get(run_id).id)
-        reply.give(read, tables.gpus_text(read, columns()))
+            readings = runs.clusters.gpus(runs.history.get(run_id).id)
+        reply.give(readings, tables.gpus_text(readings, columns()))
         return
     from lumitui.app.cli.views import show as showing
 
@@ -41,7 +41,7 @@ def show(reply: Reply, run_id: str, gpus: bool) -> None:
         page = showing.gather(runs, run_id)
         for warning in page.warnings:
             warn(warning)
-        # The whole job file is for --json alone: to read it takes as long as all else here.
+        # Only --json needs the whole job file, and reading it takes as long as the rest.
         data = showing.page_data(page) if reply.json else {}
         reply.give(data, showing.page_text(page, time.time(), columns()))
 
@@ -55,12 +55,12 @@ def show(reply: Reply, run_id: str, gpus: bool) -> None:
 def note(reply: Reply, run_id: str, text: str | None, tag: str | None) -> None:
     """Save a note about a run, or tag it.
 
-    `lumitui history --filter` searches it. An empty TEXT removes the line and keeps the tags.
+    `lumitui history --filter` searches notes and tags. An empty TEXT removes the note.
     """
     from lumitui.app.runs import tags_text, with_tags
 
     if text is None and tag is None:
-        raise InputError("There is nothing to save.", "Give a text, or --tag with a word.")
+        raise InputError("There is nothing to save.", "Give TEXT, or --tag WORDS.")
     with_tags("", tag if tag is not None else "checked")
     with core() as runs:
         run = runs.history.get(run_id) if text is None else runs.note(run_id, text)
@@ -108,7 +108,7 @@ def diff(reply: Reply, first: str, second: str) -> None:
 def logs(run_id: str, follow: bool, attempt: int | None, last: int) -> None:
     """Print the end of a run's log."""
     if follow and attempt is not None:
-        raise InputError("Only the current attempt can be followed.", "Leave out --attempt.")
+        raise InputError("--follow prints only the current attempt.", "Leave out --attempt.")
     with core() as runs:
         if follow:
             follow_log(runs, run_id, last)
@@ -127,7 +127,7 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
         run = runs.history.get(run_id)
         if not run.state.is_final:
             confirm(
-                f"Cancel {run.id} ({run.state}, job {run.job_id or 'not known'})?",
+                f"Cancel {run.id} ({run.state}, job {run.job_id or 'unknown'})?",
                 yes=yes,
                 otherwise="Nothing was cancelled.",
             )
@@ -144,7 +144,7 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
     type=GivenPath(),
     help="Folder to copy to. [default: RUN's id]",
 )
-@click.option("--list", "lists", is_flag=True, help="List the files of its folder; copy nothing.")
+@click.option("--list", "lists", is_flag=True, help="List the run's files; copy nothing.")
 @json_option
 @click.pass_obj
 def fetch(
@@ -152,7 +152,7 @@ def fetch(
 ) -> None:
     """Copy a run's results here, verified by hash.
 
-    Copies folders with everything in them. Exits with 4 if a file could not be copied, with 2 if a
+    Copies folders with their contents. Exits with 4 if a file could not be copied, and with 2 if a
     PATTERN matches nothing.
     """
     from lumitui.app.runs import fetch_report as results
@@ -161,10 +161,10 @@ def fetch(
         if patterns or target:
             raise InputError("--list copies nothing.", "Leave out PATTERN and --to.")
         with core() as runs:
-            found = runs.files.list(runs.history.get(run_id).id)
-        reply.give(found, tables.files_text(found))
-        for left in found.left:
-            warn(left)
+            listing = runs.files.list(runs.history.get(run_id).id)
+        reply.give(listing, tables.files_text(listing))
+        for warning in listing.left:
+            warn(warning)
         return
     with core() as runs:
         run = runs.history.get(run_id)

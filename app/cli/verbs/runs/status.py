@@ -1,4 +1,4 @@
-"""The verb that asks the sites."""
+"""The verb that queries the sites."""
 
 import time
 

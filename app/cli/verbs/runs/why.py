@@ -1,4 +1,4 @@
-"""The verb that says why a job failed: a run, or any log."""
+"""The verb that explains why a job failed, from a run or any log."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "pr
 @click.option(
     "--state",
     type=click.Choice(_STATES),
-    help="With --log: the job's final state.  [default: failed]",
+    help="With --log: the job's final state. [default: failed]",
 )
 @click.option(
     "--exit",
@@ -47,11 +47,11 @@ def why(
 ) -> None:
     """Explain why a run failed, or any job with a log.
 
-    Prints the likeliest cause first, with the line that shows it, its number in the log, and what
-    to do; for a run, also the command to run.
+    Prints the likeliest cause first, with the line of the log that shows it, and the fix; for a
+    run, also the command to run.
     """
     if (run_id is None) == (log is None):
-        raise InputError("Give either RUN or --log FILE.", "Name a run, or a log file with --log.")
+        raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")
     if log is None and (state is not None or code is not None):
         raise InputError("--state and --exit work only with --log.", "Leave them out.")
     if log is not None and helpdesk:

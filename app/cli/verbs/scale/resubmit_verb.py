@@ -1,4 +1,4 @@
-"""The verb that sends a run again: as it was, with changes, on other sizes."""
+"""The verb that sends a run again: unchanged, with changes, or on other sizes."""
 
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Changes(TypedDict):
-    """The options of `resubmit` that say what changes."""
+    """The options of `resubmit` that change the job."""
 
     nodes: int | None
     settings: tuple[str, ...]
@@ -42,7 +42,7 @@ def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, 
 
 
 _PLANNED = ("ladder", "nodes", "settings", "code", "start", "exclude", "batch")
-"""The options of `resubmit` that say what is sent: of a rest that is written down already."""
+"""The options that change what is sent; --rest sends what was planned before."""
 
 
 @click.command()
@@ -54,12 +54,12 @@ _PLANNED = ("ladder", "nodes", "settings", "code", "start", "exclude", "batch")
     "--ladder",
     metavar="N,N,…",
     type=series_verbs.Sizes(),
-    help="Send it on each of these numbers of nodes.",
+    help="Send one run for each of these node counts.",
 )
 @click.option(
     "--rest/--no-rest",
     default=None,
-    help="Send what is left of the run's last ladder, or start a new one.",
+    help="Send the unsent runs of the last ladder, or start a new one.",
 )
 @click.option(
     "--set",
@@ -101,7 +101,7 @@ def resubmit(
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
-    """Send a run again after you confirm; also on several sizes.
+    """Send a run again after you confirm, on one or several sizes.
 
     The question lists the adviser's errors, if any.
     """

@@ -1,4 +1,4 @@
-"""The verbs that say how a training scales, and how the runs of a grid compare."""
+"""The verbs that show how a training scales, and compare the runs of a grid."""
 
 from typing import TypedDict, Unpack
 
@@ -12,7 +12,7 @@ _MOST_SAMPLES = 10**15
 
 
 class _ScalingOptions(TypedDict):
-    """The options of `scaling` that say what is wanted."""
+    """The options of `scaling` that describe the training to predict."""
 
     samples: int | None
     epochs: int | None
@@ -27,7 +27,7 @@ class _ScalingOptions(TypedDict):
     "--samples",
     metavar="N",
     type=click.IntRange(min=1, max=_MOST_SAMPLES),
-    help="Predict a training of N samples. [default: as many as RUN]",
+    help="Predict a training of N samples. [default: RUN's]",
 )
 @click.option(
     "--epochs", metavar="N", type=click.IntRange(min=1, max=1_000_000), help="Predict N epochs."
@@ -49,8 +49,7 @@ class _ScalingOptions(TypedDict):
 @click.option(
     "--predict",
     is_flag=True,
-    help="Predict from RUN alone: its computation per step, and the exchange over the site's "
-    "links.",
+    help="Predict from RUN alone: its computation per step and the speed of the site's links.",
 )
 @json_option
 @click.pass_obj
@@ -85,9 +84,8 @@ def scaling(
 def grid(reply: Reply, run_id: str) -> None:
     """Compare the runs of a grid, and recommend a setting.
 
-    RUN is any run of the grid. Prints each run's seconds per epoch, samples per second and
-    share of time spent waiting for data. If the runs differ in their number of workers, it
-    recommends one.
+    RUN is any run of the grid. Prints each run's seconds per epoch, samples per second and share
+    of time spent waiting for data. If the runs differ in their number of workers, recommends one.
     """
     with core() as runs:
         sweep = runs.sweeps.of(run_id)

@@ -1,4 +1,4 @@
-"""`lumitui bind`: the cores that each rank of a node gets, and what somebody's masks give it."""
+"""`lumitui bind`: the cores of each rank of a node, and what any set of masks gives it."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--explain",
     "masks",
     metavar="MASK",
-    help="Explain what these masks give each task: `mask_cpu:0xfe,…`, or a whole `--cpu-bind=…`.",
+    help="Masks to explain: `mask_cpu:0xfe,…`, or a whole `--cpu-bind=…`.",
 )
 @click.option(
     "--launcher",
@@ -40,7 +40,7 @@ def bind(
 ) -> int:
     """Draw which cores each rank gets, or explain masks.
 
-    With --explain, it exits with 1 if the job would fail with these masks, or if ranks would share
+    With --explain, exits with 1 if a job with these masks would fail, or if its ranks would share
     cores or GPUs. Pass several lists, such as --cpu-bind and --gpu-bind, in one argument:
 
     \b
@@ -52,7 +52,7 @@ def bind(
     if masks is not None:
         return _explain(reply, site, masks, ranks, launcher)
     if launcher != "srun":
-        raise InputError("--launcher works only with --explain.", "Omit it, or add --explain MASK.")
+        raise InputError("--launcher works only with --explain.", "Add --explain MASK.")
     count = site.node.gpus if ranks is None else ranks
     reply.give(rank_bindings(site.node, count), bind_text(site, count))
     return 0

@@ -1,4 +1,4 @@
-"""The verb that says what is wrong with any sbatch script, before the queue does."""
+"""The verb that finds mistakes in any sbatch script before Slurm does."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,8 +39,8 @@ class _LintOptions(TypedDict):
     default="text",
     help="Output format; github annotates pull requests. [default: text]",
 )
-@click.option("--select", metavar="RULES", multiple=True, help="Run only these rules, like `a,b`.")
-@click.option("--ignore", metavar="RULES", multiple=True, help="Run all rules but these.")
+@click.option("--select", metavar="RULES", multiple=True, help="Run only these rules: `a,b`.")
+@click.option("--ignore", metavar="RULES", multiple=True, help="Skip these rules.")
 @click.option("--fix", is_flag=True, help="Apply mechanical fixes to the scripts.")
 @click.option("--diff", is_flag=True, help="Show the fixes without applying them.")
 @cluster_option
@@ -49,13 +49,13 @@ class _LintOptions(TypedDict):
 def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]) -> int:
     """Find mistakes in any sbatch script.
 
-    In a folder, it reads every script that has `#SBATCH` lines; `-` reads standard input. If the
-    site is unknown, only site-independent rules run. Contacts no site unless you pass --cluster.
+    For a folder, reads every script in it that has `#SBATCH` lines; `-` reads standard input. If
+    the site is unknown, only site-independent rules run. Contacts no site unless you pass
+    --cluster.
 
-    A comment `# lumitui: ignore=RULE` silences a rule on its line, or on the command below it.
+    A comment `# lumitui: ignore=RULE` silences a rule on its line or on the command below it.
 
-    Exits with 0 if there are at most notes, with 1 if there are errors or warnings, and with 2 if a
-    script cannot be read.
+    Exits with 1 if there are errors or warnings, and with 2 if a script cannot be read.
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
@@ -83,7 +83,7 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
 
 @contextmanager
 def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
-    """Yield what checks scripts; with a way to the clusters, where a user wants that."""
+    """Yield the checker of scripts, which can query clusters only with --cluster."""
     if options["cluster"]:
         with core() as runs:
             yield runs.scripts
@@ -94,8 +94,8 @@ def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
     yield Scripts(Sites(own_settings().profiles))
 
 
-def _names(given: tuple[str, ...]) -> list[str]:
-    names = (name.strip() for text in given for name in text.split(","))
+def _names(lists: tuple[str, ...]) -> list[str]:
+    names = (name.strip() for text in lists for name in text.split(","))
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -104,7 +104,7 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
         return checks.sites.load(options["site_name"])
     guess = checks.guess(text)
     if guess.site is not None:
-        say(f"{comment(path)}: read as a job for {guess.site.name}, because of {guess.because}.")
+        say(f"{comment(path)}: checked for {guess.site.name}, because of {guess.because}.")
         return guess.site
     if options["cluster"]:
         raise InputError(
@@ -113,14 +113,14 @@ def _site(checks: "Scripts", text: str, path: str, options: _LintOptions) -> "Si
         )
     say(
         f"{comment(path)}: only site-independent rules ran, because the site is unknown. Name it "
-        f"with --site (`lumitui site show` lists them; "
-        "`lumitui site add NAME --host HOST` writes a profile for another)."
+        "with --site; `lumitui site show` lists the sites, and `lumitui site add` describes a new "
+        "one."
     )
     return None
 
 
 def _show_change(checks: "Scripts", before: str, after: "CheckedScript", *, diff: bool) -> None:
-    """Write the fixed script, or with `diff` show the change alone."""
+    """Write the fixed script, or with `diff` only show the change."""
     from lumitui.app.runs import edits_diff
 
     if diff:

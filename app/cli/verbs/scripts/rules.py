@@ -1,4 +1,4 @@
-"""`lumitui rules`: what the adviser knows, and each rule explained."""
+"""`lumitui rules`: lists the adviser's rules, and explains each."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -32,8 +32,8 @@ def _rules_beginning(
 def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     """List the adviser's rules, or explain one.
 
-    An explanation contains what happens to such a job, a bad and a good example if there is one,
-    and the source.
+    An explanation describes what happens to such a job, with an example if there is one, and cites
+    the source.
     """
     from lumitui.app.runs import Sites
     from lumitui.app.runs.rulebook import examples, rule_text, topic, topics
@@ -48,12 +48,12 @@ def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     sites: list[Site] = [profiles.load(site_name)] if site_name else []
     every = topics(sites)
     reply.give(every, listed(every, columns()))
-    more = "" if site_name else " `--site SITE` adds those that hold only there."
+    more = "" if site_name else " `--site SITE` adds that site's rules."
     say(f"{len(every)} rules.{more} `lumitui rules ID` explains one.")
 
 
 def listed(every: "Sequence[Topic]", width: int) -> str:
-    """Return a line for each rule, by what it reads."""
+    """Return a line for each rule, by subject."""
     from lumitui.app.runs.rulebook import HEADINGS
 
     wide = max((len(one.id) for one in every), default=0)

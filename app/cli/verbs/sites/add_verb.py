@@ -1,4 +1,4 @@
-"""`lumitui site add`: a profile of a cluster that nobody has described."""
+"""`lumitui site add`: writes the profile of a new cluster."""
 
 from pathlib import Path
 
@@ -38,8 +38,8 @@ def add(
 ) -> None:
     """Write the profile of a new cluster.
 
-    Queries the cluster's Slurm once, and writes what it found, what it guessed and what is
-    missing. Never overwrites a file.
+    Queries the cluster's Slurm once, and marks what it guessed and what is missing. Never
+    overwrites a file.
     """
     from lumitui.app.runs import HostAddress
 
@@ -59,7 +59,7 @@ def add(
     for one in written.left_out:
         say(f"left out: {one}")
     if written.guessed:
-        say(f"guessed (read these lines): {', '.join(written.guessed)}")
+        say(f"guessed (check these lines): {', '.join(written.guessed)}")
     data = {"path": str(written.path), "guessed": written.guessed, "left_out": written.left_out}
     reply.give(
         data, f"Wrote {written.path}. Read it, then run: lumitui site check {site_name} --probe"

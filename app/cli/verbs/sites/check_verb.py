@@ -1,4 +1,4 @@
-"""The verb that holds a site's profile against the live cluster, and measures one of its nodes."""
+"""The verb that checks a site's profile against its cluster, and measures one of its nodes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -61,17 +61,16 @@ def check(
 ) -> int:
     """Check a site's profile against its cluster, or a file.
 
-    With --file, it contacts no cluster and exits with 0 if there are no findings, with 1 for
-    warnings and with 2 for errors.
+    With --file, contacts no cluster, and exits with 1 for warnings and with 2 for errors.
 
     With --probe, a job of at most five minutes measures one node: its cores, which of them are near
-    each GPU, disks, network cards, the route to the internet. It shows the price and asks first.
-    The result is shown as a change to the profile; --write applies it.
+    each GPU, disks, network cards and the route to the internet. Shows the price and asks first.
+    Prints the result as a change to the profile; --write applies it.
     """
     if profile is not None:
         if site_name is not None:
             raise InputError("--file and SITE exclude each other.", "Leave out one of them.")
-        refuse_options("asks a cluster, and --file does not", "account", "probe", *_PROBE)
+        refuse_options("queries a cluster, and --file does not", "account", "probe", *_PROBE)
         return _of_file(reply, profile)
     if site_name is None:
         raise InputError("There is nothing to check.", "Name a SITE, or a profile with --file.")
@@ -108,22 +107,22 @@ def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:
             run = _sent(runs, site_name, account, options)
             again = f"lumitui site check {site_name} --probe --run {run.id}"
             say(f"Job {run.job_id}. If you stop waiting, continue with: {again}")
-        looked = runs.surveys.looked(_ended(runs, run))
-        _show(reply, run, looked)
-        if not looked.edited.diff:
-            say(f"{looked.measured.host} matches the profile of {site_name}.")
+        probe = runs.surveys.looked(_ended(runs, run))
+        _show(reply, run, probe)
+        if not probe.edited.diff:
+            say(f"{probe.measured.host} matches the profile of {site_name}.")
         elif options["write"]:
-            path = runs.surveys.write(looked)
-            say(f"Wrote {path}. Begin with: lumitui new --site {site_name} --script YOURS.py")
+            path = runs.surveys.write(probe)
+            say(f"Wrote {path}. Next, run: lumitui new --site {site_name} --script YOURS.py")
         else:
             say(f"To write it: lumitui site check {site_name} --probe --run {run.id} --write")
 
 
 def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
-    """Return the job that looks at a node: one that is under way, or a new one after a question."""
+    """Return the job that measures a node: an unfinished one, or a new one after a question."""
     earlier = runs.surveys.under_way(site_name)
     if earlier is not None:
-        say(f"{earlier.id} is {earlier.state} already; nothing new is sent.")
+        say(f"{earlier.id} is {earlier.state}; no second job is sent.")
         return earlier
     preview = runs.surveys.preview(site_name, partition=options["partition"] or "", account=account)
     show_findings(preview)
@@ -140,22 +139,23 @@ def _sent(runs: "Runs", site_name: str, account: str, options: _Probe) -> "Run":
 
 
 def _ended(runs: "Runs", run: "Run") -> "Run":
-    """Return the run when it has ended; on a free node that takes less than one usual poll."""
+    """Wait for the run's end, polling often: on a free node it ends before one usual poll."""
     for seconds in (8.0, 16.0, 32.0, None):
         if not run.state.is_final:
             run = runs.wait(run.id, timeout=seconds, warn=warn)
     return run
 
 
-def _show(reply: Reply, run: "Run", looked: "Looked") -> None:
-    for note in looked.measured.notes:
+def _show(reply: Reply, run: "Run", probe: "Looked") -> None:
+    measured, edited = probe.measured, probe.edited
+    for note in measured.notes:
         say(note)
     data = {
         "run": run.id,
-        "host": looked.measured.host,
-        "changes": {".".join(one.place): one.value for one in looked.measured.changes},
-        "notes": looked.measured.notes,
-        "path": str(Path(looked.edited.path)),
-        "diff": looked.edited.diff,
+        "host": measured.host,
+        "changes": {".".join(one.place): one.value for one in measured.changes},
+        "notes": measured.notes,
+        "path": str(Path(edited.path)),
+        "diff": edited.diff,
     }
-    reply.give(data, looked.edited.diff)
+    reply.give(data, edited.diff)

@@ -1,4 +1,4 @@
-"""The verbs about what a job finds on a site besides its own code: images and environments."""
+"""The verbs about a site's container images and virtual environments."""
 
 import click
 
@@ -17,16 +17,14 @@ from lumitui.app.runs import InputError
 
 @click.command()
 @site_argument
-@click.option(
-    "--with", "package", metavar="PACKAGE", default="", help="Only images that have PACKAGE."
-)
+@click.option("--with", "package", metavar="PACKAGE", default="", help="Only images with PACKAGE.")
 @click.option("--refresh", is_flag=True, help="Query the site again.")
 @json_option
 @click.pass_obj
 def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
     """List a site's container images and their packages.
 
-    Queries a site once and stores the answer on your laptop.
+    Queries a site once, and keeps the answer on your laptop.
     """
     from lumitui.app.runs import images_with_package
 
@@ -44,7 +42,7 @@ def images(reply: Reply, site_name: str, package: str, refresh: bool) -> None:
 @click.command()
 @site_argument
 @account_option
-@click.option("--prune", is_flag=True, help="Remove unused ones.")
+@click.option("--prune", is_flag=True, help="Remove unused environments.")
 @click.option(
     "--unused",
     "days",
@@ -67,9 +65,9 @@ def venvs(
     names: tuple[str, ...],
     dry: bool,
 ) -> None:
-    """List or remove a site's environments made by `venv:`.
+    """List or remove the environments that `venv:` built on a site.
 
-    Keeps those of unfinished runs. A removed environment is rebuilt when a run needs it.
+    Keeps those of unfinished runs. lumitui rebuilds a removed environment when a run needs it.
     """
     if prune and names:
         raise InputError("--prune and --remove exclude each other.", "Give one of them.")
@@ -78,11 +76,11 @@ def venvs(
             listed = runs.environments.venvs(site_name, account)
             reply.give(listed, tables.venv_table(listed, columns()))
             if not any(listed.values()):
-                say("There are no environments. `venv:` in a job file makes one.")
+                say("There are no environments. `venv:` in a job file builds one.")
             return
-        gone = runs.environments.remove(
+        removed = runs.environments.remove(
             site_name, names, account=account, unused_days=days, dry=dry
         )
-    reply.give(gone, tables.removed_text(gone))
-    if not any(item.names for item in gone.values()):
+    reply.give(removed, tables.removed_text(removed))
+    if not any(item.names for item in removed.values()):
         say("There is nothing to remove.")

@@ -1,4 +1,4 @@
-"""The verbs about a site, below `lumitui site`."""
+"""The group `lumitui site`."""
 
 import click
 
@@ -10,7 +10,7 @@ VERBS = {
         "add": "sites.add_verb",
         "check": "sites.check_verb",
     },
-    "What is there": {
+    "Nodes and storage": {
         "live": "sites.site_verbs",
         "images": "sites.environment_verbs",
         "venvs": "sites.environment_verbs",

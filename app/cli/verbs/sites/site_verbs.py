@@ -1,4 +1,4 @@
-"""The verbs about a site: its facts, its state, its disk space."""
+"""The verbs about a site: its profile, its state, its disk space."""
 
 import click
 
@@ -24,7 +24,7 @@ from lumitui.app.runs import InputError
 def show(reply: Reply, site_name: str | None) -> None:
     """List the sites, or show one as a page.
 
-    --json gives all facts of a site.
+    --json prints the whole profile.
     """
     from lumitui.app.runs import Sites
 
@@ -37,9 +37,9 @@ def show(reply: Reply, site_name: str | None) -> None:
     every = [profiles.load(name) for name in profiles.names()]
     reply.give(every, tables.site_table(every, columns()))
     say(
-        "`lumitui site show NAME` shows the limits of its partitions, and all else that is known. "
-        f"Put a profile of your own into {folders[0]}/NAME.yaml. With `extends: OTHER` it inherits "
-        "the keys that it leaves out; `lumitui schema site` lists all keys."
+        "`lumitui site show NAME` shows one site's limits and facts. Put your own profiles into "
+        f"{folders[0]}/NAME.yaml; with `extends: OTHER` a profile inherits the keys that it omits. "
+        "`lumitui schema site` lists all keys."
     )
 
 
@@ -48,10 +48,10 @@ def show(reply: Reply, site_name: str | None) -> None:
 @json_option
 @click.pass_obj
 def live(reply: Reply, site_name: str) -> None:
-    """Show a site's nodes, your queue there, reservations and budget."""
+    """Show a site's nodes, your jobs, reservations and budget."""
     with core() as runs:
-        answered = runs.clusters.ask(site_name)
-    reply.give(answered, tables.overview_text(answered.overview, answered.at, columns()))
+        answer = runs.clusters.ask(site_name)
+    reply.give(answer, tables.overview_text(answer.overview, answer.at, columns()))
 
 
 @click.command()
@@ -60,7 +60,7 @@ def live(reply: Reply, site_name: str) -> None:
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
-    """Remove code that no unfinished run uses from a site."""
+    """Remove code from a site that no unfinished run uses."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry, warn=warn)
     reply.give(freed, tables.pruned_text(freed))
@@ -68,9 +68,9 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
         say("There is nothing to remove.")
         return
     say(
-        "What stays: the last code of each project, on which the next send builds, that of "
-        "unfinished runs, and each run's own copy, as `code` in its folder. To "
-        "free the copy of a run that has ended, remove it there manually."
+        "Kept: each project's newest code, on which the next send builds, the code of unfinished "
+        "runs, and each run's own copy (`code` in its folder). To free an ended run's copy, remove "
+        "it manually."
     )
 
 
@@ -84,20 +84,20 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
     multiple=True,
     help="Remove this name or id; repeatable.",
 )
-@click.option("--prune", "pruned", is_flag=True, help="Remove everything no unfinished run needs.")
+@click.option("--prune", "pruned", is_flag=True, help="Remove all that no unfinished run needs.")
 @dry_option
 @json_option
 @click.pass_obj
 def data(
     reply: Reply, site_name: str, account: str, removed: tuple[str, ...], pruned: bool, dry: bool
 ) -> None:
-    """List or remove a site's data uploaded by `stage:`."""
+    """List or remove the data that `stage:` uploaded to a site."""
     if removed and pruned:
         raise InputError("--remove and --prune exclude each other.", "Give one of them.")
     with core() as runs:
         if removed or pruned:
-            wanted = list(removed) if removed else None
-            freed = runs.stocks.remove(site_name, wanted, account, dry=dry)
+            names = list(removed) if removed else None
+            freed = runs.stocks.remove(site_name, names, account, dry=dry)
             reply.give(freed, tables.removed_text(freed, dry=dry))
             return
         stocks = runs.stocks.list(site_name, account)

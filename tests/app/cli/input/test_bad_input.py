@@ -50,7 +50,7 @@ TRICKY = [
         ({"partition": "big"}, ["no partition 'big'", "local"]),
         ({"script": "../up.py"}, ["inside the project"]),
         ({"script": ""}, ["script: it is empty"]),
-        ({"project": "p" * 5000}, ["The project", "File name too long", "project:"]),
+        ({"project": "p" * 5000}, ["the project", "File name too long", "project:"]),
         ({"trainer": "ddp"}, ["either `trainer:`"]),
         (
             {"nodes": 2, "noeds": 2, "time": 5},
@@ -58,13 +58,13 @@ TRICKY = [
         ),
         ({"gpus_per_node": 3}, ["more than the 2 ranks of a node"]),
         ({"env": {"WANDB_API_KEY": "abc"}}, ["looks like a secret", "secrets:"]),
-        ({"env": {"A B": "1"}}, ["'A B' is not a variable's name"]),
+        ({"env": {"A B": "1"}}, ["'A B' is not a variable name"]),
         ({"name": "two\nlines"}, ["name", "one line"]),
         ({"name": "bell\x07"}, ["control character"]),
         ({"name": "x" * 168}, ["name: 'xxx", "has more than 100 characters"]),
         ({"name": ""}, ["name: it is empty"]),
         ({"args": ["\x1b[31m"]}, ["control character"]),
-        ({"launcher": "rocket"}, ["no launcher 'rocket'"]),
+        ({"launcher": "rocket"}, ["'rocket' is not a launcher"]),
         ({"project": "no such folder"}, ["is not a folder"]),
     ],
 )
@@ -121,8 +121,8 @@ def test_a_time_over_the_limit_and_a_missing_script_are_not_sent(
     assert "The job has 1 error (time-limit)" in done.stderr and "--force" in done.stderr
     assert here("submit", str(path)).returncode == 2
     write(path, LAPTOP | {"script": "train.py"})
-    told(here("submit", str(path), "--yes"), 2, "train.py is not among the files")
-    told(here("submit", str(path), "--yes", "--force"), 2, "train.py is not among the files")
+    told(here("submit", str(path), "--yes"), 2, "The code lacks the script train.py")
+    told(here("submit", str(path), "--yes", "--force"), 2, "The code lacks the script train.py")
     (path.parent / ".gitignore").write_text("hello.py\n")
     write(path, LAPTOP)
     told(here("submit", str(path), "--yes"), 2, "hello.py", ".gitignore")
@@ -137,7 +137,7 @@ def test_force_sends_a_job_with_errors_and_a_warning_needs_none(
     assert done.returncode == 0, done.stderr
     write(path, LAPTOP | {"hang": "00:10:00"})
     done = here("submit", str(path), "--yes", "--wait")
-    assert "warning: `hang:` does nothing here" in done.stderr
+    assert "warning: `hang:` has no effect" in done.stderr
     assert done.returncode == 0 and len(history(home)) == 2
 
 
@@ -163,10 +163,10 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
     (path.parent / "sub").mkdir(parents=True)
     (path.parent / "sub" / "kept").write_text("")
     for changes, words in (
-        ({"script": "train.py"}, ("train.py is not among", str(path.parent))),
-        ({"script": "sub"}, ("sub is not among",)),
-        ({"workdir": "nothere"}, ("folder nothere has no files",)),
-        ({"workdir": "hello.py"}, ("folder hello.py has no files",)),
+        ({"script": "train.py"}, ("lacks the script train.py", str(path.parent))),
+        ({"script": "sub"}, ("lacks the script sub",)),
+        ({"workdir": "nothere"}, ("no files in the working folder nothere",)),
+        ({"workdir": "hello.py"}, ("no files in the working folder hello.py",)),
         ({"project": "gone"}, ("gone is not a folder",)),
         ({"secrets": ["HF_TOKEN_OF_NOBODY"]}, ("HF_TOKEN_OF_NOBODY is not set",)),
     ):
@@ -188,7 +188,7 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
     assert len(history(home)) == 1
     # Sent again with the code of now, which lacks it; the code that is there has it.
     (path.parent / "hello.py").unlink()
-    told(here("resubmit", "last", "--code", "current", "--yes"), 2, "hello.py is not among")
+    told(here("resubmit", "last", "--code", "current", "--yes"), 2, "lacks the script hello.py")
     assert here("resubmit", "last", "--yes").returncode == 0
 
 

@@ -40,7 +40,7 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
 ) -> None:
     job.write_text(HELLO + 'grid: {env.SEED: ["1", "2", "3"]}\n')
     none = here("submit", str(job), "--rest", "--yes")
-    assert none.returncode == 2 and "Nothing is left of a grid" in none.stderr
+    assert none.returncode == 2 and "has no grid with unsent runs" in none.stderr
     send, tried = Launches.send, list[str]()
 
     def failing(self: Launches, preview: Any, **rest: Any) -> Run:
@@ -83,7 +83,7 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     assert here("submit", str(job), "--yes", "--wait").returncode == 0
     (parent,) = runs.history.page()
     for words, said in (
-        (("--ladder", "1,x"), "not a list of numbers of nodes"),
+        (("--ladder", "1,x"), "not a list of node counts"),
         (("--ladder", "1,2", "--nodes", "2"), "exclude each other"),
         (("--ladder", "1,99"), "On 99 nodes: 99 nodes are more than"),
     ):
@@ -122,6 +122,6 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     assert "not sent: 1 node, 2 nodes" in rest.stderr
     told = json.loads(rest.stdout)["data"]
     assert told["series"] == left.id and [row["error"] for row in told["members"]] == [None, None]
-    assert "Nothing is left" in here("resubmit", parent.id, "--rest", "--yes").stderr
+    assert "has no ladder with unsent runs" in here("resubmit", parent.id, "--rest", "--yes").stderr
     for run in runs.history.page(2):
         runs.wait(run.id)

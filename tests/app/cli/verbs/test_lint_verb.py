@@ -43,7 +43,7 @@ def test_a_finding_is_printed_with_its_place_and_the_exit_code_is_1(
     done = lt(home, "lint", str(script))
     assert done.returncode == 1
     assert done.stdout.startswith(f"{script}:8:1: warning {RULE} `# SBATCH")
-    assert "read as a job for lumi, because of the partition small-g" in done.stderr
+    assert "checked for lumi, because of the partition small-g" in done.stderr
     assert "Found 1 warning in 1 script. --fix changes 1 of them." in done.stderr
 
 
@@ -56,7 +56,7 @@ def test_a_script_without_findings_exits_0(here: Here, script: Path) -> None:
 
 
 def test_what_cannot_be_read_or_is_no_rule_exits_2(here: Here, tmp_path: Path) -> None:
-    told(here("lint", str(tmp_path / "none.sh")), 2, "cannot be read")
+    told(here("lint", str(tmp_path / "none.sh")), 2, "Cannot read")
     bare = tmp_path / "bare.sh"
     bare.write_text("#!/bin/bash\nhostname\n")
     told(here("lint", str(bare), "--cluster"), 2, "Name the site with --site.")
@@ -148,7 +148,7 @@ def test_a_folder_stands_for_the_scripts_below_it(here: Here, script: Path) -> N
     names = [one["script"] for one in envelope(done)["data"]]
     assert (names, done.returncode) == ([str(script), str(inner / "train.slurm")], 1)
     (inner / "train.slurm").unlink()
-    told(here("lint", str(inner)), 2, "has no job script", "lines `#SBATCH`")
+    told(here("lint", str(inner)), 2, "has no job script", "`#SBATCH` lines")
 
 
 def test_a_program_or_a_job_file_is_sent_to_the_verb_that_reads_it(

@@ -46,7 +46,7 @@ def test_without_any_news_status_ends_with_3_and_shows_the_last(
     done = here("status")
     assert "No answer from away" in told(done, 3, "warning: away: ", "127.0.0.1")
     heading, row = done.stdout.splitlines()
-    assert "LAST NEWS" in heading and max(map(len, (heading, row))) <= 80
+    assert "AS OF" in heading and max(map(len, (heading, row))) <= 80
     run = kept.get("vit-running")
     # The clock stands at the last news.
     assert words.clock(run.updated)[11:] in row and "00:00:40/01:00:00" in row
@@ -77,7 +77,7 @@ def test_the_last_news_of_another_day_has_its_date() -> None:
     _, first, second = tables.run_table(runs, now, 100, {"somewhere": None}).splitlines()
     assert "2026-11-20 10:00" in first and "never" in second
     assert tables.width(first) <= 100
-    assert "LAST NEWS" not in tables.run_table(runs, now, 100)
+    assert "AS OF" not in tables.run_table(runs, now, 100)
 
 
 def test_a_note_is_kept_found_and_removed(

@@ -67,7 +67,7 @@ def test_init_writes_a_job_file_once(here: Here, tmp_path: Path) -> None:
     spec = parse_job(path.read_text(), "job")
     assert (spec.name, spec.account, spec.script) == ('a "b" # c', "project_465000009", "train.py")
     assert "dev-g: up to 3:00:00" in path.read_text()
-    assert "warning: The script train.py is not among" in done.stderr
+    assert "warning: The code lacks the script train.py" in done.stderr
     before = path.read_bytes()
     done = here(*words, "--output", str(path))
     assert (done.returncode, path.read_bytes()) == (2, before)
@@ -108,7 +108,7 @@ def test_sites_schema_and_binding_are_printed(
     done = here("site", "show")
     assert max(map(tables.width, done.stdout.splitlines())) <= 80
     assert "standard-g" in done.stdout
-    assert f"{home.config}/sites/NAME.yaml. With `extends: OTHER`" in done.stderr
+    assert f"{home.config}/sites/NAME.yaml; with `extends: OTHER`" in done.stderr
     page = here("site", "show", "lumi").stdout
     assert "\nUnverified\n" in page and "partitions.dev-g.max_nodes" in page
     assert envelope(here("site", "show", "lumi", "--json"))["data"]["node"]["gpus"] == 8
@@ -245,7 +245,7 @@ def test_waiting_has_an_end_and_the_job_goes_on_until_cancelled(
 
 def test_submit_does_not_repeat_what_the_preview_has_just_shown(here: Here, job: Path) -> None:
     job.write_text(HELLO + 'hang: "00:10:00"\n')
-    warning = "warning: `hang:` does nothing here"
+    warning = "warning: `hang:` has no effect"
     assert warning in here("submit", str(job)).stderr, "nobody has seen it yet"
     assert warning in here("preview", str(job)).stderr
     again = here("submit", str(job)).stderr

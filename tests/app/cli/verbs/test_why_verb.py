@@ -38,7 +38,7 @@ def test_what_no_rule_knows_is_said_with_the_lines_that_say_most(
 def test_a_log_that_is_not_there_and_a_job_that_is_not_named_are_refused(
     here: Here, tmp_path: Path
 ) -> None:
-    told(here("why", "--log", str(tmp_path / "none")), 2, "cannot be read")
+    told(here("why", "--log", str(tmp_path / "none")), 2, "Cannot read")
     told(here("why"), 2, "either RUN or --log FILE")
 
 

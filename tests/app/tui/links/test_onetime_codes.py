@@ -189,7 +189,7 @@ def test_the_command_line_asks_on_the_terminal_and_only_there(guarded: Guarded) 
     assert code == 0 and guarded.run.id[:8] in text, text
     assert "111111" not in text, "a code is not shown"
     words = told(lt(home, "logs", guarded.run.id), 3, "was not completed")
-    assert "There is no terminal" in words
+    assert "there is no terminal" in words
 
 
 def test_waiting_and_following_end_with_a_sentence_when_a_code_is_needed(guarded: Guarded) -> None:

@@ -75,7 +75,7 @@ async def test_the_first_start_leads_to_a_checked_site_and_a_job(
         app.screen.query_one("#key", Button).press()
         app.screen.query_one("#user", Input).value = getpass.getuser()
         app.screen.query_one("#project", Input).value = "nonsense"
-        await sees(pilot, "This is not a project there")
+        await sees(pilot, "This is not a project of the site")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen), "the runs")
     app.runs.close()

@@ -147,7 +147,7 @@ async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> Non
     job.write_text(LUMI + 'launcher: srun\nhang: "00:10:00"\n')
     async with LumiApp(settings, job).run_test(size=(80, 60)) as pilot:
         await sees(pilot, "9 nodes are more than small-")
-        await sees(pilot, "`hang:` does nothing here")
+        await sees(pilot, "`hang:` has no effect")
         await pilot.press("ctrl+f")
         await sees(pilot, r"partition +standard-g")
         await sees(pilot, "11 rare fields")
