@@ -1,4 +1,4 @@
-"""Rules about which GPU each rank takes."""
+"""Rules about which rank a program takes itself for, and which GPU each rank takes."""
 
 import re
 from collections.abc import Iterator
@@ -136,3 +136,25 @@ def _knows_its_gpu(run: StepProgram) -> bool:
         return True
     calls = run.calls(*_TAKES_DEVICE, "init_process_group")
     return any(_device_roles(call) for _program, call in calls)
+
+
+@rule(
+    "ranks-unused",
+    "warning",
+    "several ranks of a program that never asks for its rank",
+    why="Each rank does the whole work, on all data, and writes the same files: the GPUs are "
+    "paid for, and nothing is faster.",
+    source="docs.csc.fi, Multi-GPU and multi-node machine learning",
+)
+def _unused(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        told = any(
+            re.search(r"RANK|PROCID|LOCALID|NODEID", word.text) for word in run.step.arguments
+        )
+        if run.world > 1 and not run.knows_ranks and not told and not run.program.fault:
+            yield Hit(
+                f"The job starts {run.world} ranks of {run.program.file}, which never asks for its "
+                "rank: each does the whole work.",
+                "Start it once, on one GPU, or share the work with DistributedDataParallel.",
+                run.step.at,
+            )
