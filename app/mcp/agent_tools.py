@@ -108,12 +108,12 @@ class AgentTools:
     def status(self, site: str | None = None) -> Data:
         """Query the sites for unfinished runs, each as often as its profile allows; list them."""
         warnings: list[str] = []
-        before = [run.id for run in self._runs.history.unfinished(site)]
-        for name in sorted({run.site for run in self._runs.history.unfinished(site)}):
+        unfinished = self._runs.history.unfinished(site)
+        for name in sorted({run.site for run in unfinished}):
             if self._clock() - self._polled.get(name, float("-inf")) >= self._pause(name):
                 self._polled[name] = self._clock()
                 warnings += self._runs.refresh(name, attended=False).warnings
-        runs = [run_view(self._runs.history.get(run_id)) for run_id in before]
+        runs = [run_view(self._runs.history.get(run.id)) for run in unfinished]
         return {"runs": runs, "warnings": untrusted(warnings)}
 
     def run_log(self, run_id: str, last: int = 16_384, attempt: int | None = None) -> Data:
