@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual import events
 
 from lumitui.app.explain import timeline
 from lumitui.app.explain.attempt_phases import attempt_phases
@@ -72,6 +73,12 @@ class TimelinePane(RowList):
                 Text("What the history does not know is left out.", "dim"),
             ]
             self.show(lines, TitledRows(TITLES, table))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw the bars as wide as the pane."""
+        super().on_resize(event)
+        if self._run is not None:
+            self.draw(self._run)
 
     def _overview_found(self, found: RunOverview) -> None:
         if self._run is not None and found.run.id == self._run.id:

@@ -179,7 +179,8 @@ class RunsScreen(MarkedPage):
         nothing = "No run passes the filter. Press esc to show all runs." if filtered else EMPTY
         if not empty.children:
             new = Button(Text("New run (n)"), action="app.go('new')", compact=True)
-            empty.mount(Center(self._nothing), Center(new))
+            guide = Button(Text("Guide (0)"), action="app.go('guide')", compact=True)
+            empty.mount(Center(self._nothing), Center(Horizontal(new, guide)))
         self._nothing.update(nothing)
 
     def _draw_title(self) -> None:

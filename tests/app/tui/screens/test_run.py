@@ -23,6 +23,8 @@ from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import (
     app_of,
     ended,
+    kept,
+    screen_lines,
     sees,
     sent,
     shown,
@@ -178,3 +180,23 @@ async def test_a_pane_that_is_asked_for_while_another_is_made_is_shown(
         monkeypatch.setattr(panes, "mount", mounted)
         screen.action_pane("proof")
         await until(pilot, lambda: screen._on_screen() == ["gpus"], "the later one")
+
+
+async def test_the_bar_of_an_attempt_has_the_room_of_the_terminal(
+    settings: Settings, project: Path
+) -> None:
+    app = LumiApp(settings)
+    now = time.time()
+    times = {"created": now - 900, "submitted": now - 890, "started": now - 480}
+    run_id = kept(app, state=State.RUNNING, ended=None, rc=None, **times).id
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.open_run(run_id, "timeline")
+        await sees(pilot, "attempt 1")
+        await pilot.pause()
+        assert len(bar_of(app)) > 60
+        await pilot.resize_terminal(50, 24)
+        await until(pilot, lambda: 40 < len(bar_of(app)) <= 50, "a shorter bar")
+
+
+def bar_of(app: LumiApp) -> str:
+    return next((line.rstrip() for line in screen_lines(app) if "attempt 1" in line), "")
