@@ -67,8 +67,10 @@ class AgentTools:
         self._runs, self._settings = runs, settings
         self._folder = folder.resolve()
         if not self._folder.is_dir() or Path.home().resolve().is_relative_to(self._folder):
+            what = "contains your home folder" if self._folder.is_dir() else "is not a folder"
             raise InputError(
-                f"An agent cannot work in {self._folder}.", "Name the folder of your projects."
+                f"An agent cannot work in {self._folder}: it {what}.",
+                "Name the folder of your projects.",
             )
         self._clock = clock
         self._tokens = PreviewTokens(clock)
@@ -262,7 +264,8 @@ class AgentTools:
         )
         if not within or hidden or any(target.is_relative_to(folder) for folder in own):
             raise InputError(
-                f"An agent cannot use {path}.", f"Job files are in {self._folder}, none is hidden."
+                f"An agent cannot use {path}.",
+                f"It may use files in {self._folder} and below it, but no hidden ones.",
             )
         if target.suffix not in (".yaml", ".yml"):
             raise InputError(f"{path} is not a job file.", "Its name must end with .yaml.")

@@ -58,7 +58,9 @@ def read_allowance(file: Path) -> Allowance:
     if not file.exists():
         return Allowance()
     document = read_document(file)
-    return validate(document, _SettingsFile, document.data).agents
+    return validate(
+        document, _SettingsFile, document.data, "`lumitui docs agents` lists the keys."
+    ).agents
 
 
 def hours_of_preview(preview: Preview) -> float:
@@ -123,6 +125,8 @@ def refusal(
     for one in previews:
         for words in _breaches(allowance, one):
             return InputError(words, ask)
+    if not allowance.gpu_hours:
+        return InputError("Agents may use no GPU-hours: `agents.gpu_hours` is not set.", ask)
     hours = sum(map(hours_of_preview, previews))
     if hours > left:
         return InputError(

@@ -89,7 +89,7 @@ class Sites:
         from lumitui.remote.site.reading.validation import validate
 
         document, data = self._merged(name, ())
-        return validate(document, Site, data)
+        return validate(document, Site, data, "`lumitui schema site` lists the keys.")
 
     def _find(self, name: str) -> list[Path]:
         if files := self._files.get(name):

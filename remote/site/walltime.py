@@ -19,7 +19,10 @@ def seconds_of(text: str) -> int:
     """
     seconds = _seconds(text.strip())
     if seconds is None or seconds >= _MOST:
-        raise ValueError(f"{text!r} is not a time; write hours:minutes:seconds, like 01:00:00")
+        raise ValueError(
+            f"{text!r} is not a time; write hours:minutes:seconds, like 01:00:00, or days-hours, "
+            "like 2-00"
+        )
     return seconds
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.remote.site.partition import SumBilling
+from lumitui.remote.site.sites import Sites
 from tests.support.places import ROOT
 
 DOCS = ROOT / "docs"
@@ -87,3 +89,10 @@ def test_the_page_of_import_shows_what_import_prints(tmp_path: Path) -> None:
     home.mkdir()
     done = run("COLUMNS=100 lumitui import train.sh 2>&1", tmp_path, home)
     assert done.stdout == shown
+
+
+def test_the_profile_that_the_page_shows_is_one(tmp_path: Path) -> None:
+    ((name, text),) = ((title, text) for _, title, text in blocks("profiles") if title)
+    (tmp_path / name).write_text(text)
+    site = Sites([tmp_path]).load("ostrich")
+    assert site.partitions["gpu"].billing == SumBilling(per_gpu_hour=1)

@@ -102,7 +102,7 @@ class Surveys:
         proposal = propose(name, host, cluster, choice)
         text = text_of(proposal, host.login, datetime.now(UTC).date())
         document = Document(text, str(path))
-        described = validate(document, Site, document.data)
+        described = validate(document, Site, document.data, "`lumitui schema site` lists the keys.")
         profile = WrittenProfile(path, described, proposal.guessed, choice.left_out, text)
         if keep:
             self.save(profile)

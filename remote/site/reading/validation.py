@@ -49,8 +49,15 @@ class Mistakes(InputError):
         self.mistakes = mistakes
 
 
-def validate(document: Document, model: type[Model], data: Mapping[str, object]) -> Model:
+def validate(
+    document: Document,
+    model: type[Model],
+    data: Mapping[str, object],
+    keys: str = "`lumitui schema` lists the keys.",
+) -> Model:
     """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
+
+    `keys` says where a reader finds the keys.
 
     Raises:
         Mistakes: one sentence for every mistake, with file, line and the nearest known key.
@@ -71,7 +78,7 @@ def validate(document: Document, model: type[Model], data: Mapping[str, object])
             lines.append(f"  … and {len(details) - _MOST_MISTAKES} more")
         raise Mistakes(
             f"{document.name} has {count}:\n" + "\n".join(lines),
-            "`lumitui schema` lists the keys.",
+            keys,
             mistakes,
         ) from error
 

@@ -266,7 +266,7 @@ def test_a_secret_that_the_user_allows_is_sent(
         ("{}", "Agents may not submit: `agents.may` does not list it."),
         ("{gpu_hours: 9, sites: [laptop]}", "Agents may not submit"),
         ("{gpu_hours: 9, sites: [lumi], may: [preview, submit]}", "not submit to laptop"),
-        ("{sites: [laptop], may: [preview, submit]}", "agents have 0 of 0 left"),
+        ("{sites: [laptop], may: [preview, submit]}", "`agents.gpu_hours` is not set"),
     ],
 )
 def test_what_the_user_does_not_list_is_not_allowed(

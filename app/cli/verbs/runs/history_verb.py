@@ -129,7 +129,7 @@ def _list(reply: Reply, runs: "Runs", filters: _Filters) -> None:
     shown = matches[:limit]
     reply.give([run_data(run) for run in shown], tables.history_table(shown, columns()))
     if not shown:
-        say("No runs match.")
+        say("No runs match." if runs.history.count() else "No runs yet: `lumitui new` begins one.")
     if len(matches) > limit:
         say(f"More than {words.count(limit, 'run')} match; --limit N lists more.")
 
