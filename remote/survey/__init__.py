@@ -1,1 +1,1 @@
-"""What a site is asked: does its profile hold, what is a new one like, would this job run."""
+"""Queries of a site: whether its profile is right, what a new one holds, whether a job can run."""

@@ -15,7 +15,7 @@ LINES = {
     "app/mcp": 820,
     "app/job": 2220, "app/knowledge": 16130, "remote/site": 2790, "remote/ssh": 3200,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1630,
-    "remote/transfer": 4250, "remote/survey": 2770, "remote/laptop": 1480, "trainers": 8600,
+    "remote/transfer": 4250, "remote/survey": 2760, "remote/laptop": 1480, "trainers": 8600,
 }  # fmt: skip
 """Most lines of Python in each package. Who needs more removes some first."""
 FEWEST = 3

@@ -16,11 +16,11 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 TOOLS = ("tar", "gzip", "sha256sum", "find", "ln", "readlink")
-"""What a site's login node needs for code and files."""
+"""Commands that lumitui needs on a login node to send code and files."""
 SLURM_TOOLS = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
 _Row = tuple[str, str, Callable[..., Iterable[Finding]]]
 MOST_SHOWN = 2_000
-"""Most characters of what a check shows, like the names of all accounts."""
+"""Most characters of a check's message, such as a list of all accounts."""
 
 
 @purpose("doctor")
@@ -31,11 +31,10 @@ def examine(
     root_of: Callable[[str], str],
     notes: Callable[[], Sequence[str]] = tuple,
 ) -> list[Finding]:
-    """Return the checks of `site`'s profile against the live cluster: a note where it holds.
+    """Check `site`'s profile against the live cluster; return a note for each fact that is right.
 
-    `account` may be empty: then the first one that the site lists for the user is used.
-    `root_of` gives the work root of an account, `notes` what a user should know of how the
-    connection is configured.
+    If `account` is empty, the first account that the site lists for the user is used. `root_of`
+    returns an account's work root, `notes` the remarks on the connection's configuration.
 
     Raises:
         LinkError: the site cannot be reached.
@@ -61,7 +60,7 @@ _HOST = Question("host", "id -un; uname -n", str)
 
 
 def questions(site: Site, account: str = "") -> tuple[Question[Iterable[Finding]], ...]:
-    """Return what is asked but for the host and the work root, each with what checks the answer."""
+    """Return the questions, each with the check of its answer, without host and work root."""
     slurm = site.scheduler == "slurm"
     # A Mac has no sha256sum.
     names = (*TOOLS, *SLURM_TOOLS) if slurm else (*TOOLS[:2], *TOOLS[3:])
@@ -78,7 +77,7 @@ def questions(site: Site, account: str = "") -> tuple[Question[Iterable[Finding]
 
 def _of_processes(site: Site) -> Iterator[_Row]:
     interpreter = site.python if re.match(r"^[\w./${}:-]+$", site.python) else "python3"
-    # As the site's supervisor does: without it, the python that runs this program.
+    # As the site's supervisor does: by default, the Python that runs lumitui.
     sh = (
         f': "${{LUMITUI_PYTHON:={sys.executable}}}"\n"{interpreter}" -c "import sys, '
         "importlib.util as i; print(sys.executable, bool(i.find_spec('torch')))\" 2>&1"
@@ -89,7 +88,7 @@ def _of_processes(site: Site) -> Iterator[_Row]:
 def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
     yield "slurm", "$t sbatch --version 2>&1", slurm_checks.version
     yield "partitions", "$t scontrol show partition -o 2>&1", slurm_checks.partitions
-    # An entry may be a QOS: Slurm knows the nodes by its own name of the partition.
+    # An entry may be a QOS; Slurm lists the nodes under the partition's own name.
     first = quote(next(item.slurm_partition or name for name, item in site.partitions.items()))
     node = rf"""nodes=$($t scontrol show partition -o {first} 2>/dev/null |
   sed -n 's/.* Nodes=\([^ ]*\).*/\1/p')
@@ -106,7 +105,7 @@ one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)
 
 
 def work_script(root: str) -> str:
-    """Return the second request: can a file be written at or above `root`, and how much fits?"""
+    """Return the second request: is `root`, or its parent, writable, and how much space is free?"""
     return f"""
 at={quote(root)}
 while [ ! -d "$at" ] && [ "$at" != / ]; do at=$(dirname "$at"); done

@@ -1,4 +1,4 @@
-"""A profile checked by itself: mistakes with their lines, and what is unwise there."""
+"""Checks a profile by itself: errors and doubtful values, with their lines."""
 
 import json
 import re
@@ -18,18 +18,18 @@ from lumitui.remote.site.source_position import Position
 _GIB = {"": 1 / 1024, "K": 1 / 1048576, "M": 1 / 1024, "G": 1.0, "T": 1024.0}
 _SOURCE = re.compile(r"#.*\b(source|guess|choice)\b", re.IGNORECASE)
 _POLITE = 15
-"""Seconds between two polls below which a site's login node suffers."""
+"""Fewest seconds between two polls that do not burden a login node."""
 _ENDLESS = 100 * 86_400
 
 
 Found = tuple[Place, str]
-"""A place of the profile and what is unwise there."""
+"""A place in the profile, and why its value is doubtful."""
 
 
 def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
-    """Return what is wrong with the profile in a file, by line; (): nothing.
+    """Return the problems of the profile in a file, by line.
 
-    `folders` hold the profiles that it may extend. It is read under the name of its file.
+    `folders` hold the profiles that it may extend. The file's name is the site's name.
 
     Raises:
         InputError: the file cannot be read.
@@ -57,11 +57,11 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
 
 
 def _of_name(path: Path, document: Document) -> Iterator[Finding]:
-    """Yield that `name:` is not the name of the file, which is how runs find their site."""
+    """Yield an error if `name:` differs from the file's name, by which runs find their site."""
     name = document.data.get("name", path.stem)
     if name != path.stem:
-        words = f"name: {name!r} is not {path.stem!r}, the name of the file; correct it, or leave"
-        yield _finding(document.line(("name",)), "error", f"{words} `name:` out")
+        words = f"name: {name!r} differs from the file's name, {path.stem!r}; correct or remove it"
+        yield _finding(document.line(("name",)), "error", words)
 
 
 def _finding(line: int, severity: Severity, message: str) -> Finding:
@@ -85,7 +85,7 @@ def _load(path: Path, folders: Sequence[Path]) -> Site:
     return Sites(folders, {path: text}).load(path.stem)
 
 
-# -- what is unwise: each rule yields places and sentences
+# -- doubtful values: each rule yields places and sentences
 
 
 def _cores(site: Site, document: Document) -> Iterator[Found]:
@@ -94,34 +94,26 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
         return
     usable = len(node.usable_cores)
     if site.cores_per_gpu * node.gpus > usable:
-        words = (
-            f"{node.gpus} ranks with {site.cores_per_gpu} cores each need more than the {usable}"
-        )
+        words = f"{node.gpus} ranks with {site.cores_per_gpu} cores each exceed the {usable}"
         yield ("cores_per_gpu",), f"{words} usable cores of a node"
     if not node.gpu_cores:
-        yield (
-            ("node", "gpu_cores"),
-            (
-                "missing, so that no rank is bound and nothing is proved; "
-                f"`lumitui site check {site.name} --probe` measures them"
-            ),
-        )
+        words = "missing, so lumitui cannot bind ranks or prove their binding; "
+        words += f"`lumitui site check {site.name} --probe` measures them"
+        yield ("node", "gpu_cores"), words
         return
     sizes = sorted({len(cores) for cores in node.cores_of_gpu})
     if len(sizes) > 1:
         words = " and ".join(map(str, sizes))
-        yield ("node", "gpu_cores"), f"ranks get {words} cores; the fewest decide the speed"
+        words = f"ranks get {words} cores; the rank with the fewest slows down the others"
+        yield ("node", "gpu_cores"), words
     elif sizes[0] > site.cores_per_gpu and len(node.usable_cores) >= sizes[0] * node.gpus:
-        yield (
-            ("cores_per_gpu",),
-            (f"{site.cores_per_gpu}, but the cores near to each GPU are {sizes[0]}"),
-        )
-    rest = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
-    if rest and sizes[0] * node.gpus + node.gpus <= usable:
-        yield ("node", "gpu_cores"), f"cores {format_cores(rest)} belong to no GPU"
+        yield ("cores_per_gpu",), f"{site.cores_per_gpu}, but each GPU has {sizes[0]} near cores"
+    unassigned = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
+    if unassigned and sizes[0] * node.gpus + node.gpus <= usable:
+        yield ("node", "gpu_cores"), f"cores {format_cores(unassigned)} belong to no GPU"
     for key in ("gpu_bus", "gpu_numa"):
         if not getattr(node, key):
-            yield ("node", key), "missing, so that the order of the GPUs is not proved"
+            yield ("node", key), "missing, so lumitui cannot prove the order of the GPUs"
     numbers = Counter(node.gpu_bus)
     if twice := [bus for bus in numbers if numbers[bus] > 1]:
         yield ("node", "gpu_bus"), f"{', '.join(twice)} is listed twice; each GPU has its own"
@@ -133,32 +125,32 @@ def _memory(site: Site, document: Document) -> Iterator[Found]:
         text = getattr(site, key)
         match = re.fullmatch(r"(\d{1,9})([KMGT]?)", text)
         if text and not match:
-            yield (key,), f"{text!r} is not an amount of memory like 60G"
+            yield (key,), f"{text!r} is not an amount of memory; write it like 60G"
         elif match and int(match[1]) * _GIB[match[2]] * share > have:
-            yield (key,), f"{text} for all GPUs of a node is more than its {have} GiB"
+            yield (key,), f"{text} for all GPUs of a node exceeds its {have} GiB"
 
 
 def _partitions(site: Site, document: Document) -> Iterator[Found]:
     if not site.partitions:
-        yield ("partitions",), "there is none, so that no job can be sent"
+        yield ("partitions",), "empty, so lumitui cannot send jobs"
     for name, item in site.partitions.items():
         at: Place = ("partitions", name)
         if (item.max_gpus_per_node or 0) > site.node.gpus:
-            yield (*at, "max_gpus_per_node"), f"a node has {site.node.gpus}"
+            yield (*at, "max_gpus_per_node"), f"a node has only {site.node.gpus}"
         if item.min_gpus and item.max_gpus and item.min_gpus > item.max_gpus:
-            yield (*at, "min_gpus"), f"is more than max_gpus, {item.max_gpus}"
+            yield (*at, "min_gpus"), f"exceeds max_gpus, {item.max_gpus}"
         if item.grows_to == name:
-            yield (*at, "grows_to"), "is the partition itself; name a larger one, or leave it out"
+            yield (*at, "grows_to"), "is the partition itself; name a larger one, or remove the key"
         larger = site.partitions.get(item.grows_to or "")
         if larger and larger.max_nodes < item.max_nodes:
             yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}"
         if site.scheduler == "slurm" and _bills_nothing(item.billing.model_dump()):
-            yield (*at, "billing"), "costs nothing, so that no price is ever shown"
+            yield (*at, "billing"), "has no rates, so lumitui cannot show prices"
         limit = walltime.seconds_of(item.max_time)
         if limit >= _ENDLESS:
-            yield (*at, "max_time"), "means no limit; a site rarely intends that"
+            yield (*at, "max_time"), "means no limit, which few sites intend"
         if any(walltime.seconds_of(one.max_time) > limit for one in item.max_time_of):
-            yield (*at, "max_time_of"), "a smaller job may be longer than a larger one; is it so?"
+            yield (*at, "max_time_of"), "allows a longer time than max_time; is that intended?"
 
 
 def _bills_nothing(billing: dict[str, object]) -> bool:
@@ -170,14 +162,13 @@ def _host(site: Site, document: Document) -> Iterator[Found]:
     if site.scheduler != "slurm":
         return
     if not site.hosts.fingerprints:
-        yield ("hosts",), "no published host keys, so that the first login is not checked"
+        words = "has no fingerprints, so lumitui cannot check the host key of the first login"
+        yield ("hosts",), words
     if site.poll_seconds < _POLITE:
-        yield (
-            ("poll_seconds",),
-            f"every {site.poll_seconds:g} s is a burden for a shared login node",
-        )
+        words = f"a query every {site.poll_seconds:g} s burdens a shared login node"
+        yield ("poll_seconds",), words
     if "{user}" not in site.work_root and "{home}" not in site.work_root:
-        yield ("work_root",), "has no {user}: the folders of two people would be one"
+        yield ("work_root",), "has no {user}, so all users of the account would share one folder"
     example = site.account.example
     if example and not re.search(site.account.pattern, example):
         yield ("account", "example"), f"{example!r} does not have the form of account.pattern"
@@ -189,15 +180,14 @@ def _words(site: Site, document: Document) -> Iterator[Found]:
         if not _has(data, key.split(".")):
             yield ("unverified", number), f"{key} is not a key of this profile"
     if site.retired and not site.replaced_by:
-        yield ("retired",), "names no `replaced_by`, where people can go"
+        yield ("retired",), "set `replaced_by:` to the site's successor"
 
 
 def _has(data: object, keys: Sequence[str]) -> bool:
     for at, key in enumerate(keys):
         if not isinstance(data, dict):
             return False
-        rest = ".".join(keys[at:])
-        if rest in data:  # a name may have dots
+        if ".".join(keys[at:]) in data:  # a name may have dots
             return True
         if key not in data:
             return False
@@ -206,7 +196,7 @@ def _has(data: object, keys: Sequence[str]) -> bool:
 
 
 def _sources(site: Site, document: Document) -> Iterator[Found]:
-    """Yield the blocks of facts that say nowhere where they come from."""
+    """Yield the blocks of facts without a source."""
     if site.scheduler != "slurm":
         return
     try:
@@ -229,10 +219,10 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
         while above and rows[above - 1].startswith("#"):
             above -= 1
         if not any(_SOURCE.search(row) for row in rows[above:end]):
-            yield (key,), "no `# source:` comment says where these facts come from"
+            yield (key,), "no `# source:` comment names the origin of these facts"
 
 
 RULES: tuple[Callable[[Site, Document], Iterator[Found]], ...] = (
     _cores, _memory, _partitions, _host, _words, _sources,
 )  # fmt: skip
-"""What makes a profile unwise; a new rule is one function here."""
+"""The checks for doubtful values; a new check is one function here."""

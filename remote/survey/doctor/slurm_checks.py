@@ -1,4 +1,4 @@
-"""What Slurm reports, compared with the profile: version, partitions, a node, accounts. Pure."""
+"""Compares Slurm's reports with the profile: version, partitions, a node, accounts. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.survey.slurm_records import gives_whole_nodes, records, reserved
 
 _LONGEST_NAME = 200
-"""Of an account: the profile's pattern is searched in no longer text."""
+"""Most characters of an account: limits the search for the profile's pattern."""
 
 
 def version(text: str, site: Site) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
         record = by_name.get(qos or name)
         title = f"partition {name}"
         if record is None:
-            words = f"{qos} was not found" if qos else "not found"
+            words = f"{qos} does not exist" if qos else "does not exist"
             words += f"; the site has {', '.join(sorted(filter(None, by_name)))}"
             yield Finding(title, "error", words, f"Remove {name}.")
             continue
@@ -61,7 +61,7 @@ def partitions(text: str, site: Site) -> Iterator[Finding]:
             do = f"Set them in your own profile, {site.name}.yaml (see `lumitui docs sites`)."
             yield Finding(title, "warning", f"{real}; the profile has {planned}", do)
         elif state != "UP":
-            yield Finding(title, "warning", f"it is {state}", "Jobs wait until it is up again.")
+            yield Finding(title, "warning", f"is {state}", "Jobs wait until it is up again.")
         else:
             words = f"{partition.max_time}, {partition.max_nodes} nodes"
             yield Finding(title, "note", words)
@@ -93,7 +93,7 @@ def node(text: str, site: Site) -> Iterator[Finding]:
         words = f"{shape.gpus} GPUs, {shape.cores} cores, {shape.memory_gib} GiB"
         yield Finding(name, "note", words)
     for key, real, planned in wrong:
-        # A profile may give less memory than the node has; giving more makes jobs wait for ever.
+        # A profile may have less memory than the node; with more, jobs wait for ever.
         roomy = key == "memory_gib" and float(real) > float(planned)
         other: Severity = "error" if key in ("gpus", "cores") else "warning"
         do = "" if roomy else f"Set `node.{key}: {real}` in your own profile."
@@ -112,11 +112,11 @@ def accounts(text: str, site: Site, account: str = "") -> Iterator[Finding]:
     names = account_names(text)
     listed = ", ".join(names)
     if not names:
-        do = "The site may not allow this query; a submission shows whether the account works."
-        yield Finding("account", "warning", "sacctmgr lists none", do)
+        do = "The site may forbid this query; a submission shows whether the account works."
+        yield Finding("account", "warning", "sacctmgr lists no account", do)
     elif account and account not in names:
-        words = f"{account} is not among {listed}"
-        yield Finding("account", "error", words, "Use one of those that are listed.")
+        words = f"{account} is not one of your accounts: {listed}"
+        yield Finding("account", "error", words, "Use one of these accounts.")
     elif not any(re.match(site.account.pattern, name) for name in names):
         words = f"{listed}; the profile has the pattern {site.account.pattern}"
         yield Finding("account", "warning", words, "Correct `account.pattern` in your own profile.")

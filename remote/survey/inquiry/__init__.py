@@ -1,1 +1,1 @@
-"""One request that asks a site about one job: its paths, limits, quotas, budget and start."""
+"""Queries a site about one job in one request: paths, limits, quotas, budget and start."""

@@ -1,4 +1,4 @@
-"""What a site answered to an inquiry, read within limits; no bytes make it raise.
+"""Reads a site's answers about a job, within limits and without ever raising.
 
 Formats: squeue(1), df(1) with -P, and `sbatch --test-only`, whose times are epoch seconds by
 SLURM_TIME_FORMAT=%s.
@@ -51,17 +51,17 @@ class OwnJob:
 
 @dataclass(frozen=True)
 class Trial:
-    """What `sbatch --test-only` said of the script."""
+    """The result of `sbatch --test-only`."""
 
     accepted: bool
     start: float | None
-    """When it would start by now, in epoch seconds."""
+    """When the job would start, in epoch seconds."""
     words: str
     """Why it was refused, in Slurm's words."""
 
 
 def path_state(path: str, text: str) -> PathState | None:
-    """Return the message about `path`; None: nothing that can be used."""
+    """Return the state of `path`; None: the answer is unusable."""
     first, *more = [*lines(text), ""]
     row = first.split("|", 4)
     kinds: dict[str, Literal["none", "link", "file", "folder", "other"]] = {
@@ -78,7 +78,7 @@ def path_state(path: str, text: str) -> PathState | None:
 
 
 def _fill_of(line: str) -> tuple[float | None, str] | None:
-    """Return which part of a file system is used by a row of df, and its mount."""
+    """Return the used part of a file system and its mount, from a row of df."""
     row = line.split(None, 5)
     if len(row) != 6 or not row[5].startswith("/"):
         return None
@@ -90,14 +90,14 @@ def _fill_of(line: str) -> tuple[float | None, str] | None:
 
 
 def own_jobs(text: str) -> tuple[OwnJob, ...]:
-    """Return the user's jobs, by squeue."""
+    """Return the user's jobs from squeue."""
     return tuple(
         OwnJob(**row) for row in rows(text, "state,partition,qos,account") if row["state"].isupper()
     )
 
 
 def first_partition(text: str) -> PartitionRecord | None:
-    """Return a partition by `scontrol show partition -o`; None: it says nothing of one."""
+    """Return the first partition of `scontrol show partition -o`, if any."""
     return next(iter(partitions(text)), None)
 
 
@@ -105,7 +105,7 @@ _START = re.compile(r"[Jj]ob \d+ to start at (\S+)")
 
 
 def trial(text: str) -> Trial | None:
-    """Return what sbatch said of the script; None: nothing that can be used."""
+    """Return the result of `sbatch --test-only`; None: the answer is unusable."""
     ending = re.search(r"status=(\d{1,3})\s*\Z", text)
     if not ending:
         return None

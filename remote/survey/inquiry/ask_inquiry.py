@@ -1,4 +1,4 @@
-"""Ask a site everything about one job in one request: each part fails on its own."""
+"""Queries a site about one job in one request, each part of which may fail alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from lumitui.remote.transport.transport import Transport
 SECONDS = 90.0
 """The time limit of the whole request."""
 MOST_PATHS = 40
-"""Most paths of a job that are inspected; a job with more names its data one by one."""
+"""Most paths of a job to inspect; a job with more lists its data file by file."""
 
 # What a path is, whether it can be read and written, the nearest folder above it that is there,
 # whether that can be written, and how full its file system is: 1 kB blocks, then inodes.
@@ -44,7 +44,7 @@ printf '%s|%s|%s|%s|%s\n' "$k" "$r" "$w" "$a" "$at"
 df -Pk "$at" 2>/dev/null | tail -n 1; df -Pi "$at" 2>/dev/null | tail -n 1; exit 0"""
 
 TEST_ONLY = "sh -c " + quote('sbatch --test-only; echo "status=$?"')  # it may refuse
-"""What tries the script on its standard input without submitting it."""
+"""The command that tests the script on its standard input without submitting it."""
 _PATH = "path-"
 _ASSOCIATIONS = "account,partition,qos,maxjobs,maxsubmit"
 _QOS = "name,maxjobspu,maxsubmitpu"
@@ -52,25 +52,25 @@ _QOS = "name,maxjobspu,maxsubmitpu"
 
 @dataclass(frozen=True)
 class InquiryRequest:
-    """What one request asks. Two equal ones have the same answer, as long as it is fresh."""
+    """One query. Equal queries share their answer while it is fresh."""
 
     paths: tuple[str, ...] = ()
-    """Whole paths, or from `~/`."""
+    """Absolute paths, or paths that start with `~/`."""
     slurm: bool = True
-    """Whether the site has a Slurm to ask."""
+    """Whether the site has Slurm."""
     partition: str = ""
     """Slurm's name of it."""
     quota: str = ""
-    """The site's command for quotas; "": none is known."""
+    """The site's command for quotas; "": unknown."""
     balance: str = ""
     """Its command for budgets."""
     script: str = ""
-    """What sbatch would get, for `--test-only`; "": it is not tried."""
+    """The job script for `sbatch --test-only`; "": do not test it."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """All that a site said; what is in `faults` is empty."""
+    """A site's answers; the parts that are in `faults` are empty."""
 
     paths: tuple[PathState, ...] = ()
     jobs: tuple[OwnJob, ...] = ()
@@ -81,15 +81,15 @@ class Answers:
     quotas: tuple[QuotaRow, ...] = ()
     budgets: tuple[BudgetRow, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
-    """Why a part could not be had, in a sentence."""
+    """Why each missing part is missing, in a sentence."""
 
 
 @purpose("inquiry")
 def inquire(transport: Transport, site: Site, query: InquiryRequest) -> Answers:
-    """Return what `site` says; what it cannot say is in the answers' `faults`.
+    """Return the answers of `site`; the parts that failed are in `faults`.
 
     Raises:
-        LinkError: it could not be asked, or its answer is not an answer.
+        LinkError: the site cannot be reached, or its answer is unusable.
     """
     head = f"{CLEAN}\nlook={quote(_LOOK)}"
     every = questions(query, site)
@@ -105,14 +105,14 @@ def parse_answers(output: bytes, marker: str, site: Site, query: InquiryRequest)
 def _answers(replies: SiteAnswers, every: Sequence[Question[Any]]) -> Answers:
     faults = dict(replies.faults)
     if "trial" in replies.texts and read.trial(replies.texts["trial"]) is None:
-        faults["trial"] = "`sbatch --test-only` said nothing that can be read."
-    looks = [replies.of(one) for one in every if one.name.startswith(_PATH)]
-    rest = {one.name: replies.of(one) for one in every if not one.name.startswith(_PATH)}
-    return Answers(tuple(filter(None, looks)), **rest, faults=faults)
+        faults["trial"] = "The answer of `sbatch --test-only` is unreadable."
+    paths = [replies.of(one) for one in every if one.name.startswith(_PATH)]
+    fields = {one.name: replies.of(one) for one in every if not one.name.startswith(_PATH)}
+    return Answers(tuple(filter(None, paths)), **fields, faults=faults)
 
 
 def questions(query: InquiryRequest, site: Site) -> tuple[Question[Any], ...]:
-    """Return what one request asks: paths, and the fields of `Answers` by their names."""
+    """Return the questions of one request: the paths, and each field of `Answers` by its name."""
     paths = enumerate(query.paths[:MOST_PATHS])
     return (
         *(Question(f"{_PATH}{number}", f'sh -c "$look" - {quote(path)}',
@@ -137,7 +137,7 @@ def _of_slurm(query: InquiryRequest) -> Iterator[Question[Any]]:
 
 
 def _of_site(query: InquiryRequest, site: Site) -> Iterator[Question[Any]]:
-    """Yield the questions whose commands and patterns the profile has."""
+    """Yield the questions for which the profile has commands and patterns."""
     if query.quota and site.quota:
         rows = partial(quota_rows, quota=site.quota)
         sh = f"sh -c {quote(query.quota)}"

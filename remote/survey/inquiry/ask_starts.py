@@ -1,4 +1,4 @@
-"""Ask a site when jobs would start, and how many wait there: one request."""
+"""Queries a site when jobs would start and how many wait there, in one request."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 MOST_SCRIPTS = 16
-"""Most scripts of one request: each is a short command of slurmctld's."""
+"""Most scripts of one request: each costs slurmctld a short command."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ExpectedStarts:
     trials: tuple[Trial | None, ...]
     """In the order of the scripts; None: Slurm did not answer."""
     waiting: Mapping[str, int] | None
-    """Waiting jobs of all users by Slurm's partition; None: not known."""
+    """Waiting jobs of all users by Slurm's partition; None: unknown."""
 
 
 @purpose("inquiry")
@@ -31,7 +31,7 @@ def ask_starts(transport: Transport, scripts: Sequence[str]) -> ExpectedStarts:
     """Return when a job of each of `scripts` (at most MOST_SCRIPTS) would start. One request.
 
     Raises:
-        LinkError: the site could not be asked, or its answer is not an answer.
+        LinkError: the site cannot be reached, or its answer is unusable.
     """
     trials = [
         Question(f"trial-{number}", TEST_ONLY, trial, "sbatch --test-only", given=script)

@@ -1,4 +1,4 @@
-"""Rows of quotas and budgets, as a profile's patterns find them in what a site's command prints."""
+"""Finds quotas and budgets in the output of a site's commands, by the profile's patterns."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _STEPS = " KMGTPE"
 
 @dataclass(frozen=True)
 class QuotaRow:
-    """What a folder holds, and may hold."""
+    """A folder's use and its quota."""
 
     folder: str
     used: float
@@ -38,7 +38,7 @@ class QuotaRow:
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """What an account was granted and has left, in the site's billing unit."""
+    """An account's budget and what is left of it, in the site's billing unit."""
 
     account: str
     left: float
@@ -56,7 +56,7 @@ def budget_rows(text: str, budget: Budget) -> tuple[BudgetRow, ...]:
 
 
 def amount(text: str | None, step: int) -> float | None:
-    """Return the number that `55T`, `8.2K` or `2.0M` is, `step` being 1000 or 1024; None: none."""
+    """Return the number that `55T` or `8.2K` means, with `step` 1000 or 1024, if it is one."""
     match = _NUMBER.fullmatch((text or "").strip().replace(",", "."))
     if not match:
         return None
@@ -82,8 +82,8 @@ def _quota_row(groups: dict[str, str | None]) -> QuotaRow | None:
 
 def _budget_row(groups: dict[str, str | None]) -> BudgetRow | None:
     used, limit = amount(groups.get("used"), 1000), amount(groups.get("limit"), 1000)
-    rest = amount(groups.get("left"), 1000)
-    if rest is None and used is not None and limit is not None:
-        rest = limit - used
+    left = amount(groups.get("left"), 1000)
+    if left is None and used is not None and limit is not None:
+        left = limit - used
     account = groups.get("account")
-    return BudgetRow(account, rest, limit) if account and rest is not None else None
+    return BudgetRow(account, left, limit) if account and left is not None else None

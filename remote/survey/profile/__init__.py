@@ -1,1 +1,1 @@
-"""A cluster without a profile: what Slurm and a node say of it, and the profile made of that."""
+"""Proposes a profile for a cluster from the reports of Slurm and of a node."""

@@ -1,4 +1,4 @@
-"""Asking a cluster that has no profile what it is like: one request over one connection."""
+"""Queries a cluster that has no profile, in one request over one connection."""
 
 from functools import partial
 from typing import Any
@@ -17,13 +17,13 @@ from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
 MOST_GROUPS = 4_000
-"""Most lines of sinfo that are read: a site has some hundred kinds of nodes by partition."""
+"""Most lines of sinfo to read: a site has a few hundred kinds of nodes by partition."""
 SAMPLES = 8
-"""Most nodes that are asked for what sinfo does not show: the reserved cores of each kind."""
+"""Most nodes to query for what sinfo does not show: the reserved cores of each kind."""
 CONTAINERS = ("singularity", "apptainer", "enroot", "podman-hpc", "podman", "sarus", "shifter")
-"""Commands that run containers, as sites have them."""
+"""Commands with which sites run containers."""
 _VARIABLES = "SCRATCH PSCRATCH WORK WORKDIR WORKSPACE PROJECT PROJECTDIR FLASH STORE"
-"""Variables in which sites tell where large files belong."""
+"""Variables in which sites name the folder for large files."""
 _FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /project /projects"
 """Folders below which sites keep a folder for each project or person."""
 _ASSOCIATIONS = "cluster,account,partition,qos,defaultqos"
@@ -40,8 +40,7 @@ accounts=$($t sacctmgr -n -P show assoc user="$mine" format=account 2>/dev/null 
 for folder in {_FOLDERS}; do for name in $accounts $(id -Gn) $mine; do
   case $name in */* | .*) ;; *) show found "$folder/$name" ;; esac; done; done
 show home "$HOME"'''
-"""Prints folders where the user may keep large files. What a login shell sets is not in the
-environment of a command."""
+"""Prints folders for large files. A command's environment lacks what a login shell sets."""
 _KINDS = rf'''groups=$($t sinfo -h -e --local -o '%R|%D|%c|%X|%Y|%Z|%m|%G|%N' 2>&1 |
   head -n {MOST_GROUPS})
 printf "%s\n" "$groups"'''
@@ -50,7 +49,7 @@ _OF_EACH = rf"""printf '%s\n' "$groups" |
   head -n {SAMPLES} | while IFS= read -r list; do
     one=$($t scontrol show hostnames "$list" 2>/dev/null | head -n 1)
     [ -z "$one" ] || $t scontrol show node -o "$one" 2>&1; done"""
-"""Of each kind of node the first one, after the groups."""
+"""Prints the first node of each kind, after the groups."""
 _TOOLS = rf"""for one in module {" ".join(CONTAINERS)}; do
   [ "$one" = module ] || ! command -v "$one" >/dev/null 2>&1 || echo "$one"; done
 bash -lc 'type module' >/dev/null 2>&1 && echo module"""
@@ -71,11 +70,11 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Question("commands", _TOOLS, lambda text: frozenset(text.split())),
     Question("places", _LARGE, read.places),
 )
-"""Each but the login's has the name of a field of `Cluster`."""
+"""Each, except for `login`, has the name of a field of `Cluster`."""
 
 
 def unprofiled(name: str, host: HostAddress) -> Site:
-    """Return a stand-in for the profile that is to be written: it leads to the host, no more."""
+    """Return a placeholder for the profile to come, with only the way to the host."""
     node = NodeShape(cores=1, memory_gib=1, gpus=1, gpu="unknown", gpu_memory_gib=1)
     hosts = Hosts(login=host.login, user=host.user, port=host.port, ssh_config=host.ssh_config)
     return Site(name=name, title=name, hosts=hosts, work_root="/tmp", node=node, partitions={},
@@ -84,11 +83,11 @@ def unprofiled(name: str, host: HostAddress) -> Site:
 
 @purpose("survey")
 def ask(transport: Transport) -> Cluster:
-    """Return what Slurm says of the cluster at the other end.
+    """Return Slurm's description of the cluster.
 
     Raises:
-        LinkError: it cannot be reached, or the answer cannot be used.
-        LumiError: there is no Slurm, or the host answers nothing that was asked.
+        LinkError: the cluster cannot be reached, or its answer is unusable.
+        LumiError: the host has no Slurm, or answers no question.
     """
     head = "LC_ALL=C; export LC_ALL; unset SLURM_CLUSTERS"
     answers = questions.ask(transport, head, QUESTIONS, timeout=300.0, each=20)
@@ -97,11 +96,11 @@ def ask(transport: Transport) -> Cluster:
             f"The host did not answer the survey: {answers.words}.", "Log in manually and check."
         )
     fields = {one.name: answers.of(one) for one in QUESTIONS}
-    found = Cluster(*fields.pop("login"), **fields)
-    if not found.version and not found.partitions:
+    cluster = Cluster(*fields.pop("login"), **fields)
+    if not cluster.version and not cluster.partitions:
         words = last_words(answers.texts.get("version", ""), default="no answer")
         raise LumiError(
-            f"There is no Slurm on {found.host or 'the host'}: sbatch says {words!r}.",
-            "Name a login node of the cluster, where sbatch works without `module load`.",
+            f"{cluster.host or 'The host'} has no Slurm; sbatch prints {words!r}.",
+            "Give a login node of the cluster where sbatch works without `module load`.",
         )
-    return found
+    return cluster

@@ -1,4 +1,4 @@
-"""What a partition bills, from Slurm's TRESBillingWeights (slurm.conf(5)). Pure."""
+"""Derives a partition's billing from Slurm's TRESBillingWeights (slurm.conf(5)). Pure."""
 
 import math
 import re
@@ -9,11 +9,11 @@ from lumitui.remote.survey.profile.entry import ProfileLine
 from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeChoice
 
 _LEAST, _MOST = 0.001, 1e6
-"""What a profile takes for a share."""
+"""The limits of a share in a profile."""
 
 
 def weights_of(queue: ProfilePartition, choice: ShapeChoice) -> tuple[float, float, float]:
-    """Return what a core, a GiB and a GPU weigh; 0: nothing."""
+    """Return the weights of a core, a GiB and a GPU; 0: none."""
     weights = dict(queue.record.weights)
     core = _number(weights.get("cpu", "")) * choice.threads
     memory = weights.get("mem", "")
@@ -24,7 +24,7 @@ def weights_of(queue: ProfilePartition, choice: ShapeChoice) -> tuple[float, flo
 
 
 def weighed(choice: ShapeChoice) -> bool:
-    """Return whether any of the partitions has weights: bills are in Slurm's billing units."""
+    """Return whether any partition has weights, so that bills are in Slurm's billing units."""
     return any(queue.record.weights for queue in choice.queues)
 
 
@@ -50,7 +50,7 @@ def billing_of(
         return
     if not core + gib + gpu:
         yield ProfileLine((*here, "kind"), "sum")
-        yield ProfileLine((*here, "per_gpu_hour"), 1, "Slurm names no weights", guess=True)
+        yield ProfileLine((*here, "per_gpu_hour"), 1, "Slurm has no weights", guess=True)
         return
     source = "TRESBillingWeights"
     largest = "MAX_TRES" in cluster.config.get("PriorityFlags", "").upper()

@@ -1,4 +1,4 @@
-"""From a node's report to a profile's facts: core lists, domains, buses, disks. Pure."""
+"""Derives a profile's facts from a node's report: core lists, domains, buses, disks. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ Fact = str | tuple[str, ...]
 
 @dataclass(frozen=True)
 class ProfileChange:
-    """A key of the profile that the node contradicts, or that the profile did not have."""
+    """A key that the node contradicts, or that the profile lacks."""
 
     place: tuple[str, ...]
     value: Fact | None
-    """None: the key goes."""
+    """None: remove the key."""
     why: str
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What the node says of a profile."""
+    """What a node's report means for a profile."""
 
     host: str
     changes: tuple[ProfileChange, ...]
@@ -55,7 +55,7 @@ class _Shape:
 
 
 def compare(report: NodeReport, site: Site) -> NodeFacts:
-    """Return what is to be changed in `site`'s profile after what one of its nodes said."""
+    """Return the changes of `site`'s profile that the report of one of its nodes requires."""
     shape = _shape(report, site)
     notes = list(_notes(report, site))
     facts: list[ProfileChange] = list(_shape_facts(shape, report, site))
@@ -105,10 +105,10 @@ def _shape_facts(shape: _Shape, report: NodeReport, site: Site) -> Iterator[Prof
 def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[ProfileChange]:
     gpus = report.gpus
     if not gpus:
-        notes.append("No driver shows a GPU on the node, so their cores cannot be measured.")
+        notes.append("No driver reports a GPU on the node, so the GPUs' cores are unknown.")
         return
     if report.sliced:
-        notes.append("The GPUs are parted (MIG): cores are near to a whole GPU, not to a part.")
+        notes.append("MIG divides the GPUs; cores are near a whole GPU, not near a part of it.")
         return
     yield ProfileChange(("node", "gpus"), str(len(gpus)), "the driver")
     yield ProfileChange(
@@ -117,9 +117,9 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
     if lost := _without_locality(report, shape):
         listed = ", ".join(map(str, lost))
         notes.append(
-            f"The kernel does not say which cores are near to GPU {listed} (memory domain -1, or "
-            "all cores of several domains), so no core list is measured. Ask the site for the "
-            "lists; `nvidia-smi topo -m` on a node may show them."
+            f"The kernel does not report which cores are near GPU {listed} (memory domain -1, or "
+            "all cores of several domains), so the core lists are unknown. Ask the site for them; "
+            "`nvidia-smi topo -m` on a node may show them."
         )
         return
     if all(gpu.domain is not None for gpu in gpus):
@@ -127,22 +127,22 @@ def _gpu_facts(shape: _Shape, report: NodeReport, notes: list[str]) -> Iterator[
         yield ProfileChange(("node", "gpu_numa"), numbers, "/sys/bus/pci/devices/*/numa_node")
     parts, why = shares([gpu.cores & shape.usable for gpu in gpus])
     if not parts:
-        notes.append(f"The cores of the GPUs are not known: {why}.")
+        notes.append(f"The cores of the GPUs are unknown: {why}.")
         return
     lists = tuple(format_cores(part) for part in parts)
     yield ProfileChange(("node", "gpu_cores"), lists, "/sys/bus/pci/devices/*/local_cpulist")
-    rest = shape.usable - frozenset[int]().union(*parts)
-    if rest:
-        notes.append(f"Cores {format_cores(rest)} are near to no GPU, or stay over.")
+    unassigned = shape.usable - frozenset[int]().union(*parts)
+    if unassigned:
+        notes.append(f"No GPU gets the cores {format_cores(unassigned)}.")
     if gpus[0].maker == "amd":
         yield ProfileChange(("visible_gpus",), "ROCR_VISIBLE_DEVICES", "the GPUs are AMD's")
 
 
 def _without_locality(report: NodeReport, shape: _Shape) -> list[int]:
-    """Return the GPUs whose place the kernel does not know.
+    """Return the GPUs whose near cores the kernel does not know.
 
-    A virtual node or a silent BIOS gives domain -1, and then all CPUs as local ones. On a node of
-    one domain that is known, all cores are near to every GPU, and that is a place.
+    A virtual node or an incomplete BIOS reports domain -1, with all CPUs as local ones. On a node
+    with one known domain, all cores are indeed near every GPU.
     """
     every = frozenset(range(shape.cores))
     several = len(report.domains) > 1
@@ -154,13 +154,13 @@ def _without_locality(report: NodeReport, shape: _Shape) -> list[int]:
 
 
 def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...], str]:
-    """Return the cores of each GPU, and why there are none.
+    """Return the cores of each GPU, or why they are unknown.
 
-    GPUs with the same local cores share them in order, in blocks. All get as many as the one that
-    has the fewest, so that no rank waits for another.
+    GPUs with the same local cores share them in order, in blocks. Each gets as many as the GPU
+    with the fewest, so that no rank waits for another.
     """
     if not all(local):
-        return (), "the kernel names no core that is local to each of them"
+        return (), "the kernel reports no local cores for some of them"
     for one in local:
         for other in local:
             if one != other and one & other:
@@ -178,7 +178,7 @@ def shares(local: Sequence[frozenset[int]]) -> tuple[tuple[frozenset[int], ...],
 
 
 def _buses(addresses: Sequence[str]) -> tuple[str, ...]:
-    """Return the buses alone where they tell the GPUs apart, as people write them."""
+    """Return only the buses if they identify the GPUs, as people write them."""
     short = [address[5:7] for address in addresses]
     plain = all(one.startswith("0000:") and one.endswith(":00.0") for one in addresses)
     return tuple(short if plain and len(set(short)) == len(short) else addresses)
@@ -220,7 +220,7 @@ def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[ProfileChange]:
     if best:
         words = f"{best.free_gib} GiB free in {best.name} ({best.kind})"
     else:
-        words = "none; /tmp is in memory and counts as the job's"
+        words = "none; /tmp is in memory and counts against the job's"
     if not site.node.local_disk or "node.local_disk" in site.unverified:
         yield ProfileChange(("node", "local_disk"), words, "df on the node")
     folder = best or next((one for one in disks if one.path == "/tmp" and one.writable), None)
@@ -229,7 +229,7 @@ def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[ProfileChange]:
 
 
 def _is_so(change: ProfileChange, site: Site) -> bool:
-    """Return whether the profile has this value already."""
+    """Return whether the profile already has this value."""
     value: object = site
     for key in change.place:
         value = getattr(value, key)
@@ -250,7 +250,7 @@ def _whole(bus: str) -> str:
 
 
 def _without_excuse(site: Site) -> Iterator[ProfileChange]:
-    """Yield that the sentence on missing core lists goes."""
+    """Yield the removal of the sentence on missing core lists."""
     default = type(site.node).model_fields["no_gpu_cores"].default
     if site.node.no_gpu_cores != default:
         yield ProfileChange(("node", "no_gpu_cores"), None, "the core lists are known now")
@@ -258,11 +258,11 @@ def _without_excuse(site: Site) -> Iterator[ProfileChange]:
 
 def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     if not report.complete:
-        yield f"The report of {report.host} is not whole; what it lacks is not judged."
+        yield f"The report of {report.host} is incomplete; lumitui ignores what it lacks."
     if report.gpus and len(report.gpus) != site.node.gpus:
         yield (
-            f"The node shows {len(report.gpus)} GPUs and the profile has {site.node.gpus}: does "
-            "the partition have other nodes?"
+            f"The node has {len(report.gpus)} GPUs, but the profile has {site.node.gpus}. Check "
+            "whether the partition has several kinds of nodes."
         )
     wrong = gpu_type(site.node.gpu), gpu_type(report.gpu_name)
     if report.gpu_name and wrong[0] and wrong[1] and wrong[0] != wrong[1]:
@@ -272,14 +272,14 @@ def _notes(report: NodeReport, site: Site) -> Iterator[str]:
     if report.commands:
         yield f"On the node: {', '.join(sorted(report.commands))}."
     if report.python:
-        torch = f" with torch {report.torch}" if report.torch else ", which has no torch"
+        torch = f" with torch {report.torch}" if report.torch else ", without torch"
         yield f"python3 there is {report.python}{torch}."
     elif report.complete and "python3" not in report.commands:
         yield (
-            "There is no python3 on the node, so a job without a container finds none. Write into "
-            "the profile what loads it (`modules:`), its path (`python:`) or a container."
+            "The node lacks python3, which a job without a container needs. Set `modules:` that "
+            "load it, its path (`python:`) or a container in the profile."
         )
     if report.internet:
         yield f"A route from the node to the internet: {_ROUTES.get(report.internet, 'unknown')}."
     if report.gpus and not report.gpu_memory_gib and "node.gpu_memory_gib" in site.unverified:
-        yield "No tool of the driver shows a GPU's memory: node.gpu_memory_gib stays a guess."
+        yield "The driver's tools do not report the GPUs' memory; node.gpu_memory_gib is a guess."

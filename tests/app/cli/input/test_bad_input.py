@@ -178,7 +178,7 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
         told(here("submit", str(path), "--yes"), 2, *words)
     write(path, LAPTOP)
     (path.parent / ".gitignore").write_text("hello.py\n")
-    assert "error: The script hello.py is not" in here("preview", str(path)).stderr
+    assert "error: The code lacks the script hello.py" in here("preview", str(path)).stderr
     (path.parent / ".gitignore").unlink()
     for changes in ({}, {"workdir": "./sub/"}, {"script": "./hello.py"}):
         write(path, LAPTOP | changes)

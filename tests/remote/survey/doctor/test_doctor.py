@@ -63,7 +63,7 @@ def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
         (
             "State=UP TotalNodes=8\nPartitionName=small-g",
             "State=DOWN\nPartitionName=small-g",
-            "it is D",
+            "is D",
         ),
     ],
 )
@@ -281,7 +281,7 @@ def test_an_answer_without_sense_fails_the_connection_with_its_words(
         ("/work\nwritable\nfs 1 2 1e999 4% /\n", "note", "/work is writable"),
         (f"/work\nwritable\nfs 1 2 {'9' * 5000} 4% /\n", "note", "/work is writable"),
         ("/work\nwritable\nfs 1 2 3 4% /\n", "warning", "/work, 0.0 GiB free"),
-        ("/work\nrefused\nfs 1 2 2097152 4% /\n", "error", "cannot be written, 2.0 GiB free"),
+        ("/work\nrefused\nfs 1 2 2097152 4% /\n", "error", "is not writable, 2.0 GiB free"),
     ],
 )
 def test_the_answer_about_the_work_root_may_be_anything(

@@ -42,27 +42,27 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
         (
             "cores_per_gpu: 11",
             "cores_per_gpu: 12",
-            "cores_per_gpu: 4 ranks with 12 cores each need",
+            "cores_per_gpu: 4 ranks with 12 cores each exceed",
         ),
-        ("cores_per_gpu: 11", "cores_per_gpu: 8", "8, but the cores near to each GPU are 11"),
+        ("cores_per_gpu: 11", "cores_per_gpu: 8", "8, but each GPU has 11 near cores"),
         ("  gpu_bus: [17, 31, b1, ca]\n", "", "node.gpu_bus: missing"),
-        ("  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n", "", "node.gpu_cores: missing, so that no"),
-        ("62G", "64G", "memory_per_gpu: 64G for all GPUs of a node is more than its 250 GiB"),
+        ("  gpu_cores: [13-23, 1-11, 37-47, 25-35]\n", "", "node.gpu_cores: missing, so lumitui"),
+        ("62G", "64G", "memory_per_gpu: 64G for all GPUs of a node exceeds its 250 GiB"),
         ("62G", "lots", "'lots' is not an amount of memory"),
         ("[17, 31, b1, ca]", "[17, 31, b1, b1]", "node.gpu_bus: b1 is listed twice"),
-        ("max_gpus_per_node: 4", "max_gpus_per_node: 8", "a node has 4"),
+        ("max_gpus_per_node: 4", "max_gpus_per_node: 8", "a node has only 4"),
         (
             "max_gpus_per_node: 4",
             "max_gpus_per_node: 4\n    grows_to: parts",
             "partitions.parts.grows_to: is the partition itself",
         ),
-        ("per_node_hour: 84", "per_node_hour: 0", "partitions.whole.billing: costs nothing"),
+        ("per_node_hour: 84", "per_node_hour: 0", "partitions.whole.billing: has no rates"),
         ("7-00:00:00", "365-00:00:00", "partitions.parts.max_time: means no limit"),
-        ("fingerprints", "identity: x\n#", "hosts: no published host keys"),
-        ("poll_seconds: 60", "poll_seconds: 1", "poll_seconds: every 1 s is a burden"),
+        ("fingerprints", "identity: x\n#", "hosts: has no fingerprints"),
+        ("poll_seconds: 60", "poll_seconds: 1", "poll_seconds: a query every 1 s burdens"),
         ("{user}", "all", "work_root: has no {user}"),
         ("  - node_folder", "  - node_foldr", "unverified: node_foldr is not a key"),
-        ("title: zephyr", "title: zephyr\nretired: 2026-01-01", "retired: names no `replaced_by`"),
+        ("title: zephyr", "title: zephyr\nretired: 2026-01-01", "retired: set `replaced_by:`"),
     ],
 )
 def test_what_is_unwise_is_said_at_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
@@ -88,8 +88,8 @@ def test_a_wrong_name_hides_no_other_finding(tmp_path: Path) -> None:
     name = ("name: new", "name: old")
     wrong = said(tmp_path, name, ("poll_seconds: 60", "poll_seconds: 1"))
     assert [(one.severity, one.message.partition(";")[0]) for one in wrong] == [
-        ("error", "name: 'old' is not 'new', the name of the file"),
-        ("warning", "poll_seconds: every 1 s is a burden for a shared login node"),
+        ("error", "name: 'old' differs from the file's name, 'new'"),
+        ("warning", "poll_seconds: a query every 1 s burdens a shared login node"),
     ]
     both = said(tmp_path, name, ("cores_per_gpu: 11", "cores: 11"))
     assert len(both) == 3 and "'old'" in both[0].message

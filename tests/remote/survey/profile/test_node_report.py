@@ -44,7 +44,7 @@ def test_a_node_gives_the_profile_its_core_lists(site: Site) -> None:
         ("/tmp ext2/ext3 58329148 yes", "/tmp tmpfs 58329148 yes", "node.local_disk",
          "55 GiB free in $TMPDIR (ext2/ext3)"),
         ("ext2/ext3", "lustre", "node.local_disk",
-         "none; /tmp is in memory and counts as the job's"),
+         "none; /tmp is in memory and counts against the job's"),
         ("domain 3", "nvidia 00000000:17:00.0, 81920, Disabled, NVIDIA A100-SXM4-80GB\ndomain 3",
          "node.gpu_memory_gib", "80"),
         ("domain 3", "amd device,VRAM Total Memory (B),Used\namd card0,68702699520,1\ndomain 3",
@@ -65,12 +65,12 @@ def test_what_a_node_says_otherwise_is_proposed(
     ("old", "new", "words"),
     [
         (" 1 12-23,60-71 ", " 1 0-23,48-71 ", "cores local to one are also local to others"),
-        (" 1 12-23,60-71 ", " -1 0-95 ", "does not say which cores are near to GPU 0 (memory"),
-        ("12-23,60-71", "", "names no core that is local to each"),
-        ("gpu 0", "nothing 0", "No driver shows a GPU"),
-        ("domain 3", "nvidia 0:17:00.0, 81920, Enabled, A100\ndomain 3", "parted (MIG)"),
-        ("done\n", "", "not whole"),
-        ("gpu 0000:ca:00.0 2 24-35,72-83 0x10de\n", "", "shows 3 GPUs and the profile has 4"),
+        (" 1 12-23,60-71 ", " -1 0-95 ", "does not report which cores are near GPU 0 (memory"),
+        ("12-23,60-71", "", "reports no local cores for some"),
+        ("gpu 0", "nothing 0", "No driver reports a GPU"),
+        ("domain 3", "nvidia 0:17:00.0, 81920, Enabled, A100\ndomain 3", "MIG divides the GPUs"),
+        ("done\n", "", "incomplete"),
+        ("gpu 0000:ca:00.0 2 24-35,72-83 0x10de\n", "", "has 3 GPUs, but the profile has 4"),
     ],
 )
 def test_what_cannot_be_measured_is_said_and_not_guessed(
@@ -79,7 +79,7 @@ def test_what_cannot_be_measured_is_said_and_not_guessed(
     assert old in NODE
     found = compare(read(NODE.replace(old, new)), site)
     assert any(words in note for note in found.notes)
-    if "not whole" not in words and "3 GPUs" not in words:
+    if "incomplete" not in words and "3 GPUs" not in words:
         assert "node.gpu_cores" not in values(found)
 
 
@@ -114,8 +114,8 @@ def test_a_job_asks_for_no_more_cores_than_the_lists_have(site: Site) -> None:
 
 def test_what_a_node_lacks_is_said(site: Site) -> None:
     notes = " ".join(compare(read(NODE), site).notes)
-    assert "There is no python3 on the node" in notes and "`modules:`" in notes
-    assert "internet: none." in notes and "node.gpu_memory_gib stays a guess" in notes
+    assert "The node lacks python3" in notes and "`modules:`" in notes
+    assert "internet: none." in notes and "node.gpu_memory_gib is a guess" in notes
     has = compare(read(NODE.replace("python ", "python 3.11.2")), site)
     assert "no python3" not in " ".join(has.notes)
 

@@ -125,7 +125,7 @@ def test_of_several_kinds_of_nodes_one_is_described_and_the_others_are_named() -
         ([("State=UP", "State=DRAIN")], {}, "You may use no partition of zephyr: partition whole"),
         ([("MARKER groups", "MARKER lost")], {}, "no partitions or no nodes"),
         ([("slurm-wlm 22.05.8", "sh: sbatch: not found"), ("PartitionName", "Nope")], {},
-         "There is no Slurm on porch: sbatch says 'sh: sbatch: not found'"),
+         "porch has no Slurm; sbatch prints 'sh: sbatch: not found'"),
         ([("MARKER login", "login")], {}, "The host did not answer the survey"),
     ],
 )  # fmt: skip
