@@ -80,6 +80,6 @@ def test_the_note_about_a_comment_that_silences_nothing_is_a_rule_like_others() 
 
 
 def test_a_name_that_no_rule_has_is_answered_with_those_near() -> None:
-    with pytest.raises(InputError, match="no rule 'cluster-imag'") as caught:
+    with pytest.raises(InputError, match="'cluster-imag' is not a rule") as caught:
         topic("cluster-imag", ())
     assert "cluster-image" in caught.value.hint

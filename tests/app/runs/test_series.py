@@ -194,7 +194,7 @@ def test_two_programs_never_send_one_series(
     series = runs.series.begin_grid(previews)
     with sender_lock(runs._locks, f"series-{series.id}"):
         assert runs.series.unsent() == [], "the other one is sending it"
-        with pytest.raises(LumiError, match="being sent already"):
+        with pytest.raises(LumiError, match="Another process is sending the runs"):
             runs.series.send(series.id)
     assert site.jobs == []
 

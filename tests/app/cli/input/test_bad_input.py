@@ -29,7 +29,7 @@ TRICKY = [
     "$(touch x) `touch x` ; touch x & touch x",
     "[/] [bold]",
     "é 🚀 日本",
-    "{{ 7 * 7 }} {% raw %} ${HOME} $HOME %s %j \\n !! # -",
+    "{{ 7 * 7 }} {% raw %} ${LATER} $LATER %s %j \\n !! # -",
     "--flag=* ?",
     "",
 ]
@@ -188,7 +188,7 @@ def test_a_preview_shows_what_a_send_would_refuse(here: Here, home: Home, path: 
     assert len(history(home)) == 1
     # Sent again with the code of now, which lacks it; the code that is there has it.
     (path.parent / "hello.py").unlink()
-    told(here("resubmit", "last", "--code", "current", "--yes"), 2, "lacks the script hello.py")
+    told(here("resubmit", "last", "--code", "current", "--yes"), 2, "lacks the script ./hello.py")
     assert here("resubmit", "last", "--yes").returncode == 0
 
 

@@ -22,7 +22,7 @@ gpus_per_node: 1
 time: "00:05:00"
 script: train.py
 proof: "off"
-args: [$STAGE_DATA/1, "a $STAGE_DATA b $HOME '"]
+args: [$STAGE_DATA/1, "a $STAGE_DATA b $LATER '"]
 env: {MODEL: "x${STAGE_MODEL}"}
 stage:
   DATA: {path: ../data, link: in/side/data}
@@ -32,7 +32,7 @@ SCRIPT = """\
 import os, sys
 stage = os.environ["STAGE_DATA"]
 assert open(sys.argv[1]).read() == open("in/side/data/1").read() == "one"
-assert sys.argv[2] == f"a {stage} b $HOME '", sys.argv
+assert sys.argv[2] == f"a {stage} b $LATER '", sys.argv
 assert open(os.environ["MODEL"][1:]).read() == "weights"
 assert os.environ["STAGE_MODEL"].endswith("/model.bin")
 """
@@ -116,7 +116,7 @@ def test_an_exported_job_says_what_to_copy(runs: Runs, project: Path, tmp_path: 
     done = runs.export(runs.preview(spec, project), tmp_path / "exported")
     script, readme = ((done.path / name).read_text() for name in ("job.sh", "README.md"))
     assert ': "${STAGE_DATA:?export where it is before sbatch}"' in script
-    assert 'train.py "$STAGE_DATA"/1 \'a \'"$STAGE_DATA"\' b $HOME' in script
+    assert 'train.py "$STAGE_DATA"/1 \'a \'"$STAGE_DATA"\' b $LATER' in script
     assert '-B "$STAGE_DATA" -B "$STAGE_MODEL"' in script
     assert "- ../data of the laptop: copy it, and `export STAGE_DATA=…` with its path" in readme
     assert '`ln -s "$STAGE_DATA" code/in/side/data`' in readme
