@@ -132,7 +132,7 @@ def replies(folder: Path, every: int) -> Iterator[Entry]:
         history.close()
         reading = [
             ["history"],
-            ["history", "state:failed"],
+            ["history", "--filter", "state:failed"],
             ["site", "show"],
             ["site", "show", "lumi"],
             ["rules"],

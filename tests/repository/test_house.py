@@ -12,8 +12,8 @@ from tests.support.places import ROOT
 LINES = {
     "app/cli": 4680, "app/tui": 12880, "app/runs": 2670, "app/scale": 2990, "app/follow": 3980,
     "app/survey": 1740, "app/launch": 8430, "app/explain": 2870, "app/history": 4280,
-    "app/mcp": 820,
-    "app/job": 2220, "app/knowledge": 16130, "remote/site": 2790, "remote/ssh": 3200,
+    "app/mcp": 830,
+    "app/job": 2220, "app/knowledge": 16140, "remote/site": 2800, "remote/ssh": 3200,
     "remote/transport": 1130, "remote/scheduler": 2510, "remote/source": 1630,
     "remote/transfer": 4250, "remote/survey": 2760, "remote/laptop": 1480, "trainers": 8600,
 }  # fmt: skip
