@@ -12,6 +12,7 @@ from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.start_dialog import StartDialog
 from lumitui.app.tui.panes.compose.text_pane import TextEditor
 from lumitui.app.tui.screens.new_screen import NewScreen
+from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import app_of, cut_off, sees, shown, until
 
@@ -58,7 +59,7 @@ async def test_the_chosen_place_is_taken_over_into_the_job_file(
     job.write_text(LUMI)
     app = LumiApp(settings, job)
     for number, site in enumerate(("mn5", "laptop", "gone", "lumi")):
-        app.runs.history.begin(a_run(f"there-{number:06d}", site=site))
+        app.runs.history.begin(a_run(f"there-{number:06d}", site=site, state=State.DONE))
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
         screen = app.screen
@@ -68,7 +69,7 @@ async def test_the_chosen_place_is_taken_over_into_the_job_file(
         await until(pilot, lambda: isinstance(app.screen, StartDialog), "the places")
         assert asked == [("lumi",), ("mn5",)]
         await sees(pilot, r"Site +Partition +Nodes +Starts +Waiting")
-        await sees(pilot, r"lumi +standard-g +2 +not known +512")
+        await sees(pilot, r"lumi +standard-g +2 +unknown +512")
         await sees(pilot, r"lumi, dev-g: Its limit is 30 minutes\.")
         assert not cut_off(pilot) and "1 more refused" in shown(pilot)
         await pilot.press("down", "down", "enter")
