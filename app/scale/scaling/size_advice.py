@@ -120,6 +120,11 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
     more = _too_dear(next((size for size in efficient if size.nodes > chosen.nodes), None), base)
     if more and chosen == base:
         why = ""  # it is efficient enough, but the run is too short for it
+    elif more:  # `eff.` in the table is of the steps alone
+        why = (
+            "It is the largest size on which the whole run, with its start and end, keeps an "
+            f"efficiency of at least {WORTHWHILE:.0f} %."
+        )
     if not more and not alone:
         more = _unknown([size for size in staying if size.nodes > chosen.nodes])
     certainty = "measured" if chosen.measured else "sure"

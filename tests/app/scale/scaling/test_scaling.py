@@ -97,6 +97,22 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
 
 
+def test_a_size_whose_steps_alone_are_efficient_is_not_called_inefficient() -> None:
+    """All of 1, 2 and 4 nodes keep 97 % in their steps; the 40 s around them are paid on each."""
+    family = [
+        MeasuredRun(
+            trained(f"r{nodes}", nodes, started=0.0, ended=40 + 60_000 / speed), training(speed)
+        )
+        for nodes, speed in {1: 500.0, 2: 990.0, 4: 1960.0}.items()
+    ]
+    offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in (1, 2, 4)]
+    found = scaling_of(family[0].run, family, offers)
+    assert advise_size(found, SizeGoal()).sentence.startswith(
+        "It is the largest size on which the whole run, with its start and end, keeps an "
+        "efficiency of at least 75 %. 4 nodes would save "
+    )
+
+
 def test_runs_that_cannot_be_compared_are_left_out_with_the_reason() -> None:
     one = trained("one", 1)
     zero = trained("zero", 2, spec=one.spec.model_copy(update={"strategy": "zero2"}))
