@@ -93,7 +93,7 @@ def inside(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (home.config / "sites").mkdir(parents=True)
     home.add_cluster(cluster)
     path = folder / "work" / "job.yaml"
-    with running(home, path, TWO_RANKS, 'env: {WORDS: "two  words $HOME"}') as run_id:
+    with running(home, path, TWO_RANKS, 'env: {WORDS: "two  words $LATER"}') as run_id:
         yield Inside(home, run_id, path.parent)
 
 
@@ -116,7 +116,7 @@ def test_a_command_has_a_ranks_container_its_variables_its_input_and_its_exit_co
     home, run_id = inside.home, inside.run_id
     variables, folder = environment(home, run_id, "--rank", "1")
     assert (variables["RANK"], variables["WORLD_SIZE"]) == ("1", "2")
-    assert variables["WORDS"] == "two  words $HOME"
+    assert variables["WORDS"] == "two  words $LATER"
     assert variables["RUN_DIR"] == folder
     assert any(name.endswith("_CONTAINER") for name in variables), sorted(variables)
     assert variables["SLURM_JOB_ID"] == history(home)[0]["job_id"]

@@ -53,6 +53,7 @@ def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
             "relaunch.sh",
             "compiled.sh",
             "stage.sh",
+            "notify.sh",
         )
     )
     defined = set(re.findall(r"^(lumitui_\w+)\(\) \{", machinery, re.MULTILINE))

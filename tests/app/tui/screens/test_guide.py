@@ -126,7 +126,7 @@ async def test_a_large_terminal_has_every_step_explained_and_the_keys_of_a_run(
         await sees(pilot, "4 Cluster +idle nodes, your queue")
         await sees(pilot, "Choose a cluster")
         text = shown(pilot)
-        assert ("p Proof" in text) == ("Nothing is sent yet" in text) == there
+        assert ("p Proof" in text) == ("Sends nothing." in text) == there
         assert ("lumitui tour" in text) == (size[0] == 200)
         assert not cut_off(pilot)
     app.runs.close()
