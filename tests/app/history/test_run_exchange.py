@@ -211,6 +211,7 @@ def rewritten(path: Path, change: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"PK\x03\x04 a zip", b"SQLite format 3\x00", gzip.compress(b"text\n"),
                 gzip.compress(b'{"a": 1}\n'), gzip.compress(b"")],
+    ids=["empty", "zip", "sqlite", "text", "json", "packed-empty"],
 )  # fmt: skip
 def test_a_foreign_file_is_refused(other: History, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "foreign").write_bytes(content)
