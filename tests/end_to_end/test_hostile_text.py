@@ -7,16 +7,18 @@ and comes back byte by byte; names, folders and links are hostile too.
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import read_job
+from lumitui.app.launch.site_names import escaped_text, templates_of
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.attacks.hostile_text import (
@@ -95,6 +97,14 @@ def job_of(index: int, words: list[str], names: list[str], targets: list[str]) -
     }
 
 
+def escaped_words(data: dict[str, Any], names: Collection[str]) -> dict[str, object]:
+    """Return the job file in which `$HOME` and such mean themselves."""
+    args = [escaped_text(word, names) for word in data["args"]]
+    env = {name: escaped_text(word, names) for name, word in data["env"].items()}
+    links = {name: escaped_text(word, names) for name, word in data["links"].items()}
+    return {**data, "args": args, "env": env, "links": links}
+
+
 @pytest.fixture(scope="module")
 def trips(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trips]:
     folder = tmp_path_factory.mktemp("trips")
@@ -109,6 +119,7 @@ def trips(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     os.chdir(folder / "cwd")
     runs = Runs(home.settings)
     made: list[tuple[dict[str, object], str, str]] = []
+    expanded = templates_of(runs.sites.load("minilumi"))
     try:
         for index in range(JOBS):
             data = job_of(index, words[index * share : (index + 1) * share], names, targets)
@@ -116,7 +127,7 @@ def trips(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             script.parent.mkdir(parents=True, exist_ok=True)
             script.write_text(PROGRAM)
             path = folder / "project" / f"job-{index}.yaml"
-            path.write_text(as_yaml(data), encoding="utf-8")
+            path.write_text(as_yaml(escaped_words(data, expanded)), encoding="utf-8")
             preview = runs.preview(read_job(path), path.parent)
             run = runs.send(preview)
             made.append((data, preview.launch.script, run.id))

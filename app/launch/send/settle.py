@@ -90,11 +90,12 @@ def record(run: Run, answer: Answer, history: History) -> Run:
     if answer.state is State.REFUSED:
         message = f"The scheduler refused the job: {answer.message}"
         raise RefusedError(message, scheduler_hint(answer.message))
+    reason = answer.message.rstrip(".") or "no reply"
     if answer.state is State.NOT_SENT:
-        raise RefusedError(f"No job was created: {answer.message}.", "Submit it again.")
+        raise RefusedError(f"No job was created: {reason}.", "Submit it again.")
     if answer.state is State.UNKNOWN:
         raise OutcomeUnknown(
-            f"It is still unknown whether {run.id} became a job: {answer.message or 'no reply'}.",
+            f"It is still unknown whether {run.id} became a job: {reason}.",
             "Do not submit it again until `lumitui status` shows the outcome.",
         )
     return history.get(run.id)

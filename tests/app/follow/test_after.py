@@ -76,7 +76,7 @@ def test_a_job_starts_once_the_last_attempt_of_a_chain_is_done(
             late = waiting(runs, train.id)
             assert "--dependency" not in late.launch.script and late.launch.spec.after is None
             assert [f.message for f in late.findings if f.rule == "after"] == [
-                f"The job does not wait for {train.id} (done)."
+                f"The job does not wait for {train.id} (done), which has ended."
             ]
             again = runs.plan_resubmission(evaluation.id)
             assert "--dependency" not in again.preview.launch.script

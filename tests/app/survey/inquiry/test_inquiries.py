@@ -84,8 +84,8 @@ def test_the_cluster_says_what_no_rule_can_know(
     assert "cluster-refused" not in found
     image = {"image": "/scratch/project_462000001/none.sif"}
     found = rules(runs, previewed(runs, tmp_path, container=image, args=["/nowhere/data"]))
-    assert "none.sif is not there" in found["cluster-image"]
-    assert "/nowhere/data is not there" in found["cluster-path"]
+    assert "none.sif does not exist" in found["cluster-image"]
+    assert "/nowhere/data does not exist" in found["cluster-path"]
 
 
 SCRIPT = """#!/bin/bash
@@ -122,7 +122,7 @@ def test_lint_asks_the_cluster_when_it_is_told_to(
         home, "lint", str(script), "--site", "minilumi", "--select", "cluster-image", "--cluster"
     )
     assert asked.returncode == 1
-    assert "my.sif is not there" in asked.stdout
+    assert "my.sif does not exist" in asked.stdout
 
 
 def test_a_full_file_system_is_said_before_the_job_is_sent(
@@ -136,6 +136,6 @@ def test_a_full_file_system_is_said_before_the_job_is_sent(
     try:
         transport.run(f"mkdir -p {folder} && head -c 99M /dev/zero >{folder}/fill 2>/dev/null")
         found = rules(runs, previewed(runs, tmp_path, site="smalldisk"))
-        assert "full of space" in found["cluster-disk"]
+        assert "of its space" in found["cluster-disk"]
     finally:
         transport.run(f"rm -rf {folder}")

@@ -163,7 +163,7 @@ def test_unknown_is_shown_and_settled_later(laptop: Laptop) -> None:
         note.unlink()
         job.unlink()
     assert sent.returncode == 6, sent.stderr
-    assert "not known yet" in sent.stderr
+    assert "still unknown" in sent.stderr and ".." not in sent.stderr
     # Another process, with the true grace of two minutes.
     status = lt(laptop.home, "status")
     assert status.returncode == 0, status.stderr
