@@ -160,7 +160,7 @@ def test_a_run_that_has_ended_is_judged_before_anything_is_sent(
     [
         ({"site": "karolina"}, "is a run at karolina"),
         ({"state": State.UNKNOWN}, "The state of"),
-        ({"state": State.SENDING, "job_id": None}, "not known yet whether"),
+        ({"state": State.SENDING, "job_id": None}, "is unknown whether"),
     ],
 )
 def test_a_run_that_slurm_cannot_wait_for_is_refused(

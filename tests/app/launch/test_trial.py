@@ -64,6 +64,6 @@ def test_a_trial_is_sent_proved_and_judged(cluster: Cluster, home: Home, tmp_pat
 
 def test_a_trial_that_fails_says_why(here: Here, tmp_path: Path) -> None:
     path = write(tmp_path / "job.yaml", LAPTOP | {"env": {"FAIL_RANK": "0"}})
-    told(here("try", str(path), "--yes"), 5, "is failed", "lumitui why")
+    told(here("try", str(path), "--yes"), 5, "ended as failed", "lumitui why")
     spec = JobSpec.model_validate(LAPTOP | {"grid": {"--lr": ["1", "2"]}})
     assert trial_of(spec, SITES.load("laptop")).args == ("--lr", "1")

@@ -216,7 +216,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         assert job.read_text() == saved
         await pilot.press("j", "enter", *"3", "enter")
         await sees(pilot, r"gpus_per_node +3")
-        await sees(pilot, "warning: standard-g gives")
+        await sees(pilot, "warning: standard-g allocates")
         await pilot.press("f2", "ctrl+z")
         await until(pilot, lambda: "gpus_per_node:" not in text_of(screen), "the undone edit")
 
