@@ -169,7 +169,7 @@ target_site_option = site_option(
     "Target site. [default: guessed from partition, account and paths]"
 )
 account_option = click.option(
-    "--account", metavar="NAME", default="", help="Project to bill, or whose folder to use."
+    "--account", metavar="NAME", default="", help="Project to bill, or project whose folder to use."
 )
 dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")

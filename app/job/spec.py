@@ -80,10 +80,11 @@ class JobSpec(MappingField):
     time: Walltime
     """The time limit in Slurm's form, hours:minutes:seconds or days-hours: `time: "02:00:00"`."""
     chain: Annotated[int, Field(ge=1, le=MOST_LIMITS)] = 1
-    """The most time limits that the run may take. The job saves before each limit, requeues itself
+    """The maximum number of time limits that the run may use. The job saves before each limit,
+    requeues itself
     and resumes: `chain: 4`."""
     after: AfterShort | None = None
-    """Runs of the same site that must be done before the job starts, as a Slurm dependency:
+    """Runs at the same site that must be done before the job starts, as a Slurm dependency:
     `after: vit-1n`. A resubmission does not wait."""
     relaunch: Annotated[int, Field(ge=0, le=MOST_RELAUNCHES)] = 0
     """How often to restart a failed program in the same allocation, from its checkpoint:
@@ -97,18 +98,18 @@ class JobSpec(MappingField):
     script: Inside | None = None
     """Your program, inside the project: `script: train.py`."""
     args: tuple[Text, ...] = ()
-    """The program's arguments. No shell expands them, but lumitui replaces `$STAGE_NAME` by the
+    """The program's arguments. No shell expands them, but lumitui replaces `$STAGE_NAME` with the
     path of a staged item, `$USER`, and the site's folders (`$$USER` stays `$USER`): `args: [--lr,
     0.1]`."""
     resume: tuple[Text, ...] = ()
-    """Arguments with which your own script continues from the folder `$RUN_DIR/checkpoints`:
+    """Arguments that make your own script continue from the folder `$RUN_DIR/checkpoints`:
     `resume: [--resume]`."""
     hostfile: bool = False
     """Write `$RUN_DIR/hostfile` for a program that starts ranks itself, with a line `HOST
     slots=RANKS` per node, as DeepSpeed and Open MPI expect: `hostfile: true`."""
     signal: Signal | None = None
-    """sbatch's `--signal`, if the script saves on that signal; the number is seconds before the
-    time limit: `signal: USR1@120`."""
+    """sbatch's `--signal`, if the script saves on that signal; the number gives the seconds before
+    the time limit: `signal: USR1@120`."""
     hang: Hang | None = None
     """End a bundled training after a rank has hung this long, at least a minute, in the form
     hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""
@@ -119,8 +120,8 @@ class JobSpec(MappingField):
     """Names of your laptop's variables that the job may read; lumitui never shows their values:
     `secrets: [WANDB_API_KEY]`."""
     notify: NotifyShort | None = None
-    """Who is told that the job has ended, by the job itself: the name of the laptop's variable with
-    an address, which goes the way of `secrets:`: `notify: NTFY_URL`."""
+    """The name of a laptop variable that holds the address to which the job itself reports its end;
+    lumitui sends the variable as it sends `secrets:`: `notify: NTFY_URL`."""
     container: ContainerChoice = ContainerChoice()
     """The container in which the ranks run: `container: {image: $STAGE_IMAGE}`. Default: the
     site's."""
@@ -140,21 +141,23 @@ class JobSpec(MappingField):
     minute: `warn` names a slow or faulty rank or node, `end` also ends the job: `preflight: end`.
     Default: the site's."""
     keep_compiled: bool = True
-    """Keep what Inductor, Triton and MIOpen compile for the next job: `keep_compiled: false`."""
+    """Keep, for the next job, what Inductor, Triton and MIOpen compile: `keep_compiled: false`."""
     project: Line = "."
     """The folder to send, relative to the job file's folder: `project: ..`."""
     ship_secrets: tuple[Inside, ...] = ()
-    """Files to send although they look like secrets; others are left out, and the preview lists
-    them. Paths from the root of the project or of a staged folder; `*`, `**` and folders as in
+    """Files to send although they look like secrets. lumitui leaves out all others that do, and the
+    preview lists them. Paths from
+    the root of the project or of a staged folder; `*`, `**` and folders as in
     .gitignore: `ship_secrets: [config/dev.env]`."""
     follow_links: tuple[Inside, ...] = ()
-    """Links out of the project or a staged folder whose targets to send; all others are refused.
+    """Links that lead out of the project or a staged folder, whose targets lumitui sends. It
+    refuses all other such links.
     Patterns as in `ship_secrets:`, which also applies to the targets: `follow_links:
     [data/shared]`."""
     workdir: Inside = "."
-    """The folder of the code in which the program starts: `workdir: src`."""
+    """The folder in the code where the program starts: `workdir: src`."""
     links: dict[Inside, Line] = Field(default={})
-    """Links below the code, with their targets on the site: `links: {data:
+    """Links to create in the code's folder, with their targets on the site: `links: {data:
     /scratch/project_462000000/data}`."""
     stage: dict[StageName, StagedShort] = Field(default={})
     """Data to upload before the run, by name: the job finds `DATA` at `$STAGE_DATA`, also in

@@ -32,11 +32,11 @@ DATE = "2026-11-26"
 _WIDTH = 110
 _COMMANDS = """# Verbs and options
 
-`make reference` writes this page from the program. `lumitui VERB --help` prints one verb, `man
-lumitui` all of them.
+`make reference` writes this page from the program. `lumitui VERB --help` prints the help of one
+verb, `man lumitui` that of all verbs.
 
-RUN is a run's id, its beginning or its end, the job's number in Slurm, a job name for its newest
-run, or `last`. With `--json` a verb prints one JSON object on stdout. [Exit codes](exit_codes.md)
+RUN is a run's id (or its beginning or end), the job's number in Slurm, a job name (its newest run)
+or `last`. With `--json` a verb prints one JSON object on stdout. [Exit codes](exit_codes.md)
 are the same for all verbs.
 """
 _JOB_FILE = """# The job file
@@ -148,7 +148,7 @@ _UNRULED = (
     Meaning(
         "chain-late",
         "The attempt did not end before its time limit, so that no other one followed.",
-        "Let its program end earlier, with more seconds in `signal:` if it is your own.",
+        "Let the program end earlier: if it is your own, with more seconds in `signal:`.",
     ),
     Meaning(
         "exception",
@@ -191,7 +191,7 @@ def why_page(before: str) -> str:
     """Return docs/why.md: what is above the causes stays as it is in `before`."""
     lines = [before.partition(CAUSES)[0].rstrip("\n"), CAUSES]
     lines.append(
-        "`make reference` writes this list from the program. `…` stands for words of the log.\n"
+        "`make reference` writes this list from the program. `…` stands for words from the log.\n"
     )
     for one in causes():
         said = re.sub(r"\{\w+\}", "…", f"{one.sentence} {one.do}")

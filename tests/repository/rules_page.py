@@ -28,7 +28,7 @@ reference` writes it.
 - A *warning*: the job is slow, wasteful or fragile.
 - A *note*: worth knowing.
 
-A rule that lacks a fact it needs reports nothing.
+If a rule lacks a fact that it needs, it reports nothing.
 """
 _PARTS = {
     "script": "Scripts and job files",

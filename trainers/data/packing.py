@@ -38,14 +38,21 @@ Tell = Callable[[int, int], None]
 class Images(Protocol):
     """What is packed: a folder (data/photos.py), tars or an HDF5 file (data/archives.py)."""
 
-    files: Sequence[Path]
-    """What is read; other sizes or dates of them are other images."""
-    targets: Sequence[int]
-    """The class of each image."""
-    classes: tuple[str, ...]
-    """Their names."""
-    shape: Shape
-    """What one image becomes."""
+    @property
+    def files(self) -> Sequence[Path]:
+        """What is read; other sizes or dates of them are other images."""
+
+    @property
+    def targets(self) -> Sequence[int]:
+        """The class of each image."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Their names."""
+
+    @property
+    def shape(self) -> Shape:
+        """What one image becomes."""
 
     def pixels(self, number: int) -> bytes:
         """Read and decode one image."""
@@ -174,8 +181,8 @@ def _digest(work: list[Work]) -> str:
         files = images.files
         with ThreadPoolExecutor(THREADS) as threads:  # a parallel file system answers late
             for path, about_file in zip(files, threads.map(Path.stat, files), strict=True):
-                about = (str(path), about_file.st_size, about_file.st_mtime_ns)
-                found.update(repr(about).encode(errors="surrogateescape"))
+                facts = (str(path), about_file.st_size, about_file.st_mtime_ns)
+                found.update(repr(facts).encode(errors="surrogateescape"))
     return found.hexdigest()
 
 

@@ -41,7 +41,7 @@ class TensorBoard:
         """Begin one."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(folder))
 
     def add(self, step: int, numbers: Mapping[str, float]) -> None:
         """Log them."""
@@ -163,5 +163,7 @@ def _numbers(line: Line) -> dict[str, float]:
     return {
         name: value
         for name, value in line.items()
-        if name not in ("step", "time") and type(value) in (int, float)
+        if name not in ("step", "time")
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
     }

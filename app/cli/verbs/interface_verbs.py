@@ -47,7 +47,7 @@ def tour() -> int:
     help="Folder of the demo.",
 )
 def demo(target: Path) -> int:
-    """Train on this machine, then again on twice the ranks."""
+    """Train on this machine, then again with twice the ranks."""
     from lumitui.app.cli import demo_session as trial
     from lumitui.app.runs.guide.demo_job import prepare
 
@@ -70,8 +70,8 @@ def tui(job: Path | None) -> int:
 def mcp(folder: Path) -> None:
     """Serve runs to a coding agent (MCP) on stdin and stdout.
 
-    FOLDER holds the job files and projects that it may use. [default: the current one] Without
-    `agents:` in settings.yaml it may read and preview, and send nothing.
+    FOLDER holds the job files and projects that the agent may use. [default: the current one]
+    Without `agents:` in settings.yaml, the agent may read and preview but send nothing.
     """
     try:
         from lumitui.app.mcp.mcp_server import serve

@@ -47,7 +47,7 @@ class ContainerChoice(MappingField):
     """A generation of the site's profile, with its modules and command: `container: {generation:
     lumi-multitorch}`. Default: the site's first."""
     image: Line | None = None
-    """Another image, as an absolute path on the site or staged: `container: {image:
+    """Another image: an absolute path on the site, or a staged image: `container: {image:
     /scratch/project_462000000/torch.sif}`."""
     binds: tuple[Line, ...] = ()
     """Further bind mounts, as `SRC[:DST[:OPTIONS]]`: `container: {binds:
@@ -71,7 +71,7 @@ class After(MappingField):
     """The runs that must end before a job starts."""
 
     run: Annotated[tuple[Line, ...], BeforeValidator(_listed), ShortForm(), Field(min_length=1)]
-    """Runs of the same site: ids, job names (their newest runs) or `last`: `after: {run:
+    """Runs at the same site: ids, job names (their newest runs) or `last`: `after: {run:
     vit-1n}`."""
     when: Literal["done", "failed", "any"] = "done"
     """How all of these runs must end: `after: {run: vit-1n, when: any}`."""
@@ -85,7 +85,8 @@ class NotifyChoice(MappingField):
     """Who is told that the job has ended, with the laptop off."""
 
     webhook: str | None = None
-    """The name of the laptop's variable that has an address, which gets a line by POST: `notify:
+    """The name of the laptop variable that holds the address to which the job POSTs one
+    line: `notify:
     {webhook: NTFY_URL}`."""
     format: Literal["text", "json"] = "text"
     """How the line is sent: as `text`, for ntfy, or as `json` with the key `text`, for Slack,
@@ -93,7 +94,8 @@ class NotifyChoice(MappingField):
     mail: Annotated[str, Field(pattern=r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}$")] | None = (
         None
     )
-    """An address that Slurm mails to, at a site that has mail: `notify: {mail: me@example.org}`."""
+    """The address to which Slurm sends mail, at a site that has
+    mail: `notify: {mail: me@example.org}`."""
 
     @field_validator("webhook")
     @classmethod

@@ -28,7 +28,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|network (?:device|interface) \S+ (?:was |is )?not (?:available|found)"
         r"|\binterface \S+ (?:was |is )?not found|Address family not supported by protocol"
         r"|task-to-task (?:communication )?interfaces|[Nn]o network interface",
-        "The communication library found no network interface of the name that it was given.",
+        "The communication library found no network interface with the name it was given.",
         "Remove NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME from `env:`; the site's profile sets "
         "what its network needs.",
     ),
@@ -53,7 +53,7 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|pmix_mca_base\w+: unable to open|OFI endpoint open failed"
         r"|(?:MPIDI_OFI|MPIDI_UCX)_mpi_init_hook|PMI_Init returned|MPI startup\(\): .{0,80}fail"
         r"|PMI2? init(?:ialization)? failed|Unable to use a NIC_POLICY",
-        "MPI did not start: it does not fit Slurm's way of starting the tasks.",
+        "MPI did not start: it is incompatible with the way Slurm starts tasks.",
         "Start it with the launcher and the MPI of the site (`srun --mpi=pmi2` or `pmix`), or "
         "without MPI.",
     ),
@@ -79,7 +79,8 @@ COMMUNICATION: tuple[LogRule, ...] = (
         r"|(?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'? (?:is|was) not found"
         r"|does not match the number of nodes|\bdevices=\S+ .{0,60}--ntasks-per-node",
         "The variables that tell a rank who it is are not set.",
-        "Start it by a `launcher:` that sets them, read RANK, LOCAL_RANK and WORLD_SIZE, and call "
+        "Start the program with a `launcher:` that sets "
+        "them, read RANK, LOCAL_RANK and WORLD_SIZE, and call "
         "init_process_group first.",
     ),
     _rule(
@@ -138,8 +139,8 @@ CONSEQUENCES: tuple[LogRule, ...] = (
     _rule(
         "partial-topology",
         r"Failed to find reverse path from remNode",
-        "RCCL found no path between the GPUs of a part of a node.",
-        "Use all GPUs of a node, or other GPUs: resubmit.",
+        "RCCL found no path between the job's GPUs, which are only some of the node's.",
+        "Use all GPUs of a node, or resubmit to get other GPUs.",
     ),
     _rule(
         "peer-lost",

@@ -7,7 +7,7 @@ CONTAINERS: tuple[LogRule, ...] = (
     _rule(
         "no-scontrol",
         r"\bscontrol: (?:command )?not found|\[Errno 2\].*'scontrol'",
-        "The program asks Slurm's scontrol, which is not in the container.",
+        "The program calls Slurm's scontrol, which is not in the container.",
         "Read MASTER_ADDR and MASTER_PORT, which the job script sets before the container starts.",
     ),
     _rule(
@@ -30,7 +30,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|: (?P<other>syntax error: unexpected end of file)",
         "Bash cannot read the job's script: line {what}.",
         "Look above that line for a quote, bracket, `if` or `do` that is not closed; "
-        "`bash -n SCRIPT` says the same before the job waits.",
+        "`bash -n SCRIPT` reports the same error before you submit.",
     ),
     _rule(
         "no-environment",
@@ -41,7 +41,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?:^|[\s:])(?:\S*/)?activate: [Nn]o such file"
         r"|[Nn]o such file or directory: \S*/activate\b",
         "The Python environment could not be activated.",
-        "Use `container: {venv: …}`, or write the environment's whole path.",
+        "Use `container: {venv: …}`, or write the environment's full path.",
     ),
     _rule(
         "no-command",
@@ -78,7 +78,7 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?P<avx>compiled to use \w+ instructions|processor supports? .{0,40}instructions)"
         r"|(?P<platform>platform \(\S+\) does not match the detected host)"
         r"|Errno 8\] Exec format error: (?P<os>\S+)",
-        "The program is built for other processors than the nodes have ({what}).",
+        "The program is built for different processors from those of the nodes ({what}).",
         "Build it on a login host with the nodes' processors, or choose an image for them.",
     ),
     _rule(
@@ -132,8 +132,8 @@ CONTAINERS: tuple[LogRule, ...] = (
         r"|(?i:(?:cannot|could not|unable to) load module) (?P<load>\S+)"
         r"|ModuleCmd_\w+\.c\(\d+\):ERROR:\d+: (?P<cmd>.+)",
         "An environment module does not exist, or cannot be loaded ({what}).",
-        "Check the site's profile: the module may have been renamed, removed, or need another one "
-        "first (`module spider NAME`).",
+        "Check the site's profile: the module may have been renamed or removed, or may need "
+        "another one first (`module spider NAME`).",
     ),
 )
 """From the job script to the program: shells, modules, environments and containers."""

@@ -59,7 +59,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|(?i:update your (?:gpu|nvidia|cuda|display)? ?driver)|\bError 80[234]\b"
         r"|CUDA error \(?80[234]\b|(?i:driver is too old|driver too old)"
         r"|unsupported CUDA version: driver",
-        "The GPUs' driver does not fit the program's CUDA or ROCm, or is not ready on that node.",
+        "The GPUs' driver does not match the program's CUDA or ROCm, or is not ready on that node.",
         "Use an image for the site's driver; if other nodes work, exclude this one "
         "(`sbatch: [--exclude=NODE]`) and tell the site's support.",
     ),
@@ -105,8 +105,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"(?:busy or unavailable)|(?:cuda|hip)ErrorDevices?(?:Unavailable|AlreadyInUse)"
         r"|CUDA_ERROR_DEVICE_UNAVAILABLE|exclusive-thread device already in use"
         r"|CUDA_ERROR_(?:DEVICE_ALREADY_IN_USE|CONTEXT_ALREADY_IN_USE)|hipErrorContextAlreadyInUse",
-        "Another process holds the GPU, and this one may not use it too.",
-        "Start one process a GPU; if the job's ranks are not to blame, resubmit without that node "
+        "Another process holds the GPU, so this one cannot use it.",
+        "Start one process per "
+        "GPU; if the job's ranks are not to blame, resubmit without that node "
         "(`sbatch: [--exclude=NODE]`).",
     ),
     _rule(
@@ -130,7 +131,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"Duplicate GPU detected"
         r"|[Mm]ultiple processes .{0,60}on (?:the )?same (?:CUDA )?(?:device|GPU)",
         "Two ranks of a node use the same GPU.",
-        "Choose the GPU by LOCAL_RANK (SLURM_LOCALID), and start at most one rank a GPU.",
+        "Choose the GPU by LOCAL_RANK (SLURM_LOCALID), and start at most one rank per GPU.",
     ),
     _rule(
         "gpu-assert",
@@ -171,8 +172,9 @@ DEVICES: tuple[LogRule, ...] = (
         r"|amdgpu.{0,60}(?:page fault|GPUVM fault|VM_L2_PROTECTION)|ring \S+ timeout",
         "A GPU reported a fault while it ran the program's code.",
         "Run once with AMD_SERIALIZE_KERNEL=3 or CUDA_LAUNCH_BLOCKING=1 in `env:` to see which "
-        "line it is: mostly the program is wrong. Exclude the node (`sbatch: [--exclude=NODE]`) "
-        "only if it is always the same.",
+        "line it is: usually the program is at "
+        "fault. Exclude the node (`sbatch: [--exclude=NODE]`) "
+        "only if it is always the same node.",
     ),
     _rule(
         "gpu-library",
@@ -189,8 +191,8 @@ DEVICES: tuple[LogRule, ...] = (
         r"|(?i:could ?n[o']t create (?:cudnn|cublas|cusolver|hipblas|rocblas) handle)"
         r"|CUFFT_ALLOC_FAILED|CUFFT_(?:INVALID|EXEC|SETUP)\w+|hipblaslt? error|hipsparse\w* error",
         "A library of the GPU failed (BLAS, cuDNN or FFT): often too little memory was left, or "
-        "its version does not fit.",
-        "Make the batch of each rank smaller once; if it still fails, use another image.",
+        "the library's version is wrong.",
+        "Try a smaller batch per rank once; if it still fails, use another image.",
     ),
     _rule(
         "gpu-error",
@@ -208,7 +210,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|doesn't support bf16|does not support bf(?:loat)?16|fp8.{0,40}(?:requires"
         r"|only supported))|(?i:current GPU .{0,40}bf(?:loat)?16)",
         "The GPUs do not support the requested precision.",
-        "Use fp16 where they have no bf16, and bf16 where they have no fp8.",
+        "If the GPUs lack bf16, use fp16; if they lack fp8, use bf16.",
     ),
     _rule(
         "forked",
@@ -216,7 +218,7 @@ DEVICES: tuple[LogRule, ...] = (
         r"|current process has finished its bootstrapping phase"
         r"|create new processes if CUDA is already initialized",
         "A process that already used the GPU was forked.",
-        "Start processes by spawn (multiprocessing_context='spawn'), under "
+        "Start processes with spawn (multiprocessing_context='spawn'), under "
         "`if __name__ == '__main__':`.",
     ),
 )

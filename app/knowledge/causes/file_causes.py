@@ -33,7 +33,7 @@ FILES: tuple[LogRule, ...] = (
         r"|PERMISSION_DENIED|[Aa]ccess denied.{0,20}40[13]|kaggle\.json|HTTP Error 40[13]"
         r"|[Aa]uthentication (?:is )?required|Bad credentials|Permission denied \(publickey"
         r"|HTTP (?:status )?40[13]\b",
-        "A hub refused access: no token, or no right to that model or project.",
+        "A hub refused access: no token, or no permission for that model or project.",
         "Ask for access on the model's page, and give the token with `secrets: [HF_TOKEN]`.",
     ),
     _rule(
@@ -63,9 +63,10 @@ FILES: tuple[LogRule, ...] = (
         r"|problem confirming the ssl|unable to connect to github|NLTK Downloader|IncompleteRead"
         r"|wandb\.errors\S*\.?CommError|httpx\.(?:Connect|Read|Pool)\w+"
         r"|httpcore\.\w*(?:Connect|Timeout)\w*",
-        "The program wanted a file from the internet, which it could not reach.",
-        "Get it on a login host first: models and data (then set HF_HUB_OFFLINE to 1 in `env:`), "
-        "or packages; for wandb set WANDB_MODE to offline, and `wandb sync` later.",
+        "The program needed a file from the internet, but could not reach it.",
+        "Download models, data or packages on a login host first; for models and data, also set "
+        "HF_HUB_OFFLINE to 1 in `env:`. For wandb, set WANDB_MODE to offline, and run `wandb sync` "
+        "later.",
     ),
     _rule(
         "file-lock",
@@ -103,13 +104,13 @@ FILES: tuple[LogRule, ...] = (
         r"|(?i:(?:file|record|archive|image|checkpoint|index|cache)\b.{0,60}\b(?:is|are|was|be"
         r"|seems|appears to be) corrupt)|Unexpected end of (?:JSON|ZLIB|archive)"
         r"|[Ii]nvalid (?:zip|gzip|tar|parquet) (?:file|archive)|Premature (?:EOF|end of)",
-        "A file is damaged or incomplete, often a checkpoint whose writing was cut.",
-        "Take the checkpoint before it, or copy the file again.",
+        "A file is damaged or incomplete, often a checkpoint whose write was interrupted.",
+        "Use the previous checkpoint, or copy the file again.",
     ),
     _rule(
         "read-only",
         r"Read-only file system|attempt to write a readonly database|Errno 30\b|EROFS",
-        "The program wrote into a file system that is read-only, such as the container's own.",
+        "The program tried to write to a read-only file system, such as the container's own.",
         "Point caches (HF_HOME, TRITON_CACHE_DIR, XDG_CACHE_HOME) and output to a folder of yours.",
     ),
     _rule(
@@ -132,7 +133,7 @@ FILES: tuple[LogRule, ...] = (
         r"|^(?!.*(?:NET/(?:OFI|IB)|libfabric|OFI|cxi|ibv_|UCX"
         r"|\bfi_)).*(?<!ror:)(?i:input/output error)(?! - )|LustreError|Errno (?:103|112|117)\]"
         r"|(?i:stale (?:nfs )?file handle)|\.nfs[0-9a-f]+'|Structure needs cleaning|: Host is down",
-        "The file system failed: it did not answer, or gave up a file that was open.",
+        "The file system failed: it did not answer, or dropped an open file.",
         "Read the site's news; resubmit from the checkpoint, and write to another file system if "
         "it fails again.",
     ),

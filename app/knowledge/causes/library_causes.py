@@ -123,7 +123,7 @@ LIBRARIES: tuple[LogRule, ...] = (
         r"|processing_class|evaluate_during_training|auto_select_gpus|resume_from_checkpoint"
         r"|progress_bar_refresh_rate|torch_dtype|keep_torch_compile|weights_summary"
         r"|checkpoint_callback)')",
-        "Versions of Python packages do not fit each other ({what}).",
+        "Versions of Python packages are incompatible ({what}).",
         "Pin the versions that the program was written for in `venv:`, or update the program.",
     ),
 )

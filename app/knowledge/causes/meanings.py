@@ -52,8 +52,8 @@ STATE_RULES: Mapping[State, Meaning] = {
     ),
     State.UNKNOWN: Meaning(
         "unknown-end",
-        "It is not known yet whether there is a job, or how it ended.",
-        "Refresh, and do not submit it again before that is known.",
+        "lumitui does not know yet whether there is a job, or how it ended.",
+        "Refresh, and do not submit it again until that is known.",
     ),
 }
 
@@ -71,12 +71,12 @@ EXIT_CODES: Mapping[int, Meaning] = {
     ),
     86: Meaning(
         "diverged",
-        "The loss was not a finite number for several steps; no checkpoint was made of it.",
+        "The loss was not a finite number for several steps; no checkpoint was saved with it.",
         "Resubmit from the checkpoint with a lower learning rate, or inspect the data.",
     ),
     87: Meaning(
         "overtaken",
-        "A later attempt works in the run's folder, so that this one ended without saving.",
+        "A later attempt works in the run's folder, so this one ended without saving.",
         "Follow the later attempt; nothing is lost.",
     ),
     126: Meaning(
@@ -136,26 +136,26 @@ OF_THE_FIRST: Mapping[int, Meaning] = {
 CHAIN_ENDS: Mapping[str, Meaning] = {
     "used-up": Meaning(
         "chain-used-up",
-        "The run has had all its time limits; its checkpoint is saved and nothing is lost.",
+        "The run has used all its time limits; its checkpoint is saved and nothing is lost.",
         "Resubmit from the checkpoint, with a longer `chain:` if it needs more.",
     ),
     "no-progress": Meaning(
         "chain-no-progress",
-        "An attempt trained nothing new, so that another time limit would have changed nothing.",
-        "Give it more `time:`, or look in the log for what took it; then resubmit from the "
+        "An attempt trained nothing new, so another time limit would have changed nothing.",
+        "Give it more `time:`, or look in the log for what took the time; then resubmit from the "
         "checkpoint.",
     ),
     "unsaved": Meaning(
         "chain-unsaved",
-        "An attempt ended with 85, which says that it saved, and left no new file in checkpoints/ "
-        "or in another folder that the job names, so that the next one would have trained the "
-        "same steps.",
+        "An attempt ended with exit code 85, which means that it saved, but left no new file in "
+        "checkpoints/ or in another folder that the job names, so the next attempt would have "
+        "trained the same steps.",
         "Let the script save to $RUN_DIR/checkpoints before it ends with 85. If it saves "
-        "elsewhere, let it make a file in checkpoints/ after each save.",
+        "elsewhere, make it create a file in checkpoints/ after each save.",
     ),
     "refused": Meaning(
         "chain-refused",
-        "The job could not go back into the queue; its checkpoint is saved and nothing is lost.",
+        "The job could not be requeued; its checkpoint is saved and nothing is lost.",
         "Resubmit from the checkpoint.",
     ),
 }

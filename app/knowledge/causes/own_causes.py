@@ -7,7 +7,7 @@ OWN: tuple[LogRule, ...] = (
     _rule(
         "numa-binding",
         r"Must bind to a non-empty set of CPU indices",
-        "torchrun's --numa-binding found none of the job's cores beside a GPU.",
+        "torchrun's --numa-binding found none of the job's cores near a GPU.",
         "Use whole nodes (`exclusive: true` on a shared partition), or `binding: none`.",
     ),
     _rule(
@@ -30,12 +30,13 @@ OWN: tuple[LogRule, ...] = (
         "venv-build",
         r"lumitui: the environment could not be built: (?P<what>.+)",
         "The environment of `venv:` could not be built: {what}.",
-        "Correct `venv:`; venv.log in the run's folder has all that pip said.",
+        "Correct `venv:`; venv.log in the run's folder has pip's full output.",
     ),
     _rule(
         "second-job",
         r"lumitui: attempt \d+ belongs to job (?P<what>\d+)",
-        "This job was a second one for the same run and ended at once; job {what} has it.",
+        "This job was a second one for the same run and ended at once; the run belongs to job "
+        "{what}.",
         "Nothing needs to be done.",
     ),
 )

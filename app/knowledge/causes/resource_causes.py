@@ -19,7 +19,7 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|/dev/shm\b.{0,60}(?:is full|too small|not enough|insufficient)"
         r"|[Nn]ot enough (?:space|memory)\b.{0,120}/dev/shm|exceeds .{0,30}/dev/shm"
         r"|shared.memory backing file\b.{0,60}(?:fail|space)",
-        "The node's shared memory (/dev/shm) is used up, mostly by the data loader's workers.",
+        "The node's shared memory (/dev/shm) is used up, usually by the data loader's workers.",
         "Use fewer data-loader workers or a smaller batch, or ask for more `memory:`.",
     ),
     _rule(
@@ -91,7 +91,7 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|PytorchStreamWriter failed writing|unexpected pos \d+ vs \d+|database or disk is full"
         r"|[Nn]ot enough free disk space|NotEnoughDiskSpace|Wrote only \d+ of \d+ bytes"
         r"|\d+ requested and \d+ written",
-        "A file system is full; on a node, /tmp and /dev/shm are main memory of the job.",
+        "A file system is full; on a node, /tmp and /dev/shm use the job's main memory.",
         "Remove old files, or point caches and checkpoints elsewhere.",
     ),
     _rule(
@@ -116,7 +116,7 @@ RESOURCES: tuple[LogRule, ...] = (
         r"|ThreadPoolBuildError|creation via pthread_create\(\) failed"
         r"|^(?:OSError|BlockingIOError): \[Errno 11\] Resource temporarily unavailable$"
         r"|(?:nproc|process|thread)\w* limit (?:reached|exceeded)",
-        "The system let the job start no more threads or processes.",
+        "The system did not let the job start any more threads or processes.",
         "Set OMP_NUM_THREADS to the cores of a rank, and use fewer data-loader workers.",
     ),
 )

@@ -58,15 +58,16 @@ SLURM: tuple[LogRule, ...] = (
         r"|(?:sbatch|salloc): (?P<usage>(?:unrecognized|ambiguous|invalid|unknown).+)"
         r"|(?P<controller>[Uu]nable to contact slurm controller.*)",
         "Slurm refused the job: {what}.",
-        "Compare account, partition, nodes, memory and time with the site's limits; if their "
-        "number is the limit, wait for other jobs.",
+        "Compare account, partition, nodes, memory and time with the site's limits; if the limit "
+        "is on the number of jobs, wait until others end.",
     ),
     _rule(
         "interconnect",
         r"Error configuring interconnect",
         "Slurm could not set up the network for a step.",
-        "Beside a step that runs, start one on one node at a time (`srun --overlap -n 1 -w NODE`): "
-        "a network like Slingshot refuses one on several. If no other ran, resubmit.",
+        "While another step runs, start a step on only one node at a "
+        "time (`srun --overlap -n 1 -w NODE`): "
+        "a network like Slingshot refuses a step on several. If no other step ran, resubmit.",
     ),
     _rule(
         "step-refused",
@@ -126,7 +127,8 @@ WEAK: tuple[LogRule, ...] = (
         r"|Received (?:Signals\.SIGTERM|15 death signal|signal 15|SIGTERM: 15)"
         r"|died with <Signals\.SIGTERM|\(SIGTERM\) received",
         "The program was asked to end (signal 15), by the launcher or by a cancel.",
-        "Find the rank that ended first; if none did, look who ended the job: a cancel, a limit.",
+        "Find the rank that ended first; if none did, find out what ended the job: a cancel or a "
+        "limit.",
     ),
 )
 """What Slurm and launchers also write when a rank has failed: counts where nothing else does."""

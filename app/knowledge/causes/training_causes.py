@@ -14,7 +14,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?i:batch_?size\w*\b.{0,60}divisible)",
         "The batch sizes contradict each other for this number of ranks.",
         "train_batch_size must be micro batch x accumulation x ranks; give DeepSpeed's "
-        "configuration as `deepspeed: {config: …}` and it is recomputed.",
+        "configuration as `deepspeed: {config: …}` and lumitui recomputes it.",
     ),
     _rule(
         "two-precisions",
@@ -24,7 +24,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|fp16|float16)\b.{0,60}\b(?:both|simultaneous\w*|same time|exclusive|only one)\b)"
         r"|(?i:\b(?:both|one of|not both)\b.{0,30}\b(?:bf16|fp16)\b.{0,30}\b(?:and"
         r"|or)\b.{0,30}\b(?:bf16|fp16)\b)",
-        "The configuration enables fp16 and bf16.",
+        "The configuration enables both fp16 and bf16.",
         "Keep one of them.",
     ),
     _rule(
@@ -45,8 +45,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"|matrix is ill-conditioned|input matrix contained non-finite"
         r"|(?i:\bloss (?:is|became|turned|went) (?:not finite|nan|inf\w*)\b)",
         "The numbers overflowed: loss or gradients are not finite.",
-        "Use bf16, a lower learning rate or gradient clipping, and resubmit from a checkpoint "
-        "before it; or inspect the data.",
+        "Use bf16, a lower learning rate or gradient clipping, and resubmit from an earlier "
+        "checkpoint; or inspect the data.",
     ),
     _rule(
         "checkpoint-mismatch",
@@ -65,7 +65,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?:saved|checkpoint) .{0,40}world size .{0,60}(?:different|but|not)"
         r"|(?i:checkpoint\b.{0,60}\b(?:saved|used) (?:with|a)\b.{0,60}\b(?:parallel|world) size)",
         "The checkpoint does not fit the model.",
-        "Load it with the model's settings of that run, or begin without it.",
+        "Load it with that run's model settings, or start without it.",
     ),
     _rule(
         "unused-parameters",
@@ -79,7 +79,8 @@ TRAINING: tuple[LogRule, ...] = (
     _rule(
         "marked-twice",
         r"Expected to mark a variable ready only once|marked as ready twice",
-        "DDP met a parameter twice in one backward pass: shared, or with re-entrant checkpoints.",
+        "DDP met a parameter twice in one backward pass: a shared parameter, or re-entrant "
+        "checkpointing.",
         "Use checkpointing with use_reentrant=False, or pass static_graph=True to DDP.",
     ),
     _rule(
@@ -98,7 +99,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|is on CPU, but expected|expected both inputs to be on same device"
         r"|(?i:inputs?|tensors?|weights?) (?:must|should) be on (?:cuda|the same device|GPU)"
         r"|expected (?:it|them|all) to be on (?:GPU|cuda|the same)",
-        "A calculation got tensors of different devices.",
+        "An operation got tensors on different devices.",
         "Move the model and each batch to the rank's own device before they are used.",
     ),
     _rule(
@@ -112,7 +113,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|must have (?:the )?same dtype|[Aa]ttempting to unscale FP16"
         r"|expected \w+ (?:Tensor|tensor) but (?:got|found) \w+"
         r"|have incompatible (?:dtypes|data types)|[Uu]nsupported (?:dtype|data type)",
-        "A calculation got numbers of different precisions, or of one that it does not know.",
+        "An operation got tensors of different precisions, or of one that it does not support.",
         "Run the model under torch.autocast, or convert the inputs to the model's precision.",
     ),
     _rule(
@@ -132,7 +133,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"|(?<![Ff]ile )(?i:(?:shape|dimension|size)s? (?:mismatch|do not match|must match"
         r"|don't match|not aligned))|inhomogeneous shape|cannot reshape (?:array|tensor) of"
         r"|different number of dimensions|Dimensions must be equal",
-        "A calculation got tensors whose shapes do not fit.",
+        "An operation got tensors whose shapes do not match.",
         "Inspect that line of the code, and print the shapes of the batch before it.",
     ),
     _rule(
@@ -149,7 +150,8 @@ TRAINING: tuple[LogRule, ...] = (
         r"world.?size.{0,60}divisible|(?:must|should|has to) be (?:evenly )?divisible by"
         r"|(?:is|are) not (?:evenly )?divisible by|mpiSize == tp \* pp|% \w+ == 0\b"
         r"|not divisible\b|must be (?:a |an integer )?multiple of",
-        "Two numbers of the configuration do not divide, such as ranks and parallel sizes.",
+        "One number in the configuration is not divisible by another, such as ranks by parallel "
+        "sizes.",
         "Choose nodes and parallel sizes so that their product is the number of ranks.",
     ),
     _rule(
@@ -163,7 +165,7 @@ TRAINING: tuple[LogRule, ...] = (
         r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly|Pin memory thread exited"
         r"|background workers are no longer alive|worker.{0,20}died unexpect"
         r"|DataLoader timed out after|[Ww]orkers? exited unexpectedly",
-        "A worker of the data loader ended without a word.",
+        "A data-loader worker ended without an error message.",
         "Set num_workers=0 once to see its error; use fewer workers if memory is the reason.",
     ),
     _rule(
@@ -192,8 +194,8 @@ LOSSES: tuple[LogRule, ...] = (
         "numerics",
         r"(?i:\bloss\b[\"']?\s*[:=]?\s*[\"']?(?:nan|inf)\b)",
         "The loss is not finite in the last steps that the log shows.",
-        "Use bf16, a lower learning rate or gradient clipping, and resubmit from a checkpoint "
-        "before it; or inspect the data.",
+        "Use bf16, a lower learning rate or gradient clipping, and resubmit from an earlier "
+        "checkpoint; or inspect the data.",
     ),
 )
 """What a training prints and continues: counts where nothing else does."""

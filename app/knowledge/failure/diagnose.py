@@ -196,8 +196,8 @@ _YOURS = Diagnosis(
 )
 _LATE = Diagnosis(
     "chain-late",
-    "The attempt did not end before its time limit, so that no other one followed.",
-    "Let its program end earlier, with more seconds in `signal:` if it is your own; then resubmit "
+    "The attempt did not end before its time limit, so no other attempt followed.",
+    "Let the program end earlier: if it is your own, with more seconds in `signal:`. Then resubmit "
     "from the checkpoint.",
 )
 

@@ -93,8 +93,8 @@ def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one-device-for-all",
     "warning",
     "an argument that puts all ranks of a node on one GPU",
-    why="Each rank gets the same arguments. Those of a node share one GPU, NCCL refuses it or they "
-    "run out of memory, and the other GPUs idle and are billed.",
+    why="Each rank gets the same arguments. Those of a node share one GPU: NCCL refuses it, or "
+    "they run out of memory, and the other GPUs are idle but billed.",
     source="docs.pytorch.org/tutorials/intermediate/ddp_tutorial; NVIDIA/nccl, src/init.cc: "
     "Duplicate GPU detected; github.com/Peterande/D-FINE/issues/289",
 )

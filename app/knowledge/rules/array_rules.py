@@ -54,8 +54,8 @@ def _entry(job: ScriptJob, text: str, task: int, depth: int = 0) -> int | None:
     "array-beyond-list",
     "error",
     "tasks of an array for which a list has no entry",
-    why="bash gives an empty text for an entry that is not there, so that the task runs with an "
-    "empty argument, or with the wrong file.",
+    why="bash expands a missing entry to an empty string, so the task runs with an empty argument "
+    "or with the wrong file.",
     source="bash(1), Arrays; sbatch(1) --array",
 )
 def array_beyond_list(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -52,7 +52,7 @@ def missing_wait(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "background-steps-overlap",
     "warning",
-    "steps that are to run at the same time, and wait for each other",
+    "steps meant to run at the same time, which wait for each other",
     why="A step takes all cores, all memory and all GPUs of the job on its nodes unless told "
     "otherwise. The next one then waits until it has ended, with `Step creation temporarily "
     "disabled, retrying`: the steps run one after the other.",
@@ -148,7 +148,7 @@ def _waits_in_loop(job: ScriptJob, step: JobStep) -> bool:
 @rule(
     "same-port-twice",
     "error",
-    "several launches at the same time that take one port of a node",
+    "several launches at the same time that use the same port of a node",
     why="The first takes the port, and the others end with `Address already in use`. Without "
     "--standalone or --master_port torchrun takes 29500.",
     source="pytorch, torch/distributed/run.py --master-port, --standalone; "

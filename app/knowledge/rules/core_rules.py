@@ -35,7 +35,7 @@ def _threads(job: ScriptJob) -> bool:
     "cores",
     "error",
     "more cores on a node than a job may use",
-    why="sbatch refuses the job, or it waits for ever: `Requested node configuration is not "
+    why="sbatch refuses the job, or it waits forever: `Requested node configuration is not "
     "available`. Some cores of a node may be the system's own.",
     source="the site's profile, node.cores and node.reserved_cores",
 )
@@ -63,7 +63,7 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "a different number of cores than the site gives for the GPUs",
     why="The site's submit plugin refuses fewer cores, and more leave GPUs without any: the job is "
-    "refused or waits for ever.",
+    "refused or waits forever.",
     source="the site's profile, cores_fixed and cores_per_gpu",
 )
 def _fixed(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -128,9 +128,10 @@ def _binds(job: ScriptJob) -> bool:
 @rule(
     "idle-cores",
     "warning",
-    "all GPUs of a node, and few of its cores",
+    "all GPUs of a node, but few of its cores",
     why="Nobody else can use the other cores without a GPU: they stay idle, and data loaders that "
-    "could use them are slow. Without all of its cores the node is not the job's alone either.",
+    "could use them are slow. A job that does not request all cores does not have the node to "
+    "itself either.",
     source="docs.it4i.cz, resources-allocation-policy; the site's profile, cores_per_gpu",
 )
 def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -72,7 +72,7 @@ def _rank_as_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "one-gpu-for-all",
     "error",
     "one fixed GPU for all ranks of a node",
-    why="All ranks of a node compute on its first GPU, the others idle; NCCL refuses it: "
+    why="All ranks of a node compute on its first GPU, and the others stay idle; NCCL refuses it: "
     "`Duplicate GPU detected`.",
     source=f"{_TORCH}; github.com/NVIDIA/nccl, src/init.cc: Duplicate GPU detected; "
     "github.com/Peterande/D-FINE/issues/289",

@@ -40,7 +40,7 @@ def _signal(job: ScriptJob) -> tuple[str, bool]:
     "warning",
     "a trap that runs only when the launch has ended",
     why="bash waits for a program in the foreground before it runs a trap. Near the time limit the "
-    "signal comes, the trap waits for srun, and Slurm ends both: nothing is saved or sent again.",
+    "signal comes, the trap waits for srun, and Slurm ends both: nothing is saved or resubmitted.",
     source="bash(1), SIGNALS; sbatch(1) --signal",
 )
 def trap_behind_launch(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -78,7 +78,7 @@ _LONG = 4 * 3600  # seconds: what a user would not like to lose
     "no-checkpoint",
     "warning",
     "a long training that never writes a checkpoint",
-    why="A node that fails or a time limit that is reached ends the job, and everything is lost.",
+    why="If a node fails or the job reaches its time limit, everything is lost.",
     source="docs.csc.fi, Machine learning: checkpoints; slurm.schedmd.com, --time",
 )
 def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -97,7 +97,7 @@ def _no_checkpoint(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "preempt-requeue",
     "warning",
-    "a job without --requeue, where jobs are ended for others",
+    "a job without --requeue, where other jobs may preempt it",
     why="Jobs of this partition are ended when others need their nodes. Without --requeue it "
     "depends on the site whether they come back, and with --no-requeue they never do.",
     source="the site's profile, partitions.*.preempts; sbatch(1) --requeue",

@@ -95,8 +95,8 @@ def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "container-variable-outside",
     "error",
     "a variable of the image that is expanded outside it",
-    why="Only the image sets it. The batch script puts nothing in its place, so that the "
-    "environment is never activated, and `&&` behind it is a syntax error.",
+    why="Only the image sets it. The batch script expands it to nothing, so the environment is "
+    "never activated, and an `&&` after it is a syntax error.",
     source="LUMI-training-materials, 205-Containers; the site's profile, containers",
 )
 def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:

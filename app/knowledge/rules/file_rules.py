@@ -25,8 +25,8 @@ _COPIES = ("tar", "cp", "rsync", "unzip", "unsquashfs", "pigz", "zstd", "mv", "g
     "first-node-only",
     "error",
     "files that are put on only the first node",
-    why="/tmp and local disks belong to each node. The batch script runs on the first, so that "
-    "the ranks of the others do not find the files.",
+    why="/tmp and local disks belong to each node. The batch script runs on the first, so the "
+    "ranks on the other nodes do not find the files.",
     source="csc-user-guide, ml-multi.md; LUMI-AI-Guide pull request 108",
 )
 def first_node_only(job: ScriptJob, site: Site) -> Iterator[Hit]:

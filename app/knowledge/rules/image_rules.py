@@ -39,7 +39,7 @@ def _has_gpu_flag(job: ScriptJob, call: ContainerCall, *names: str) -> bool:
     "error",
     "a container without the GPU's driver",
     why="Without --nv the image does not see the driver of NVIDIA's GPUs: "
-    "torch.cuda.is_available() is False, and the program ends or trains on the cores.",
+    "torch.cuda.is_available() is False, and the program ends or trains on the CPU.",
     source=f"{_CALL} --nv; docs.csc.fi, containers",
 )
 def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -63,8 +63,8 @@ def no_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "wrong-gpu-flag",
     "warning",
     "the GPU option of another maker",
-    why="--nv brings NVIDIA's driver into the image and --rocm AMD's: the other's is not there, "
-    "and the call warns or puts wrong libraries in front.",
+    why="--nv brings NVIDIA's driver into the image and --rocm AMD's: the other one is missing, "
+    "and the call warns or puts the wrong libraries first.",
     source=f"{_CALL} --nv, --rocm",
 )
 def wrong_gpu_flag(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -108,7 +108,8 @@ def image_of_other_gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "image-in-job",
     "warning",
     "an image that every task downloads and converts",
-    why="Each task makes its own copy in the cache: minutes of billed time, and a full home.",
+    why="Each task makes its own copy in the cache: it costs minutes of billed time, and fills "
+    "home.",
     source="singularity pull(1); docs.csc.fi, containers",
 )
 def image_in_job(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -72,7 +72,7 @@ def launcher_nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "launcher-nodes-missing",
     "error",
-    "a launcher on several nodes that is not told so",
+    "a launcher on several nodes without their number",
     why="Without a number of nodes the launcher takes one, so that every node trains a copy of "
     "its own, and all of them write the same files.",
     source=f"{_RUN} --nnodes (default 1:1); {_ACCELERATE}",
@@ -175,7 +175,7 @@ def no_node_rank(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "error",
     "accelerate with one node's number of ranks as the total",
     why="--num_processes of accelerate counts the ranks of all nodes, unlike torchrun's. It is "
-    "divided by the nodes, so that most GPUs stay idle.",
+    "divided by the number of nodes, so most GPUs stay idle.",
     source=_ACCELERATE,
 )
 def accelerate_processes(job: ScriptJob, site: Site) -> Iterator[Hit]:

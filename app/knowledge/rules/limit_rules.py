@@ -35,7 +35,7 @@ def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
     "time-limit",
     "error",
     "more time than the partition allows",
-    why="sbatch refuses the job, or it waits for ever with the reason PartitionTimeLimit.",
+    why="sbatch refuses the job, or it waits forever with the reason PartitionTimeLimit.",
     source=_PROFILE,
 )
 def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -67,7 +67,7 @@ def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -
     "time-missing",
     "warning",
     "no time limit",
-    why="The partition's default is taken, which differs from site to site: the job is ended too "
+    why="Slurm takes the partition's default, which differs from site to site: the job ends too "
     "early, or waits longer than a short job would.",
     source="sbatch(1) --time",
 )
@@ -120,7 +120,7 @@ def _meant(text: str) -> str | None:
     "nodes",
     "error",
     "more nodes than the partition gives a job",
-    why="sbatch refuses the job, or it waits for ever with the reason PartitionNodeLimit.",
+    why="sbatch refuses the job, or it waits forever with the reason PartitionNodeLimit.",
     source=_PROFILE,
 )
 def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -163,7 +163,7 @@ def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "job-gpus",
     "error",
     "more GPUs than the partition gives one job",
-    why="sbatch refuses the job, or it waits for ever with the reason QOSMaxGRESPerJob.",
+    why="sbatch refuses the job, or it waits forever with the reason QOSMaxGRESPerJob.",
     source=_PROFILE,
 )
 def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -186,7 +186,7 @@ def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "array-output",
     "warning",
     "one log for all jobs of an array",
-    why="All jobs of the array open the same file: each empties what the others wrote.",
+    why="All jobs of the array open the same file: each erases what the others wrote.",
     source="sbatch(1) --output, filename pattern",
 )
 def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -20,9 +20,9 @@ def logs_of(job: ScriptJob) -> Iterator[tuple[Option, str]]:
 @rule(
     "output-overwritten",
     "warning",
-    "a log of one name for every job",
-    why="The next job writes into the same file: the log of the last failure is gone, and two "
-    "jobs at a time mix their lines.",
+    "the same log name for every job",
+    why="The next job writes into the same file: the log of the last failure is gone, and two jobs "
+    "that run at once mix their lines.",
     source=f"{_OUTPUT}; LUMI-training-materials, 201-Slurm",
 )
 def output_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:

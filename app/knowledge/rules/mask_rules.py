@@ -101,21 +101,21 @@ mask_empty = _mistake(
 mask_outside = _mistake(
     "mask-outside",
     "error",
-    "a mask of another kind of node",
+    "a mask for another kind of node",
     "srun refuses the step: the cores do not exist on these nodes.",
 )
 mask_reserved = _mistake(
     "mask-reserved",
     "error",
     "a mask with cores that the system keeps for itself",
-    "srun refuses the step: `CPU binding outside of job step allocation`. Masks of before "
-    "August 2023 on LUMI have such cores: `ff` has become `fe`.",
+    "srun refuses the step: `CPU binding outside of job step allocation`. On LUMI, masks from "
+    "before August 2023 have such cores: `ff` has become `fe`.",
     "LUMI-training-materials User-Updates/Update-202308, lumig-lownoise",
 )
 mask_count = _mistake(
     "mask-count",
     "warning",
-    "another number of masks than tasks on a node",
+    "a different number of masks than tasks on a node",
     "Slurm starts again at the first mask, so that tasks share cores.",
     "srun(1) --cpu-bind; LUMI user guide, distribution-binding",
 )
@@ -128,8 +128,8 @@ mask_overlap = _mistake(
 mask_order = _mistake(
     "mask-order",
     "warning",
-    "masks in another order than the GPUs",
-    "Rank i uses GPU i, but its cores are near to another one: each copy between memory and GPU "
+    "masks in a different order from the GPUs",
+    "Rank i uses GPU i, but its cores are near another one: each copy between memory and GPU "
     "crosses the node.",
     "LUMI user guide, lumig-job and distribution-binding",
 )
@@ -179,8 +179,8 @@ def _bound_otherwise(job: ScriptJob, step: JobStep) -> bool:
 @rule(
     "no-binding",
     "warning",
-    "ranks on whole nodes that are not bound to the cores near to their GPUs",
-    why="Slurm gives rank i the i-th cores of the node, which are near to another GPU: each copy "
+    "ranks on whole nodes that are not bound to the cores near their GPUs",
+    why="Slurm gives rank i the i-th cores of the node, which are near another GPU: each copy "
     "between memory and GPU crosses the node.",
     source="LUMI-AI-Guide, 05-multi-gpu-and-node; LUMI user guide, distribution-binding",
 )

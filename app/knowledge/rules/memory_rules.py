@@ -94,7 +94,7 @@ def _refused(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-unit",
     "error",
     "memory without a unit, which Slurm reads as megabytes",
-    why="The job gets some hundred megabytes, and is killed as soon as Python has loaded torch: "
+    why="The job gets a few hundred megabytes, and is killed as soon as Python has loaded torch: "
     "`oom_kill event`.",
     source="sbatch(1) --mem: the default unit is megabytes",
 )
@@ -172,8 +172,8 @@ def _missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "memory-zero",
     "note",
     "--mem=0, which takes any node",
-    why="It asks for all memory that a node has, also of a node on which memory is missing; a "
-    "number makes Slurm pass such a node by.",
+    why="It requests all memory of a node, even of a node where some memory is missing. With a "
+    "number, Slurm skips such a node.",
     source="LUMI-training-materials 2day-20260422/201-Slurm",
 )
 def _zero(job: ScriptJob, site: Site) -> Iterator[Hit]:

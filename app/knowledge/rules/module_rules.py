@@ -18,8 +18,9 @@ _PURGES = ("purge", "reset")
     "conda-without-hook",
     "warning",
     "conda activate in a shell that does not know it",
-    why="`conda activate` is a shell function, which a batch script has only after conda.sh: "
-    "else it ends with `Run 'conda init' before 'conda activate'`, and another Python runs.",
+    why="`conda activate` is a shell function, which a batch script has only after it sources "
+    "conda.sh: otherwise it ends "
+    "with `Run 'conda init' before 'conda activate'`, and another Python runs.",
     source="conda documentation, conda activate; docs.csc.fi, Python",
 )
 def conda_without_hook(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -159,7 +160,7 @@ def inherited_modules(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "activation-outside-image",
     "warning",
     "a Python environment that is activated outside the container",
-    why="A container has a PATH of its own: its Python starts, and not that of the environment.",
+    why="A container has its own PATH: its own Python starts, not the environment's.",
     source="singularity(1), environment; LUMI-AI-Guide, chapter 2",
 )
 def activation_outside_image(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -75,7 +75,7 @@ def foreign_interface(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "network-off",
     "warning",
     "a setting that turns off a fast path between GPUs",
-    why="It is for finding errors. Ranks then exchange gradients over TCP or through the host's "
+    why="It is meant for debugging. Ranks then exchange gradients over TCP or through the host's "
     "memory, several times slower.",
     source=f"{_NCCL}, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE, NCCL_NET",
 )
@@ -121,7 +121,8 @@ def _slingshot(site: Site) -> bool:
     "debug-left-on",
     "warning",
     "a setting for finding errors that makes every step slow",
-    why="Each kernel or collective is waited for or checked. Training runs at a part of its speed.",
+    why="The program waits for each kernel or collective, or checks it. Training runs at a "
+    "fraction of its speed.",
     source="PyTorch documentation, CUDA environment variables; torch.distributed, debug mode",
 )
 def debug_left_on(job: ScriptJob, site: Site) -> Iterator[Hit]:

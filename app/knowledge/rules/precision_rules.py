@@ -109,7 +109,7 @@ def _both(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "doubtful-precision",
     "warning",
     "a precision that the image computes badly",
-    why="Some images compute a precision with a defect, so that a training does not converge.",
+    why="Some images compute one precision incorrectly, so training does not converge.",
     source="the site's profile, doubtful_precisions of the container's images",
 )
 def _doubtful(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -125,7 +125,7 @@ def _idle(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "warning",
     "some of the GPUs on each of several nodes",
     why="Traffic between nodes is slower than inside one, other people's jobs on the nodes disturb "
-    "the ranks, and nothing can be bound to the cores near to the GPUs.",
+    "the ranks, and lumitui cannot bind ranks to the cores near their GPUs.",
     source="csc-user-guide, ml-multi.md; LUMI AI course of June 2026, extra_08",
 )
 def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -153,7 +153,7 @@ def _scattered(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "exclusive-part",
     "warning",
     "a whole node for a part of its GPUs",
-    why="--exclusive takes and bills the whole node, also the GPUs that the job does not use.",
+    why="--exclusive takes and bills the whole node, including the GPUs that the job does not use.",
     source="sbatch(1) --exclusive; LUMI user guide, billing",
 )
 def _exclusive(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -43,7 +43,7 @@ def launcher_tasks(job: ScriptJob, site: Site) -> Iterator[Hit]:
 @rule(
     "more-tasks-than-gpus",
     "error",
-    "more tasks on a node than it has GPUs for the job",
+    "more tasks on a node than the job has GPUs on it",
     why="Each task takes the GPU of its local rank. A task without one ends with an invalid "
     "device ordinal, and the others wait for it until the time limit.",
     source=_MATRIX,

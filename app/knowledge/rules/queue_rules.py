@@ -178,7 +178,7 @@ def _qos_missing(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "reservation",
     "note",
     "a reservation, which may have ended",
-    why="sbatch refuses a job in a reservation that is over, or that the account is not in: "
+    why="sbatch refuses a job in a reservation that is over or that excludes the account: "
     "`Requested reservation is invalid`.",
     source="sbatch(1) --reservation",
 )

@@ -27,7 +27,7 @@ def _addresses(job: ScriptJob) -> Iterator[Variable]:
     "address-of-each-node",
     "error",
     "a rendezvous address that each node takes from itself",
-    why="`hostname` behind srun is the name of the node it runs on: every node then waits for "
+    why="Run by srun, `hostname` prints the name of its own node: every node then waits for "
     "ranks that meet elsewhere.",
     source=_ADDRESS,
 )

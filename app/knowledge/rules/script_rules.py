@@ -57,8 +57,8 @@ def bad_shebang(job: ScriptJob, trouble: Trouble) -> Hit:
 @_about(
     "windows-line-ends",
     "error",
-    "line ends of Windows",
-    why="sbatch refuses a script with CR LF at its line ends, as Windows and some editors write "
+    "Windows line endings",
+    why="sbatch refuses a script with CR LF at its line endings, as Windows and some editors write "
     "them, with `Batch script contains DOS line breaks`.",
     source="sbatch: `Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX`",
 )
@@ -100,7 +100,7 @@ def unclosed_quote(job: ScriptJob, trouble: Trouble) -> Hit:
     "heredoc-open",
     "error",
     "a heredoc that has no end",
-    why="A heredoc ends at the line that is its word and nothing else. Without one bash takes the "
+    why="A heredoc ends at a line that contains only its delimiter. Without one bash takes the "
     "rest of the script as its text, the launch included, with no more than a warning in the log.",
     source="bash(1), Here Documents",
 )
@@ -121,7 +121,7 @@ def heredoc_open(job: ScriptJob, trouble: Trouble) -> Hit:
     "error",
     "a test whose bracket touches a word",
     why="`[` is a command, so it needs a blank on either side. Without one bash looks for a "
-    "program of another name, says `command not found`, and takes the test as not passed.",
+    "program of another name, says `command not found`, and the test counts as false.",
     source="bash(1), Compound Commands; test(1)",
 )
 def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -137,8 +137,9 @@ def bracket_without_blank(job: ScriptJob, trouble: Trouble) -> Hit:
     "syntax-error",
     "error",
     "a part of the script that nothing closes",
-    why="bash reads an `if`, a loop, a function or `$(` up to its end. Without one it stops with "
-    "`syntax error: unexpected end of file`, at the latest there, and runs nothing of that part.",
+    why="bash reads an `if`, a loop, a function or `$(` up to its end. Without an end, it stops "
+    "with `syntax error: unexpected end of file` at the end of the script at the latest, and runs "
+    "nothing of that part.",
     source="bash(1), Compound Commands",
 )
 def syntax_error(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -182,8 +183,8 @@ def nearly_a_directive(job: ScriptJob, trouble: Trouble) -> Hit:
     "directive-with-variable",
     "error",
     "a variable in an #SBATCH line",
-    why="sbatch does not expand variables in #SBATCH lines. The job gets a name with a dollar "
-    "sign: an output folder that does not exist, an invalid number.",
+    why="sbatch does not expand variables in #SBATCH lines. The job gets the text with its dollar "
+    "sign, such as an output folder that does not exist or an invalid number.",
     source="sbatch(1), filename pattern; DESCRIPTION",
 )
 def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -206,7 +207,7 @@ def directive_with_variable(job: ScriptJob, trouble: Trouble) -> Hit:
     "error",
     "a word in an #SBATCH line that belongs to no option",
     why="sbatch stops at the first word that is neither an option nor its value, as with a space "
-    "around `=`, and refuses the job or leaves out all that follows.",
+    "around `=`, and refuses the job or ignores the rest of the line.",
     source="sbatch: `Invalid directive found in batch script`",
 )
 def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -230,8 +231,8 @@ def stray_word(job: ScriptJob, trouble: Trouble) -> Hit:
     "unknown-directive",
     "error",
     "an option that sbatch does not have",
-    why="sbatch refuses a job with an option that it does not know, or that has no value, or whose "
-    "name is the beginning of several.",
+    why="sbatch refuses a job with an unknown option, an option without its value, or an ambiguous "
+    "abbreviation.",
     source="sbatch(1), OPTIONS",
 )
 def unknown_directive(job: ScriptJob, trouble: Trouble) -> Hit:
@@ -277,8 +278,8 @@ def _unknown(
 @_about(
     "not-understood",
     "note",
-    "a part of the script that is not read",
-    why="What is in it, no rule speaks about: several programs in one step, jobs of several "
+    "a part of the script that lumitui does not read",
+    why="No rule checks it: several programs in one step, jobs of several "
     "components, or bash that the parser does not know.",
     source="lumitui's own reader of scripts",
 )

@@ -98,7 +98,7 @@ def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     "comment-in-command",
     "error",
     "a comment between the lines of one command",
-    why="The backslash joins the comment to the command, and the comment goes up to the end of its "
+    why="The backslash joins the comment to the command, and the comment runs to the end of its "
     "line: the command ends there, and what follows is a command of its own.",
     source="bash(1), COMMENTS",
 )

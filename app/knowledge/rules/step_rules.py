@@ -30,8 +30,8 @@ def _ranges(job: ScriptJob) -> bool:
 @rule(
     "step-tasks",
     "error",
-    "a step with more tasks than the job's cores are for",
-    why="srun refuses the step or waits for ever: `More processors requested than permitted`. "
+    "a step with more tasks than the job has cores for",
+    why="srun refuses the step or waits forever: `More processors requested than permitted`. "
     "If it starts, its ranks share cores and GPUs.",
     source="srun(1) --ntasks",
 )

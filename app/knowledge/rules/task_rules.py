@@ -15,7 +15,7 @@ _MAY_REPEAT = ("export", "mail-type", "comment", "exclude", "nodelist")
     "option-twice",
     "warning",
     "one option with two values",
-    why="sbatch takes the last one without a word, so the first one misleads a reader.",
+    why="sbatch silently takes the last one, so the first one misleads a reader.",
     source="sbatch(1); slurm, src/common/slurm_opt.c",
 )
 def _twice(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -52,7 +52,7 @@ def _kinds(option: Option) -> set[str]:
 @rule(
     "tasks-conflict",
     "warning",
-    "numbers of tasks that do not fit each other",
+    "numbers of tasks that contradict each other",
     why="sbatch warns that it `can't honor --ntasks-per-node`, and ignores it: the job starts "
     "a different number of ranks than the script says.",
     source="sbatch(1) --ntasks-per-node; slurm, src/common/slurm_opt.c",
@@ -77,7 +77,8 @@ def _conflict(job: ScriptJob, site: Site) -> Iterator[Hit]:
     "tasks-total",
     "note",
     "a total number of tasks, which does not change with the nodes",
-    why="When the number of nodes is changed, --ntasks stays, and the ranks are spread otherwise. "
+    why="If you change the number of nodes, --ntasks stays the same, and Slurm spreads the ranks "
+    "differently. "
     "Without --nodes Slurm puts the tasks on as many nodes as it likes.",
     source="LUMI-training-materials 2day-20260422/201-Slurm; "
     "PrincetonUniversity/multi_gpu_training",

@@ -100,8 +100,8 @@ def _of_job_file(variable: Variable, sign: str) -> Hit:
     "path-overwritten",
     "error",
     "a search path that loses what was in it",
-    why="Without the old value in it the system's commands, srun among them, or the modules' "
-    "libraries are not found any more.",
+    why="Without the old value, the job no longer finds the system's commands (including srun) or "
+    "the modules' libraries.",
     source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
 )
 def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
@@ -136,8 +136,8 @@ _OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCR
     "cache-name-shared",
     "note",
     "a folder below /tmp that all users would share",
-    why="Another person's job on the node may have made the folder: yours then may not write "
-    "there, and files of killed jobs stay in it.",
+    why="Another user's job on the node may have created the folder: yours then cannot write to "
+    "it, and files of killed jobs stay in it.",
     source="LUMI-AI-Guide pull request 108",
 )
 def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -68,8 +68,8 @@ def _export(variable: Variable) -> Fix:
     "secret-in-words",
     "warning",
     "a key in the script",
-    why="The script is kept by Slurm and in the project's history, and the job's environment can "
-    "be read by administrators: the key is no longer secret.",
+    why="Slurm and the project's history keep the script, and administrators can read the job's "
+    "environment: the key is no longer secret.",
     source="gitleaks, config/gitleaks.toml; scontrol(1) write batch_script",
 )
 def secret_in_words(job: ScriptJob, site: Site) -> Iterator[Hit]:

@@ -86,7 +86,7 @@ def _named(do: str, field: str) -> str:
     do = _OPTION.sub(lambda match: f"`{KEY_OF_OPTION[match[1]]}: {match[2]}`", do)
     do = do.replace("--exclusive", "`exclusive: true`")
     key, _, name = field.partition(".")
-    tail = re.sub(rf"^Remove (?:it|{re.escape(name or 'it')})\b", "", do)
+    tail = re.sub(rf"^Remove (?:it|the variable|{re.escape(name or 'it')})\b", "", do)
     if tail == do or not field or tail[:1] not in ".;,:":
         return do
     if name and key in ("env", "links"):

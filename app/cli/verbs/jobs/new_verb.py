@@ -35,7 +35,7 @@ class _Beginning(TypedDict):
 @click.option(
     "--run-file",
     is_flag=True,
-    help="Also write lumitui_run.py, with which your script saves before the limit and reports.",
+    help="Also write lumitui_run.py, which lets your script save before the time limit and report.",
 )
 @click.option("--launcher", metavar="NAME", help="Launcher. [default: the example's]")
 @click.option(

@@ -82,7 +82,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     """Write a job as a folder that plain sbatch runs, without lumitui.
 
     For a colleague or a helpdesk. The folder contains the script, a copy of the code and a README,
-    and no secret values.
+    but no secret values.
     """
     with core() as runs:
         job_preview = without_secrets(runs.preview(job))
@@ -120,7 +120,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
     "--first",
     metavar="SITE[=ACCOUNT],…",
     default="",
-    help="Send it to the one of these sites that `lumitui where` says it starts at first.",
+    help="Send it to whichever of these sites `lumitui where` expects to start it first.",
 )
 @force_option
 @cluster_option

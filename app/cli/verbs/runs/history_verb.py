@@ -93,8 +93,8 @@ def history(
 ) -> None:
     """List runs, take them to another laptop, or rebuild lost ones.
 
-    The list shows the last known states; `lumitui status` queries the sites. --import merges by
-    run: a final state replaces an unfinished one, otherwise the newer one counts; importing a
+    The list shows the last known states; `lumitui status` queries the sites. --import merges run by
+    run: a final state replaces an unfinished one; otherwise the newer state counts. Importing a
     file twice changes nothing.
     """
     if account and recover is None:

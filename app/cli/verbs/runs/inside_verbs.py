@@ -48,7 +48,7 @@ rank_option = click.option(
 def wait(reply: Reply, run_ids: tuple[str, ...], timeout: float | None) -> None:
     """Wait until runs have ended.
 
-    The exit code is that of the first run that was not done: 5 if it failed.
+    The exit code is that of the first run that did not end as done: 5 if it failed.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     failure: LumiError | None = None
@@ -74,8 +74,9 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
     """Open a shell inside a running job, or run COMMAND there.
 
     The shell has the run's container, environment and folder, and shares the job's cores and GPUs
-    with the training. The exit code is the command's. In a pipe, only the command's output is
-    printed:
+    with the training. The exit code is the command's. In a pipe, prints only its output.
+
+    For example:
 
     \b
         lumitui shell last -- nvidia-smi
@@ -98,8 +99,9 @@ def shell(run_id: str, command: tuple[str, ...], node: str, rank: int | None) ->
 def forward(run_id: str, ports: str, node: str, rank: int | None, opens: bool) -> None:
     """Forward a port of a running job's node to this machine.
 
-    Opens TensorBoard, Jupyter or a debugger of the job at 127.0.0.1, for this machine alone. HERE
-    is the port on this machine. [default: PORT] Ctrl-C or the end of the job closes it.
+    Makes the job's TensorBoard, Jupyter or debugger reachable at 127.0.0.1, from this machine only.
+    HERE is the port on this machine. [default: PORT] Forwarding stops at Ctrl-C or when the job
+    ends.
     """
     port, here = _ports(ports)
     with core() as runs:

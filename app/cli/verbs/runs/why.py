@@ -45,10 +45,10 @@ def why(
     code: int | None,
     helpdesk: bool,
 ) -> None:
-    """Explain why a run failed, or any job with a log.
+    """Explain why a run, or any job with a log, failed.
 
-    Prints the likeliest cause first, with the line of the log that shows it, and the fix; for a
-    run, also the command to run.
+    Prints the likeliest cause first, with the log line that shows it and the fix. For a run, also
+    prints the command to use.
     """
     if (run_id is None) == (log is None):
         raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")

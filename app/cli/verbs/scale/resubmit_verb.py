@@ -48,7 +48,7 @@ _PLANNED = ("ladder", "nodes", "settings", "code", "start", "exclude", "batch")
 @click.command()
 @run_argument
 @click.option(
-    "--nodes", metavar="N", type=int, help="Run on N nodes, with everything derived recomputed."
+    "--nodes", metavar="N", type=int, help="Run on N nodes, and recompute what depends on N."
 )
 @click.option(
     "--ladder",
@@ -101,7 +101,7 @@ def resubmit(
     yes: bool,
     **changes: Unpack[_Changes],
 ) -> None:
-    """Send a run again after you confirm, on one or several sizes.
+    """Send a run again after you confirm, at one or several sizes.
 
     The question lists the adviser's errors, if any.
     """

@@ -59,7 +59,7 @@ def check(
     probe: bool,
     **options: Unpack[_Probe],
 ) -> int:
-    """Check a site's profile against its cluster, or a file.
+    """Compare a profile with its cluster, or check a profile file.
 
     With --file, contacts no cluster, and exits with 1 for warnings and with 2 for errors.
 

@@ -60,7 +60,7 @@ def live(reply: Reply, site_name: str) -> None:
 @json_option
 @click.pass_obj
 def prune(reply: Reply, site_name: str, dry: bool) -> None:
-    """Remove code from a site that no unfinished run uses."""
+    """Remove code that no unfinished run uses from a site."""
     with core() as runs:
         freed = runs.prune(site_name, dry=dry, warn=warn)
     reply.give(freed, tables.pruned_text(freed))
@@ -84,7 +84,7 @@ def prune(reply: Reply, site_name: str, dry: bool) -> None:
     multiple=True,
     help="Remove this name or id; repeatable.",
 )
-@click.option("--prune", "pruned", is_flag=True, help="Remove all that no unfinished run needs.")
+@click.option("--prune", "pruned", is_flag=True, help="Remove data that no unfinished run needs.")
 @dry_option
 @json_option
 @click.pass_obj
