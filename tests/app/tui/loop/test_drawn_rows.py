@@ -15,9 +15,9 @@ from textual.widget import Widget
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.overview_pane import OverviewPane
+from lumitui.app.tui.screens import runs_screen
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.screens.run_screen import RunScreen
-from lumitui.app.tui.screens.runs_screen import REST
 from lumitui.app.tui.widgets.row_view import RowView
 from lumitui.app.tui.widgets.tables.row_list import RowList
 from lumitui.app.tui.widgets.tables.run_table import RunTable
@@ -56,13 +56,14 @@ async def at_rest(pilot: Pilot[Any], detail: OverviewPane) -> None:
     """Wait until the facts of the run under the cursor are drawn."""
     chosen = app_of(pilot).query_one(RunTable).selected
     await until(pilot, lambda: detail._run is not None and detail._run.id == chosen, "its facts")
-    await pilot.pause(REST)
+    await pilot.pause(runs_screen.REST)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 50)])
 async def test_a_key_in_the_list_of_runs_draws_two_rows_and_no_facts(
-    settings: Settings, size: tuple[int, int]
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
+    monkeypatch.setattr(runs_screen, "REST", 1.0)  # no busy machine takes as long for a key
     async with LumiApp(settings).run_test(size=size) as pilot:
         some_runs(app_of(pilot))
         app_of(pilot).history_changed()
@@ -82,8 +83,9 @@ async def test_a_key_in_the_list_of_runs_draws_two_rows_and_no_facts(
 
 
 async def test_a_change_of_history_draws_no_facts_while_the_cursor_moves(
-    settings: Settings,
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runs_screen, "REST", 2.0)  # no busy machine takes as long for a key
     async with LumiApp(settings).run_test(size=(120, 40)) as pilot:
         some_runs(app_of(pilot))
         app_of(pilot).history_changed()
