@@ -143,7 +143,7 @@ _RUN_KEYS = (
     "parent", "resumed_from", "nodes", "ranks", "gpus", "nodes_used", "global_batch", "price",
     "billed", "time_limit", "chain", "attempts", "created", "submitted", "started", "ended",
     "expected_start", "expected_end", "updated", "attempt", "folder", "project", "job_file",
-    "snapshot", "commit", "branch", "dirty", "note",
+    "snapshot", "commit", "branch", "dirty", "note", "gpu_use",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 from collections.abc import Sequence
 
 from lumitui.app.explain import words
+from lumitui.app.explain.idle_words import idle
 from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import Row
@@ -42,9 +43,6 @@ UNPROVED = (
 
 HANGS = "Wait in case it recovers; or cancel it and send it again without that node."
 
-IDLE = 0.2
-"""The share of a step or of a run from which waiting is told: below, it is seldom worth a
-change."""
 MOST_DEPTH = 8
 """Generations that are indented further; a chain of a hundred would leave the screen."""
 
@@ -141,30 +139,6 @@ def loss(totals: Summary | None) -> str:
     return f"{words.number(totals.last_loss)} after {words.count(totals.steps, 'step')}"
 
 
-def idle(totals: Summary | None) -> str:
-    """Return what the ranks wait for; '' where the trainer tells no parts, or they wait for little.
-
-    The parts are of the last window of steps; `over_all` has the tests and saves between steps.
-    """
-    if totals is None:
-        return ""
-    figures, shares = totals.throughput, dict(totals.throughput.parts)
-    waits = []
-    if (data := shares.get("data_s", 0.0)) >= IDLE:
-        waits.append(f"{100 * data:.0f} % of each step for data: give the trainer more --workers")
-    if (wire := shares.get("exposed_s", 0.0)) >= IDLE:
-        waits.append(
-            f"{100 * wire:.0f} % of each step for other ranks: try fewer nodes, or larger batches"
-        )
-    if totals.samples_per_s and figures.over_all:
-        between = 1 - figures.over_all / totals.samples_per_s
-        if between >= IDLE:
-            waits.append(
-                f"{100 * between:.0f} % of the time for tests, saves and starts between steps"
-            )
-    return f"the ranks wait {'; '.join(waits)}" if waits else ""
-
-
 def _saves(run: Run, totals: Summary | None) -> str:
     """Return that a running job's saves are too slow for its lead; '' where they are not."""
     slowest = totals.slowest_save if totals else None
@@ -222,7 +196,7 @@ def rows(
         ("timing", story(run, now)),
         ("proof", f"{proof.kind}: {proof.sentence}" if proof else ""),
         ("throughput", speed(run, totals)),
-        ("idle", idle(totals)),
+        ("idle", idle(run, totals)),
         ("efficiency", against(beside, parent, run)),
         ("loss", loss(totals)),
         ("saves", _saves(run, totals)),

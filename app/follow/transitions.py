@@ -66,6 +66,8 @@ def transition(run: Run, poll: Poll, now: float) -> Changes:
     attempt = max(run.attempt, *files.log_sizes, *(item.attempt for item in files.exits), 1)
     if files.log_sizes:
         changes["log_sizes"] = dict(files.log_sizes)
+    if files.gpu_use is not None and files.gpu_use != run.gpu_use:
+        changes["gpu_use"] = files.gpu_use
     if files.attempts:
         changes["attempts"] = merged(run.attempts, files.attempts)
         changes["attempts_read"] = run.attempts_read + len(files.attempts)

@@ -8,6 +8,7 @@ from lumitui.app.history.kept_spec import Brief, LateSpec, brief_of
 from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import HistoryError, InputError
+from lumitui.remote.site.gpu_use import GpuUse
 from lumitui.remote.site.run_folder import JOB_SCRIPT, MACHINERY, PROBE_SCRIPT
 from lumitui.remote.site.safe_text import SEPARATOR, UNSEEN
 from lumitui.remote.site.states import HANGS, State
@@ -120,6 +121,8 @@ class Run:
     """Bytes of attempts.jsonl already here."""
     cause: str = ""
     """Why it failed, in a few words, once its log was read for that; empty before."""
+    gpu_use: GpuUse | None = None
+    """How busy its GPUs were; None without readings. Of the last attempt."""
     missed: float | None = None
     """When its folder was first out of sight, by the site's clock, while its job is not known."""
 
@@ -241,6 +244,7 @@ class Changes(TypedDict, total=False):
     attempts: tuple[AttemptRecord, ...]
     attempts_read: int
     cause: str
+    gpu_use: GpuUse | None
     snapshot: str | None
     note: str
     folder: str

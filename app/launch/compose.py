@@ -64,6 +64,8 @@ _STAGE = "stage.sh"
 """For jobs with `stage:`."""
 _NOTIFY = "notify.sh"
 """For jobs with `notify:`."""
+_GPUS = "gpus.sh"
+"""For jobs with GPUs at a site whose profile says how they are read."""
 _OWN = "${NODE_TMP}/"
 """The beginning of a profile's folders that are inside the job's own folder."""
 
@@ -99,7 +101,7 @@ def compose(
     layout = layout_of(place)
     config, train = batches.deepspeed_of(spec, layout, deepspeed_config)
     program = program_of(place, has_config=config is not None)
-    machinery = "".join(map(_template, _machinery(place)))
+    machinery = "".join(map(_template, _machinery(place, layout)))
     files = [LaunchFile(MACHINERY, machinery), LaunchFile(PROBE_SCRIPT, _template(PROBE_SCRIPT))]
     if place.preflight != "off":
         files += [LaunchFile(name, _template(f"preflight/{name}")) for name in PREFLIGHT_SCRIPTS]
@@ -119,7 +121,7 @@ def compose(
     )
 
 
-def _machinery(place: Placement) -> Iterator[str]:
+def _machinery(place: Placement, layout: RankLayout) -> Iterator[str]:
     """Yield the names of the files whose functions the script calls."""
     spec = place.spec
     yield MACHINERY
@@ -135,6 +137,14 @@ def _machinery(place: Placement) -> Iterator[str]:
         yield _STAGE
     if spec.notify and spec.notify.webhook:
         yield _NOTIFY
+    if _gpu_command(place, layout):
+        yield _GPUS
+
+
+def _gpu_command(place: Placement, layout: RankLayout) -> str:
+    """Return the command that reads the GPUs of a node; "" for a job or a site without one."""
+    readings = place.site.gpu_readings
+    return readings.command if readings and not layout.on_cpu else ""
 
 
 def _compiled(place: Placement, environment: Mapping[str, str]) -> list[str]:
@@ -226,6 +236,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
         "visible_gpus": site.visible_gpus,
         "some_gpus": layout.gpus_per_node < site.node.gpus and not layout.on_cpu,
         "gpu_numbers": gpu_numbers(place, layout),
+        "gpu_command": _gpu_command(place, layout),
         "layout": layout,
         "masks": layout.masks,
         "planned_cores": tuple(map(taskset_list, layout.planned_cores if layout.exact else ())),

@@ -6,6 +6,7 @@ from typing import TypedDict
 from lumitui.remote.scheduler.scheduler_protocol import ExitFile, Hang, NewRunFiles, Watch
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.answer_fields import count, json_of, lines, moment, short, whole
+from lumitui.remote.site.gpu_use import GpuUse, gpu_use_of
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
@@ -26,6 +27,8 @@ ATTEMPTS_BYTES = 65536
 """Most bytes of attempts.jsonl that one poll brings of a run; an attempt writes some 300."""
 HANG_BYTES = 4096
 """Most bytes of hung.json; a training writes some 300."""
+GPU_USE_BYTES = 512
+"""Most bytes of gpu_use.json; a job writes some 130."""
 BINDING_BYTES = 4_000_000
 """Most bytes of binding.json; the reports of 128 ranks have some 40,000. All runs of a request
 share MOST_BINDINGS."""
@@ -91,6 +94,8 @@ def files_script(watches: Sequence[Watch], most: int = METRICS_BYTES, *, skip: b
                 binding=run_folder.BINDING,
                 hung=run_folder.HUNG,
                 hang_bytes=HANG_BYTES,
+                gpu_use=run_folder.GPU_USE,
+                gpu_use_bytes=GPU_USE_BYTES,
                 skipped=SKIPPED_BYTES,
                 next_log=run_folder.attempt_log("$(($4 + 1))"),
                 metrics=run_folder.METRICS,
@@ -151,6 +156,7 @@ case $sizes in
   echo; finish ;;
 esac
 if [ -f {hung} ]; then begin hung $1; head -c {hang_bytes} {hung}; echo; finish; fi
+if [ -f {gpu_use} ]; then begin gpus $1; head -c {gpu_use_bytes} {gpu_use}; echo; finish; fi
 case $sizes in *[!0-9]"$5 $2/{metrics}"*) return ;; *[0-9]" $2/{metrics}"*) ;; *) return ;; esac
 if [ -s {metrics} ]; then
   b=$(($5 > {before} ? {before} : $5)) k=0{skip}
@@ -190,6 +196,7 @@ def parse_files(
     attempts: dict[int, bytes] = {}
     claims: dict[int, str] = {}
     hangs: dict[int, Hang] = {}
+    uses: dict[int, GpuUse] = {}
     metrics: dict[int, _MetricLines] = {}
     missing: set[int] = set()
     cancelled: set[int] = set()
@@ -214,6 +221,9 @@ def parse_files(
                     case "hung", []:
                         if hang := parse_hang(content):
                             hangs[place] = hang
+                    case "gpus", []:
+                        if use := gpu_use_of(json_of(content, most=2 * GPU_USE_BYTES)):
+                            uses[place] = use
                     case "metrics", _:
                         skipped = count(more[0]) if more else None
                         watch = watches[place]
@@ -232,6 +242,7 @@ def parse_files(
             exits=tuple(exits[index][number] for number in sorted(exits.get(index, ()))),
             binding=bindings.get(index),
             hang=hangs.get(index),
+            gpu_use=uses.get(index),
             **metrics.get(index, {}),
             attempts=attempts.get(index, b""),
             missing=index in missing,

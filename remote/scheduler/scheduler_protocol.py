@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from lumitui.remote.site.gpu_use import GpuUse
 from lumitui.remote.site.states import STATES as STATES
 from lumitui.remote.site.states import State as State
 
@@ -124,6 +125,7 @@ class NewRunFiles:
     binding: str | None = None
     """binding.json, when it is there and was not known."""
     hang: Hang | None = None
+    gpu_use: GpuUse | None = None
     metrics: bytes = b""
     """Whole new lines of metrics.jsonl."""
     metrics_skipped: int = 0

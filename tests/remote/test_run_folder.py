@@ -16,6 +16,7 @@ SCRIPTS = (
     "chain.sh",
     "relaunch.sh",
     "compiled.sh",
+    "gpus.sh",
 )
 TEXT = "".join((TEMPLATES / name).read_text() for name in SCRIPTS)
 SCRATCH = {

@@ -20,6 +20,8 @@ class WhyReply:
     """A text for the site's helpdesk; "" for a log alone."""
     code: Sequence[str] = ()
     """The lines around the one that raised the first cause, with their numbers; () if unknown."""
+    idle: str = ""
+    """What the run's GPUs and ranks waited for; "" for little, or without readings."""
 
 
 def cause_text(item: Diagnosis) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lumitui.app.history.listing.filter_syntax import (
     FilterTerm,
+    IdleTerm,
     In,
     Made,
     ShapeTerm,
@@ -48,6 +49,8 @@ def _test(term: FilterTerm, now: float) -> Condition:
             size = "r.nodes" if of == "nodes" else "r.nodes * r.gpus"
             bounds = [bound for each in ranges for bound in each]
             return " OR ".join(f"{size} BETWEEN ? AND ?" for _ in ranges), bounds
+        case IdleTerm(above, share):
+            return f"json_extract(r.gpu_use, '$.low') {'>=' if above else '<='} ?", [share]
         case ShapeTerm(text, nodes, share, ranks):
             named, patterns = _word(text)
             shape = [nodes, 0, share] if ranks else [nodes, share]

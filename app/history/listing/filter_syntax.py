@@ -64,6 +64,15 @@ class SizeTerm:
 
 
 @dataclass(frozen=True)
+class IdleTerm:
+    """A share of the GPUs' time below 10 % use; runs without readings are left out."""
+
+    above: bool
+    share: float
+    """0 to 1, itself included."""
+
+
+@dataclass(frozen=True)
 class ShapeTerm:
     """Nodes and what each has, as the column NxGPU shows them; or the same as text."""
 
@@ -95,7 +104,7 @@ class Tag:
     names: tuple[str, ...]
 
 
-Test = WordTerm | In | States | SiteTerm | SizeTerm | ShapeTerm | Made | Tag
+Test = WordTerm | In | States | SiteTerm | SizeTerm | IdleTerm | ShapeTerm | Made | Tag
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,7 @@ def _term(text: str, begin: int, end: int) -> FilterTerm:
 def _no_filter(key: str, sign: str) -> tuple[str, str]:
     """Return what is wrong with a key that there is not, and what to do."""
     if sign != ":":
-        ordered = "Only nodes, gpus and age take < and >"
+        ordered = "Only nodes, gpus, idle and age take < and >"
         return f"No filter knows {key}.", f'{ordered}; quote text: "{key}{sign}…".'
     names = ", ".join(f"{name}:" for name in _KEYS)
     return f"There is no filter {key}:.", f'Quote text: "{key}:…", or use {names}.'
@@ -254,6 +263,18 @@ def _range(key: str, value: str) -> tuple[float, float]:
             return number, number
 
 
+_SHARE = re.compile(r"([<>])=?(\d{1,3})%?")
+
+
+def _idle(key: str, values: tuple[str, ...]) -> Test:
+    match = _SHARE.fullmatch(values[0].strip())
+    if len(values) > 1 or match is None:
+        raise InputError(
+            f"{','.join(values)!r} is not a share of time.", "Type idle:>30% or idle<10%."
+        )
+    return IdleTerm(match[1] == ">", int(match[2]) / 100)
+
+
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d{1,6})(s|m|min|h|d|w)")
 
@@ -289,6 +310,7 @@ _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
     "site": (lambda key, values: SiteTerm(values), "site:lumi"),
     "nodes": (_size, "nodes>=4"),
     "gpus": (_size, "gpus:8-64"),
+    "idle": (_idle, "idle:>30%"),
     "since": (_made, "since:2d"),
     "until": (_made, "until:2026-11-20"),
     "age": (_age, "age<2d"),
@@ -299,6 +321,6 @@ _KEYS: dict[str, tuple[Callable[[str, tuple[str, ...]], Test], str]] = {
 }
 """What reads the values of each key, and an example."""
 FILTER_EXAMPLES = " ".join(
-    ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "!vit", "#best")
+    ("failed", "state:!done", "site:lumi", "nodes>=4", "2x8", "age<2d", "idle>30%", "!vit", "#best")
 )
 """What an empty field shows."""

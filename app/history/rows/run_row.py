@@ -15,6 +15,7 @@ from lumitui.app.history.kept_spec import KeptSpec
 from lumitui.app.history.run import Provenance, Run, Text
 from lumitui.app.history.strict import check_of, from_json
 from lumitui.app.job.launch import Price, RankLayout
+from lumitui.remote.site.gpu_use import GpuUse
 from lumitui.remote.site.reading.writer import installed
 from lumitui.remote.site.states import State
 
@@ -66,6 +67,9 @@ def _reader(kind: Any) -> Callable[[Any, str], Any]:
         return lambda value, place: kind(value)
     if kind is object:  # a job file, which is late
         return lambda value, place: value if isinstance(value, KeptSpec) else KeptSpec(value)
+    if kind == GpuUse | None:
+        of_use = check_of(GpuUse)
+        return lambda value, place: None if value is None else from_json(of_use, value, place)
     check = check_of(kind)
     if kind in (RankLayout, Price):
         return lambda value, place: (
@@ -104,7 +108,7 @@ def written(value: object) -> Column:
         return str(value).encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, tuple):
         return json.dumps([asdict(item) for item in value])
-    if isinstance(value, RankLayout | Price):
+    if isinstance(value, RankLayout | Price | GpuUse):
         return json.dumps(asdict(value))
     return json.dumps(value)
 

@@ -6,6 +6,7 @@ import pytest
 
 from lumitui.app.cli.views.tables import run_table
 from lumitui.app.explain import run_facts, run_overview, words
+from lumitui.app.explain.idle_words import idle_remark, waiting
 from lumitui.app.explain.phrases import row_words
 from lumitui.app.explain.speedup import Speedup
 from lumitui.app.explain.training_summary import Summary, Throughput
@@ -14,6 +15,7 @@ from lumitui.app.follow.notifications.events import event_of
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.tui.flows.cancels import terms
 from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.gpu_use import GpuUse
 from tests.support.jobs.binding.binding_reports import reports, verdict_on
 from tests.support.jobs.made_runs import a_run
 
@@ -196,4 +198,61 @@ def test_the_overview_names_what_the_ranks_wait_for() -> None:
     )
     little = (("data_s", 0.05), ("exposed_s", 0.1))
     busy = replace(TOTALS, throughput=Throughput(over_all=60_000.0, parts=little))
-    assert run_overview.idle(busy) == run_overview.idle(None) == run_overview.idle(TOTALS) == ""
+    assert waiting(busy) == waiting(None) == waiting(TOTALS) == ""
+
+
+USE = GpuUse(7200, 8, 8, 0.31, 55.0, 31000, 65520)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "remark"),
+    [
+        (
+            {},
+            "31 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 55 % on average); "
+            "34 of 64 GiB GPU memory never used",
+            True,
+        ),
+        (
+            {"busy": 4, "low": 0.5},
+            "50 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 55 % on average, "
+            "4 never used); 34 of 64 GiB GPU memory never used; "
+            "this job would fit on half the GPUs",
+            True,
+        ),
+        (
+            {"low": 0.02, "mean": 31.0, "used_mib": 20000},
+            "2 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 31 % on average); "
+            "44 of 64 GiB GPU memory never used; this job would fit on half the GPUs",
+            True,
+        ),
+        (
+            {"low": 0.02, "mean": 31.0, "used_mib": 40000},
+            "2 % of 2 h 00 min below 10 % use (8 GPUs of the first node, 31 % on average); "
+            "25 of 64 GiB GPU memory never used",
+            False,
+        ),
+        (
+            {"low": 1.0, "mean": 0.0, "busy": 0, "seconds": 70},
+            "100 % of 1 min 10 s below 10 % use (8 GPUs of the first node, 0 % on average, "
+            "8 never used); 34 of 64 GiB GPU memory never used",
+            False,
+        ),
+    ],
+    ids=["idle", "half never worked", "all did little", "its memory is needed", "too short"],
+)
+def test_readings_of_the_gpus_become_one_verdict(
+    changes: dict[str, float], verdict: str, remark: bool
+) -> None:
+    run = replace(RUN, gpu_use=replace(USE, **changes))  # type: ignore[arg-type]
+    assert dict(run_overview.rows(run, NOW, None, None, None))["idle"] == verdict
+    assert idle_remark(run, None) == (verdict if remark else "")
+
+
+def test_the_verdict_names_readings_and_waits_together() -> None:
+    waits = replace(TOTALS, throughput=Throughput(parts=(("data_s", 0.35),)))
+    verdict = dict(run_overview.rows(replace(RUN, gpu_use=USE), NOW, None, waits, None))["idle"]
+    assert verdict.startswith("31 % of 2 h 00 min below 10 % use")
+    assert verdict.endswith(
+        "the ranks wait 35 % of each step for data: give the trainer more --workers"
+    )

@@ -18,6 +18,7 @@ from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.rows.kept_texts import digest_of, pack
 from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.gpu_use import GpuUse
 from lumitui.remote.site.errors import InputError, LumiError
 from tests.support.jobs.made_runs import a_run
 
@@ -56,6 +57,7 @@ def test_every_change_arrives_and_touches_one_run_only(history: History) -> None
         "metrics_offset": 5, "exits": 2, "snapshot": "s", "note": "note", "folder": "/f",
         "resumed_from": "p", "attempts": (AttemptRecord(1, "8", "n", 2.0, 3.0, 85, 9, "requeue"),),
         "attempts_read": 12, "cause": "rank 5 train.py:88: KeyError", "missed": 7.0,
+        "gpu_use": GpuUse(7200, 8, 4, 0.31, 55.0, 31000, 65520),
     }  # fmt: skip
     assert set(changes) == set(Changes.__annotations__)
     assert get_type_hints(Changes).items() <= get_type_hints(Run).items()

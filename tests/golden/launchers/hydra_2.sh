@@ -59,4 +59,5 @@ launch() {
 }
 lumitui_preflight warn launch python "$RUN_DIR"/preflight.py --gpus=8 --bus=c1,c6,c9,ce,d1,d6,d9,de --in-node=100 --all-nodes=87.6
 lumitui_prove launch sh "$RUN_DIR/probe.sh"
+lumitui_gpus 8 'rocm-smi --showpower --showuse --showmeminfo vram --json' # how busy they are, for `lumitui show`
 lumitui_run launch python "$RUN_DIR"/code/train.py 'it'"'"'s'

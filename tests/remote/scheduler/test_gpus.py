@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.follow.sites.gpu_words import gpu_rows, gpu_summary
+from lumitui.app.history.listing.filter_syntax import parse_filter
+from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import CLEAN
@@ -117,7 +119,7 @@ def test_the_gpus_of_a_job_on_two_nodes_of_the_mini_cluster(
     )
     project = hello_project(tmp_path)
     (project / "hello.py").write_text("import time\ntime.sleep(120)\n")
-    run = runs.send(runs.preview(hello_job(nodes=2, time="00:05:00"), project))
+    run = runs.send(runs.preview(hello_job(nodes=2, gpus_per_node=4), project))
     with pytest.raises(InputError, match="is not running"):
         runs.clusters.gpus(run.id)
 
@@ -134,6 +136,17 @@ def test_the_gpus_of_a_job_on_two_nodes_of_the_mini_cluster(
         assert gpu_summary(found.gpus, found.idle_watts)[0] == "8 GPUs on 2 nodes, 1144 W together."
         monkeypatch.setattr("lumitui.remote.scheduler.slurm.CLEAN", f"{CLEAN}\n{SLINGSHOT}")
         assert runs.clusters.gpus(run.id).gpus == found.gpus, "one node after the other"
+
+        def watched() -> bool:
+            runs.refresh("minilumi")
+            return runs.history.get(run.id).gpu_use is not None
+
+        wait_until(watched, what="the job itself has read its GPUs")
+        use = runs.history.get(run.id).gpu_use
+        assert use is not None and (use.gpus, use.busy, use.low, use.mean) == (4, 2, 0.5, 49.8)
+        assert (use.used_mib, use.memory_mib) == (49152, 65520) and use.seconds in (10, 30)
+        listing = RunListing(Filter(terms=parse_filter("idle:>30%")), now=0.0)
+        assert [item.id for item in runs.history.finder.entries(listing, 9, None)] == [run.id]
     finally:
         runs.cancel(run.id)
         stand_in.unlink()

@@ -48,7 +48,7 @@ def why(
     """Explain why a run, or any job with a log, failed.
 
     Prints the likeliest cause first, with the log line that shows it and the fix. For a run, also
-    prints the command to use.
+    prints the command to use, and what its GPUs waited for.
     """
     if (run_id is None) == (log is None):
         raise InputError("Give either RUN or --log FILE.", "`lumitui history` lists the runs.")
@@ -70,21 +70,25 @@ def why(
             show(f"  {row}")
         if answer.command:
             show(f"\nDo: {answer.command}")
+        if answer.idle:
+            show(f"\nIdle: {answer.idle}.")
     if not answer.why:
         say("No failure is recorded for this run.")
 
 
 def _of_run(run_id: str) -> WhyReply:
     from lumitui.app.explain.actions import action_of, letter
+    from lumitui.app.explain.idle_words import idle_remark
 
     with core() as runs:
         diagnoses, run = runs.why(run_id), runs.history.get(run_id)
         code = runs.raising_code(run_id, diagnoses[0].place) if diagnoses else None
+        idle = idle_remark(run, runs.figures(run.id).summary)
     action = action_of(diagnoses, run)
     telling = diagnoses[0].telling if diagnoses else ()
     command = action.command(run.id) if action else ""
     lines = [code.path, *code.rows] if code else []
-    return WhyReply(diagnoses, telling, command, letter(diagnoses, run), lines)
+    return WhyReply(diagnoses, telling, command, letter(diagnoses, run), lines, idle)
 
 
 def _of_log(path: Path, state: str, code: int | None) -> WhyReply:

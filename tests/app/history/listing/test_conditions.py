@@ -21,12 +21,15 @@ from lumitui.app.history.listing.tags import tags_of
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.scheduler.scheduler_protocol import State
+from lumitui.remote.site.gpu_use import GpuUse
 from tests.support.jobs.made_runs import a_run
 
 NOW = 1_700_000_000.0
 NAMES = ("vit", "llama%7b", "whisper_x", "größe", "Vit-L")
 NOTES = ("", "baseline #best", "#Best", "#bester", "100%_\\ sure", "lr 3e-4 #lr-3")
 REASONS = ("", "Resources", "NonZeroExitCode", "oom-kill of vit", "Priority")
+
+USES = tuple(GpuUse(3600, 8, 8, low, 40.0, 100, 65520) for low in (0.0, 0.3, 0.9))
 
 
 def made_runs() -> list[Run]:
@@ -51,6 +54,7 @@ def made_runs() -> list[Run]:
                 started=started,
                 ended=NOW - 5000 + number if started and state.is_final else None,
                 updated=NOW - 80_000.0,
+                gpu_use=dice.choice((None, *USES)),
             )
         )
     return runs
@@ -116,7 +120,12 @@ def typed_terms() -> some.SearchStrategy[Typed]:
         Typed("note:%_", lambda run: "%_" in run.note),
     ]
     turned = [Typed(f"!{term.text}", lambda run, t=term: not t.holds(run)) for term in simple]  # type: ignore[misc]
-    return some.sampled_from(simple + turned)
+    # Of a run without readings neither a term nor its opposite holds.
+    idle = [
+        Typed("!idle:<30%", lambda run: run.gpu_use is not None and run.gpu_use.low > 0.3),
+        Typed("idle>=30%", lambda run: run.gpu_use is not None and run.gpu_use.low >= 0.3),
+    ]
+    return some.sampled_from(simple + turned + idle)
 
 
 @settings(max_examples=120, deadline=None)

@@ -1,0 +1,81 @@
+"""What a run's GPUs and ranks waited for, and whether fewer GPUs would do, in one verdict. Pure."""
+
+from lumitui.app.explain import words
+from lumitui.app.explain.training_summary import Summary
+from lumitui.app.history.run import Run
+from lumitui.remote.site.gpu_use import BELOW, GpuUse
+
+IDLE = 0.2
+"""The share of a step or of a run from which waiting is told: below, it is seldom worth a
+change."""
+ENOUGH_SECONDS = 600
+"""How long GPUs must be watched before they tell how many are needed: a start says little."""
+LIGHT = 40
+"""Mean use in percent that half of the GPUs could take over with room left."""
+FULL = 0.9
+"""The share of a GPU's memory that two shares of it may fill together."""
+
+
+def idle(run: Run, totals: Summary | None) -> str:
+    """Return the verdict as one line; '' where neither readings nor metrics tell anything."""
+    use = run.gpu_use
+    parts = [_readings(use)] if use else []
+    parts += [waits] if (waits := waiting(totals)) else []
+    if use and run.layout.nodes * use.gpus > 1 and fits_on_half(use):
+        parts.append("this job would fit on half the GPUs")
+    return "; ".join(parts)
+
+
+def idle_remark(run: Run, totals: Summary | None) -> str:
+    """Return the verdict where it asks for a change; '' for a run that used its GPUs well."""
+    use = run.gpu_use
+    low = use is not None and use.seconds >= ENOUGH_SECONDS and use.low >= IDLE
+    half = use is not None and fits_on_half(use)
+    return idle(run, totals) if low or half or waiting(totals) else ""
+
+
+def fits_on_half(use: GpuUse) -> bool:
+    """Return whether half of the GPUs would have done: half never worked, or all did little.
+
+    Doing little counts only where the memory that two GPUs had in use fits on one.
+    """
+    if use.seconds < ENOUGH_SECONDS:
+        return False
+    little = use.mean <= LIGHT and 2 * use.used_mib <= FULL * use.memory_mib
+    return 2 * use.busy <= use.gpus or little
+
+
+def _readings(use: GpuUse) -> str:
+    gpus = words.count(use.gpus, "GPU") + (" of the first node" if use.gpus > 1 else "")
+    left = max(0, use.memory_mib - use.used_mib) / 1024
+    unused = use.gpus - use.busy
+    return (
+        f"{100 * use.low:.0f} % of {words.length(use.seconds)} below {BELOW} % use"
+        f" ({gpus}, {use.mean:.0f} % on average"
+        + (f", {unused} never used" if unused else "")
+        + f"); {left:.0f} of {use.memory_mib / 1024:.0f} GiB GPU memory never used"
+    )
+
+
+def waiting(totals: Summary | None) -> str:
+    """Return what the ranks wait for; '' where the trainer tells no parts, or they wait for little.
+
+    The parts are of the last window of steps; `over_all` has the tests and saves between steps.
+    """
+    if totals is None:
+        return ""
+    figures, shares = totals.throughput, dict(totals.throughput.parts)
+    waits = []
+    if (data := shares.get("data_s", 0.0)) >= IDLE:
+        waits.append(f"{100 * data:.0f} % of each step for data: give the trainer more --workers")
+    if (wire := shares.get("exposed_s", 0.0)) >= IDLE:
+        waits.append(
+            f"{100 * wire:.0f} % of each step for other ranks: try fewer nodes, or larger batches"
+        )
+    if totals.samples_per_s and figures.over_all:
+        between = 1 - figures.over_all / totals.samples_per_s
+        if between >= IDLE:
+            waits.append(
+                f"{100 * between:.0f} % of the time for tests, saves and starts between steps"
+            )
+    return f"the ranks wait {'; '.join(waits)}" if waits else ""
