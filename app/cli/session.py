@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from lumitui.app.job.settings import Settings
-    from lumitui.app.runs import Runs
+    from lumitui.app.runs import Runs, Sites
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 WAY_OUT = "Run `lumitui --help` to list the commands, or `lumitui COMMAND --help` for one."
@@ -49,8 +49,21 @@ def core() -> Iterator["Runs"]:
 
 
 def _show_warnings(runs: "Runs") -> None:
-    for warning in runs.history.take_warnings():
+    for warning in (*runs.history.take_warnings(), *runs.sites.take_warnings()):
         warn(warning)
+
+
+@contextmanager
+def profiles() -> Iterator["Sites"]:
+    """Give the user's profiles to a verb that needs no core; warn of those that are left out."""
+    from lumitui.app.runs import Sites
+
+    sites = Sites(own_settings().profiles)
+    try:
+        yield sites
+    finally:
+        for warning in sites.take_warnings():
+            warn(warning)
 
 
 def _terminal_state() -> Callable[[], None]:

@@ -27,13 +27,17 @@ class Scripts:
         """Use the profiles of `sites`; `ask` queries a cluster about a job."""
         self.sites, self._ask = sites, ask
 
+    def with_profile(self, path: Path) -> "Scripts":
+        """Return the same with the profile of a file; its site is called `path.stem`."""
+        return Scripts(self.sites.with_file(path), self._ask)
+
     def rules(self) -> Iterator[str]:
         """Yield the ids of all rules about scripts, those of the sites last."""
         yield UNUSED_IGNORE.id
         yield from (topic.id for topic in TOPICS)
         yield from (rule.id for rule in SCRIPT_RULES)
-        for name in self.sites.names():
-            yield from (rule.id for rule in self.sites.load(name).rules)
+        for site in self.sites.valid():
+            yield from (rule.id for rule in site.rules)
 
     def refuse_unknown(self, names: Collection[str]) -> None:
         """Refuse `names` that are not rules.
@@ -50,8 +54,7 @@ class Scripts:
 
     def guess(self, text: str) -> Guess:
         """Return a guess at a script's site; its `site` is None if nothing identifies it."""
-        every = [self.sites.load(name) for name in self.sites.names()]
-        return guess_site(text, every, date.today(), self.sites.added())
+        return guess_site(text, self.sites.valid(), date.today(), self.sites.added())
 
     def check(
         self,

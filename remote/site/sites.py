@@ -40,12 +40,15 @@ def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, o
 class Sites:
     """The profiles of some folders, by name; the first folder that has a name wins."""
 
-    def __init__(self, folders: Iterable[Path], texts: Mapping[Path, str] | None = None) -> None:
+    def __init__(
+        self, folders: Iterable[Path], texts: Mapping[Path, str | None] | None = None
+    ) -> None:
         """Search `folders`, the most important first; files are read when they are needed.
 
-        `texts` count before all folders, as if their files held them.
+        `texts` count before all folders, as if their files held them; None: what the file holds.
         """
         self._folders, self._texts = tuple(folders), texts or {}
+        self._left_out: dict[str, str] = {}
 
     @property
     def _files(self) -> dict[str, list[Path]]:
@@ -90,6 +93,29 @@ class Sites:
 
         document, data = self._merged(name, ())
         return validate(document, Site, data, "`lumitui schema site` lists the keys.")
+
+    def valid(self) -> list[Site]:
+        """Return the sites that have a valid profile, in order; `take_warnings` names the others.
+
+        One broken profile must not stop what only looks for a site among all.
+        """
+        found: list[Site] = []
+        for name in self.names():
+            try:
+                found.append(self.load(name))
+            except InputError as error:
+                self._left_out[name] = error.message
+        return found
+
+    def take_warnings(self) -> list[str]:
+        """Return a warning for each site that `valid` left out, and forget them."""
+        warnings = [f"the site {name} is left out: {why}" for name, why in self._left_out.items()]
+        self._left_out.clear()
+        return warnings
+
+    def with_file(self, path: Path) -> Sites:
+        """Return these profiles with that of a file in none of the folders, named as the file."""
+        return Sites(self._folders, {**self._texts, path: None})
 
     def _find(self, name: str) -> list[Path]:
         if files := self._files.get(name):

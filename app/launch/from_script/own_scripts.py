@@ -85,8 +85,7 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
 def _site_of(text: str, sites: Sites, site_name: str) -> tuple[Site, str]:
     if site_name:
         return sites.load(site_name), ""
-    every = [sites.load(name) for name in sites.names()]
-    guess = guess_site(text, every, date.today(), sites.added())
+    guess = guess_site(text, sites.valid(), date.today(), sites.added())
     if guess.site is None:
         others = " or ".join(guess.candidates[:4])
         more = f": it may be {others}" if others else ""

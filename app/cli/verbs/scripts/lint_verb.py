@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
@@ -9,7 +10,7 @@ import click
 from lumitui.app.cli.inquiry import cluster_option
 from lumitui.app.cli.output import Reply, put, put_bytes, say, show
 from lumitui.app.cli.script_file import script_bytes, scripts_of
-from lumitui.app.cli.session import core, json_option, own_settings, target_site_option
+from lumitui.app.cli.session import core, json_option, profiles, refuse_options, sites_beginning
 from lumitui.app.runs import InputError, comment
 
 if TYPE_CHECKING:
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
     from lumitui.app.runs.scripts import Scripts
 
 Format = Literal["text", "github"]
+_SEVERITIES = ("note", "warning", "error")
+"""The worst last."""
 
 
 class _LintOptions(TypedDict):
     site_name: str | None
     layout: Format
+    fail_on: str
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     fix: bool
@@ -31,7 +35,21 @@ class _LintOptions(TypedDict):
 
 @click.command()
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True)
-@target_site_option
+@click.option(
+    "--site",
+    "site_name",
+    metavar="SITE",
+    shell_complete=sites_beginning,
+    help="Target site, or the file of its profile. [default: guessed from partition, account and "
+    "paths]",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(_SEVERITIES[::-1]),
+    default="warning",
+    show_default=True,
+    help="Lowest severity that makes the exit code 1.",
+)
 @click.option(
     "--format",
     "layout",
@@ -55,15 +73,20 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
 
     A comment `# lumitui: ignore=RULE` silences a rule on its line or on the command below it.
 
-    Exits with 1 if there are errors or warnings, and with 2 if a script cannot be read.
+    Exits with 1 if there are errors or warnings (see --fail-on), and with 2 if a script cannot be
+    read.
     """
     if reply.json and options["layout"] != "text":
         raise InputError("--json and --format exclude each other.", "Leave out one of them.")
+    if options["diff"]:
+        refuse_options("has no effect with --diff", "fail_on")
     changed = False
     checked: list[CheckedScript] = []
     chosen = {"select": _names(options["select"]), "ignore": _names(options["ignore"])}
     fixes = options["fix"] or options["diff"]
     with _scripts(options) as checks:
+        if (file := _profile_file(options["site_name"])) is not None:
+            checks, options["site_name"] = checks.with_profile(file), file.stem
         checks.refuse_unknown([*chosen["select"], *chosen["ignore"]])
         for path in scripts_of(scripts):
             text = script_bytes(path).decode(errors="surrogateescape")
@@ -77,8 +100,8 @@ def lint(reply: Reply, scripts: tuple[str, ...], **options: Unpack[_LintOptions]
     if options["diff"]:
         return 1 if changed else 0
     _print(reply, tuple(checked), options)
-    speaks = any(item.severity != "note" for one in checked for item in one.findings)
-    return 1 if speaks else 0
+    failing = _SEVERITIES[_SEVERITIES.index(options["fail_on"]) :]
+    return int(any(item.severity in failing for one in checked for item in one.findings))
 
 
 @contextmanager
@@ -88,10 +111,16 @@ def _scripts(options: _LintOptions) -> "Iterator[Scripts]":
         with core() as runs:
             yield runs.scripts
         return
-    from lumitui.app.runs import Sites
     from lumitui.app.runs.scripts import Scripts
 
-    yield Scripts(Sites(own_settings().profiles))
+    with profiles() as sites:
+        yield Scripts(sites)
+
+
+def _profile_file(site: str | None) -> Path | None:
+    """Return the path that --site names; None: it names a site or nothing."""
+    path = Path(site or "")
+    return path if path.suffix in (".yaml", ".yml") or len(path.parts) > 1 else None
 
 
 def _names(lists: tuple[str, ...]) -> list[str]:

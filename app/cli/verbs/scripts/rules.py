@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lumitui.app.cli.output import Reply, say
-from lumitui.app.cli.session import columns, json_option, own_settings, site_option
+from lumitui.app.cli.session import columns, json_option, profiles, site_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -35,17 +35,15 @@ def rules(reply: Reply, name: str | None, site_name: str | None) -> None:
     An explanation describes what happens to such a job, with an example if there is one, and cites
     the source.
     """
-    from lumitui.app.runs import Sites
     from lumitui.app.runs.rulebook import examples, rule_text, topic, topics
 
-    profiles = Sites(own_settings().profiles)
-    if name is not None:
-        names = [site_name] if site_name else profiles.names()
-        chosen = topic(name, map(profiles.load, names))
-        example = examples().get(chosen.id)
-        reply.give({"rule": chosen, "example": example}, rule_text(chosen, columns()))
-        return
-    sites: list[Site] = [profiles.load(site_name)] if site_name else []
+    with profiles() as known:
+        sites: list[Site] = [known.load(site_name)] if site_name else []
+        if name is not None:
+            chosen = topic(name, sites or known.valid())
+            example = examples().get(chosen.id)
+            reply.give({"rule": chosen, "example": example}, rule_text(chosen, columns()))
+            return
     every = topics(sites)
     reply.give(every, listed(every, columns()))
     more = "" if site_name else " `--site SITE` adds that site's rules."

@@ -10,6 +10,7 @@ from lumitui.app.cli.session import (
     dry_option,
     json_option,
     own_settings,
+    profiles,
     site_argument,
     sites_beginning,
 )
@@ -26,20 +27,17 @@ def show(reply: Reply, site_name: str | None) -> None:
 
     --json prints the whole profile.
     """
-    from lumitui.app.runs import Sites
-
-    folders = own_settings().profiles
-    profiles = Sites(folders)
-    if site_name is not None:
-        site = profiles.load(site_name)
-        reply.give(site, tables.site_page(site, profiles.path(site_name), columns()))
-        return
-    every = [profiles.load(name) for name in profiles.names()]
-    reply.give(every, tables.site_table(every, columns()))
+    with profiles() as known:
+        if site_name is not None:
+            site = known.load(site_name)
+            reply.give(site, tables.site_page(site, known.path(site_name), columns()))
+            return
+        every = known.valid()
+        reply.give(every, tables.site_table(every, columns()))
     say(
         "`lumitui site show NAME` shows one site's limits and facts. Put your own profiles into "
-        f"{folders[0]}/NAME.yaml; with `extends: OTHER` a profile inherits the keys that it omits. "
-        "`lumitui schema site` lists all keys."
+        f"{own_settings().profiles[0]}/NAME.yaml; with `extends: OTHER` a profile inherits the "
+        "keys that it omits. `lumitui schema site` lists all keys."
     )
 
 

@@ -163,3 +163,66 @@ def test_a_program_or_a_job_file_is_sent_to_the_verb_that_reads_it(
     told(here("lint", str(job)), 2, "is a job file", f"`lumitui preview {job}` checks it.")
     program.write_text("#!/usr/bin/env python\n#SBATCH -N 1 -t 5\n")
     assert here("lint", str(program)).returncode == 0
+
+
+BROKEN = "title: Breeze\ncores_per_gpuu: 4\n"
+
+
+@pytest.fixture
+def broken(home: Home) -> Path:
+    """A profile with mistakes among the user's own."""
+    path = home.config / "sites" / "breeze.yaml"
+    path.write_text(BROKEN)
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("lint", "job.sh"), ("import", "job.sh"), ("rules", "account"), ("site", "show")],
+    ids=lambda words: words[0],
+)
+def test_a_broken_profile_is_left_out_with_a_warning(
+    here: Here, script: Path, broken: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(script.parent)
+    script.write_text(CLEAN)
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("warning: the site breeze is left out: ") == 1
+    assert "breeze.yaml:2: cores_per_gpuu: unknown key" in done.stderr
+
+
+def test_a_broken_profile_that_is_asked_for_is_an_error(
+    here: Here, script: Path, broken: Path
+) -> None:
+    told(here("site", "show", "breeze"), 2, "cores_per_gpuu: unknown key")
+    for words in (("lint", str(script)), ("import", str(script)), ("rules",)):
+        told(here(*words, "--site", "breeze"), 2, "cores_per_gpuu: unknown key")
+    assert here("lint", str(script), "--site", "lumi").returncode == 1
+    assert here("site", "show", "lumi").returncode == 0
+
+
+def test_the_site_may_be_the_file_of_a_profile_that_is_not_installed(
+    here: Here, script: Path, tmp_path: Path
+) -> None:
+    profile = tmp_path / "ours.yaml"
+    profile.write_text(
+        "extends: lumi\nrules:\n- {id: our-account, severity: error, field: sbatch, "
+        "matches: ^--account=project_465, message: Ours., do: Ask us., source: our wiki}\n"
+    )
+    done = here("lint", str(script), "--site", str(profile), "--select", "our-account", "--json")
+    data = envelope(done)["data"][0]
+    assert (data["site"], [one["rule"] for one in data["findings"]]) == ("ours", ["our-account"])
+    told(here("lint", str(script), "--site", "none.yaml"), 2, "There is no file none.yaml.")
+
+
+@pytest.mark.parametrize(("least", "code"), [("error", 0), ("warning", 1), ("note", 1)])
+def test_the_severity_that_fails_is_chosen(here: Here, script: Path, least: str, code: int) -> None:
+    assert here("lint", str(script), "--fail-on", least).returncode == code
+
+
+def test_a_note_fails_only_if_it_is_asked_for(here: Here, script: Path) -> None:
+    script.write_text(CLEAN + "# lumitui: ignore=account\n")
+    assert here("lint", str(script)).returncode == 0
+    assert here("lint", str(script), "--fail-on", "note").returncode == 1
+    told(here("lint", str(script), "--fail-on", "note", "--diff"), 2, "no effect with --diff")
