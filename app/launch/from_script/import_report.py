@@ -47,6 +47,8 @@ def import_report(before: ScriptJob, site: Site, name: str) -> ImportReport:
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, notes)
+    certain = {item.what for item in (*notes.kept, *notes.lost)}
+    notes.derived = [item for item in notes.derived if item.what not in certain]
     parts = map(safe, (notes.kept, notes.derived, notes.changed, notes.lost))
     return ImportReport(MappingProxyType(keys), spec, *parts)
 

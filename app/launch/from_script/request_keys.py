@@ -5,6 +5,7 @@ import re
 from lumitui.app.knowledge.script_job import Option, ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import is_exclusive, queue_of
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.plain_values import written_at
 from lumitui.app.launch.option_keys import KEY_OF_OPTION
 from lumitui.remote.site import walltime
 from lumitui.remote.site.partition import Partition
@@ -94,9 +95,10 @@ def _unread(job: ScriptJob, notes: Notes) -> None:
     for trouble in job.troubles:
         if trouble.id in ("directive-after-command", "nearly-a-directive"):
             line = job.text.replace("\r\n", "\n").split("\n")[trouble.at.line - 1].strip()
-            notes.derive(line, "sbatch does not read it either")
+            notes.lose(line, "sbatch ignores this line, so the job file leaves it out")
         elif trouble.id in ("stray-word", "unknown-directive", "not-understood"):
-            notes.lose(f"line {trouble.at.line}", trouble.message.rstrip("."))
+            written = written_at(job.text, trouble.at) or f"line {trouble.at.line}"
+            notes.lose(written, trouble.message.rstrip("."))
 
 
 def _size(job: ScriptJob, site: Site, notes: Notes) -> dict[str, object]:

@@ -8,9 +8,9 @@ from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.script_file import script_bytes
 from lumitui.app.cli.session import (
     GivenPath,
-    core,
     json_option,
     output_option,
+    profiles,
     target_site_option,
 )
 
@@ -30,8 +30,8 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     from lumitui.app.runs import import_lines, import_script
 
     data = script_bytes(str(script))
-    with core() as runs:
-        imported = import_script(data, script, runs.sites, site_name or "")
+    with profiles() as sites:
+        imported = import_script(data, script, sites, site_name or "")
     if imported.because:
         say(f"site: {imported.site.name}, by {imported.because}")
     report = imported.report

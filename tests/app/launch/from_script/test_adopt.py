@@ -14,6 +14,7 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from tests.support.jobs.sites.official_jobs import sites
 from tests.support.program.command_line import Here, envelope, told
+from tests.support.program.home import Home
 from tests.support.systems.rows import Row, table
 
 LUMI = """#!/bin/bash -l
@@ -98,6 +99,19 @@ def test_what_a_job_file_cannot_say_is_lost_loudly() -> None:
     assert "--array=0-9: list the values under `grid:` for a run of each" in lost(found)
     assert "/users/me/train.py: it is outside the project" in lost(found)
     assert found.spec.script == "train.py" and found.spec.time == "12:00:00"
+
+
+def test_a_line_that_sbatch_ignores_is_lost_and_has_one_fate() -> None:
+    text = LUMI.replace("#SBATCH --exclude", "# SBATCH --mail-type=END\n#SBATCH --exclude")
+    text = text.replace("--nodes=2", "--nodes=2 --frobnicate=1 stray") + "#SBATCH --mem=0\n"
+    found = imported(text, sites()["lumi"])
+    for line in ("# SBATCH --mail-type=END", "#SBATCH --mem=0"):
+        assert f"{line}: sbatch ignores this line, so the job file leaves it out" in lost(found)
+    assert "--frobnicate=1: sbatch has no option `--frobnicate=1`" in lost(found)
+    assert "stray: `stray` is neither an option" in lost(found)
+    whats = [one.what for part in (found.kept, found.derived, found.lost) for one in part]
+    assert not {what for what in whats if what.startswith("#") and whats.count(what) > 1}
+    assert not {one.what for one in found.derived} & {one.what for one in found.lost}
 
 
 AROUND = """#SBATCH --requeue
@@ -215,13 +229,16 @@ def test_the_scripts_of_all_sites_documents_are_imported_and_every_change_is_sai
     assert len(refused) == 1 and "more than the 4 GPUs of a node of mn5" in refused[0]
 
 
-def test_the_verb_writes_the_job_file_once_and_never_over_one(here: Here, tmp_path: Path) -> None:
+def test_the_verb_writes_the_job_file_once_and_never_over_one(
+    here: Here, home: Home, tmp_path: Path
+) -> None:
     script, job = tmp_path / "train.sh", tmp_path / "job.yaml"
     script.write_text(LUMI)
     done = here("import", str(script), "-o", str(job))
     assert done.returncode == 0, done.stderr
     assert "site: lumi, by " in done.stderr and "lost: module load rclone" in done.stderr
     assert parse_job(job.read_text(), "job").site == "lumi"
+    assert not home.settings.history.exists(), "an import needs no history"
     told(here("import", str(script), "--site", "lumi", "-o", str(job)), 2, "already")
     data = envelope(here("import", str(script), "--site", "lumi", "-o", f"{job}2", "--json"))
     assert {"kept", "derived", "changed", "lost"} <= set(data["data"])
