@@ -149,6 +149,12 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     only = next(iter(site.containers)) if changes and len(site.containers) == 1 else None
     name = spec.container.generation or site.default_container or only
     if name is None and changes and not spec.container.none:
+        if site.containers:
+            raise InputError(
+                f"{site.name} has several container generations and no default.",
+                f"Name one: `container: {{generation: {next(iter(site.containers))}}}`.",
+                field="container.generation",
+            )
         raise InputError(
             f"{site.name} has no containers, so `container:` would have no effect.",
             "Remove it, or add a container generation to the profile.",

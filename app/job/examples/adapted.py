@@ -36,6 +36,8 @@ class Beginning:
     """An example's name."""
     gpus: int | None = None
     """Of the whole job; None: the example's."""
+    image: str | None = None
+    """The container image's path; None: the site's default."""
 
 
 def chosen(beginning: Beginning) -> JobExample:
@@ -92,6 +94,8 @@ def text_for(site: Site, beginning: Beginning) -> str:
     text = set_key(text, ("launcher",), beginning.launcher or _launcher(site, example))
     if beginning.script:
         text = set_key(text, ("script",), beginning.script)
+    if beginning.image:
+        text = set_key(text, ("container", "image"), beginning.image)
     account = beginning.account or site.account.default or site.account.example
     text = set_key(text, ("account",), account if site.account.required else None)
     others = [

@@ -19,7 +19,8 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.accounts import own_account
-from tests.support.program.command_line import Here, envelope
+from tests.support.program.command_line import Here, envelope, told
+from tests.support.program.home import Home
 
 SITES = Sites([BUILT_IN])
 GROUPS = list(examples.GROUPS.values())
@@ -172,6 +173,27 @@ def test_what_nobody_can_correct_is_not_left_behind(here: Here, tmp_path: Path) 
     done = here("new", "--site", "lumi", "--launcher", "mpirun", "--output", str(path))
     assert done.returncode == 2, done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_site_without_a_default_image_is_given_one(
+    here: Here, home: Home, tmp_path: Path
+) -> None:
+    profile = home.config / "sites" / "ours.yaml"
+    profile.write_text(
+        "extends: lumi\ncontainers: {laif: {image: '', images: null}, legacy: null}\n"
+    )
+    words = ("new", "--site", "ours", "--output", str(tmp_path / "job.yaml"))
+    told(here(*words), 2, "no default image", "Name the image with --image PATH")
+    assert here(*words, "--image", "/appl/ours.sif").returncode == 0
+    assert "/appl/ours.sif" in (tmp_path / "job.yaml").read_text()
+
+
+def test_an_image_at_a_site_with_several_kinds_needs_the_kind() -> None:
+    site = SITES.load("lumi").model_copy(update={"default_container": None})
+    begun = examples.Beginning(image="/appl/ours.sif", account="project_465000009")
+    job = parse_job(examples.text_for(site, begun), "ddp")
+    with pytest.raises(InputError, match="several container generations and no default"):
+        compose(job, site)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import click
 from lumitui.app.cli.confirmation import show_findings, without_later
 from lumitui.app.cli.output import Reply, say
 from lumitui.app.cli.session import core, json_option, output_option, site_option
+from lumitui.app.runs import InputError
 
 
 class _Beginning(TypedDict):
@@ -22,6 +23,7 @@ class _Beginning(TypedDict):
     example: str | None
     launcher: str | None
     gpus: int | None
+    image: str | None
 
 
 @click.command()
@@ -43,6 +45,9 @@ class _Beginning(TypedDict):
     metavar="N",
     type=click.IntRange(min=1),
     help="Total GPUs: part of a node, or whole nodes.",
+)
+@click.option(
+    "--image", metavar="PATH", help="Container image on the site. [default: the profile's]"
 )
 @output_option
 @json_option
@@ -76,9 +81,16 @@ def new(
         try:
             every = [without_later(one) for one in runs.previews(path)]
             show_findings(*every)
-        except BaseException:
+        except BaseException as error:
             for name in (path.name, *(name for name, _ in files)):
                 (path.parent / name).unlink(missing_ok=True)
+            # The examples name no image: the site's profile has no default one.
+            if (
+                isinstance(error, InputError)
+                and error.field == "container.image"
+                and not beginning.image
+            ):
+                error.hint = "Name the image with --image PATH, its path on the site."
             raise
     beside = [str(path.parent / name) for name, _ in files]
     for name in beside:
