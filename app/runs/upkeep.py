@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumitui.app.follow.sites.inventory import Stocks
     from lumitui.app.history.run_exchange import ExportedRuns, ImportedRuns
     from lumitui.remote.site.finding import Finding
-    from lumitui.remote.transfer.snapshots.prune import Pruned
+    from lumitui.remote.transfer.snapshots.snapshot_store import Pruned
     from lumitui.remote.transport.request_log import SiteRequest
 
 
@@ -34,7 +34,7 @@ class Upkeep(Watching):
             InputError: there is no such site.
             LinkError: the site cannot be reached.
         """
-        from lumitui.remote.transfer.snapshots.prune import prune
+        from lumitui.remote.transfer.snapshots.snapshot_store import prune
 
         transport = self._watcher.connection(site_name).transport
         for words in self.refresh(site_name).warnings:

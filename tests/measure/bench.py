@@ -22,7 +22,7 @@ from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.ssh.config import Login
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.snapshots.snapshot_store import sync
 from tests.support.servers.cluster import Cluster, read_cluster, start
 from tests.support.servers.link_proxy import LinkProxy
 

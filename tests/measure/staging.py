@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_upload import stage
-from lumitui.remote.transfer.staging.staged_contents import find, read
+from lumitui.remote.transfer.contents.staged_files import find, read
 from lumitui.remote.transport.transport import Transport
 from tests.support.servers.link_proxy import LinkProxy, link_proxy
 from tests.support.servers.sshd import Sshd, running_sshd

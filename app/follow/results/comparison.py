@@ -13,7 +13,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.run_folder import CODE
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.transfer.snapshots.sums import read_sums
+from lumitui.remote.transfer.snapshots.snapshot_store import read_sums
 from lumitui.remote.transport.transport import Transport
 
 MOST_RUNS = 4

@@ -10,7 +10,7 @@ from lumitui.app.history.run import Run
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.site.shell_text import quote
-from lumitui.remote.transfer.results.listing import list_files
+from lumitui.remote.transfer.results.site_files import list_files
 from lumitui.remote.transport.transport import Transport
 
 PREVIEW_BYTES = 32768

@@ -10,7 +10,7 @@ from lumitui.app.history.history import History
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.run_folder import STAGE
 from lumitui.remote.site.sites import Sites
-from lumitui.remote.transfer.staging.staging_upkeep import (
+from lumitui.remote.transfer.contents.staging_upkeep import (
     NOTHING_LOOSE,
     Loose,
     StagedItem,

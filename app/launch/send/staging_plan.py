@@ -25,8 +25,7 @@ from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import find, read
-from lumitui.remote.transfer.staging.staged_files import StagedFiles
+from lumitui.remote.transfer.contents.staged_files import StagedFiles, find, read
 from lumitui.remote.transport.transport import Transport
 
 _PAUSES = (1.0, 3.0, 10.0)

@@ -23,10 +23,10 @@ from lumitui.remote.site.errors import (
 )
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import source_of
-from lumitui.remote.transfer.environments.build import build
+from lumitui.remote.transfer.environments.venvs import build
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 from lumitui.remote.transfer.snapshots.prepare import SnapshotGone, prepare
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.snapshots.snapshot_store import sync
 from lumitui.remote.transport.transport import Transport
 
 SEND_STEPS = ("begin", "sync", "prepare", "submit", "record")

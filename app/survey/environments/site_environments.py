@@ -20,9 +20,8 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import VENVS
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.transfer.environments.image_listing import find_images
-from lumitui.remote.transfer.environments.venv_users import venv_users
 from lumitui.remote.transfer.environments.venvs import RemovedVenvs, Venv, list_venvs, remove_venvs
-from lumitui.remote.transfer.run_users import RunUser
+from lumitui.remote.transfer.run_users import RunUser, venv_users
 
 FindUnfinished = Callable[[str, Connection, Sequence[RunUser]], Collection[str]]
 """Returns the ids of those runs at a site that have not ended."""

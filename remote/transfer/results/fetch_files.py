@@ -10,17 +10,22 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lumitui.remote.site.run_folder import METRICS, attempt_log
-from lumitui.remote.transfer.results.digests import Digests, digests_of
-from lumitui.remote.transfer.results.fetch_targets import FetchTargets, PlaceFault
-from lumitui.remote.transfer.results.laptop_names import shown
-from lumitui.remote.transfer.results.listing import (
+from lumitui.remote.transfer.results.laptop_files import (
+    FetchTargets,
+    PartialFile,
+    PartialFiles,
+    PlaceFault,
+    shown,
+)
+from lumitui.remote.transfer.results.site_files import (
     MOST_TROUBLES,
+    Digests,
     NotFetched,
+    digests_of,
     list_again,
     list_files,
     portions,
 )
-from lumitui.remote.transfer.results.partial_files import PartialFile, PartialFiles
 from lumitui.remote.transfer.results.transfer import WantedFile, transfer
 from lumitui.remote.transport.transport import Transport
 

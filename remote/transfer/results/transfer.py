@@ -19,10 +19,8 @@ from dataclasses import dataclass
 
 from lumitui.remote.site.errors import AnswerUnusable, LinkError
 from lumitui.remote.site.shell_text import SHA, fill, quote
-from lumitui.remote.transfer.results.digests import HASHED_PER_SECOND
-from lumitui.remote.transfer.results.fetch_targets import why
-from lumitui.remote.transfer.results.file_queries import ended
-from lumitui.remote.transfer.results.partial_files import PartialFile
+from lumitui.remote.transfer.results.laptop_files import PartialFile, why
+from lumitui.remote.transfer.results.site_files import HASHED_PER_SECOND, ended
 from lumitui.remote.transport.records import new_marker
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport

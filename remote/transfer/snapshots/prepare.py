@@ -16,7 +16,7 @@ from lumitui.remote.site.run_folder import (
     preparing_seconds,
 )
 from lumitui.remote.site.shell_text import REFLINK, quote
-from lumitui.remote.transfer.contents.tar import END, file
+from lumitui.remote.transfer.contents.pieces import END, file
 from lumitui.remote.transfer.snapshots.once_mark import Once, already_sent, once_script
 from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
 from lumitui.remote.transport.request_log import purpose

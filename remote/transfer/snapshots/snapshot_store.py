@@ -1,10 +1,25 @@
-"""The snapshots on a site: how a run copies one.
+"""The snapshots on a site: sent, copied for a run, listed and pruned.
 
-A snapshot is `<id>/` with its checksums in `<id>.sums`. Runs have copies: with hard links one run's
-writes would change another's. A copy that is wrong marks its snapshot, and the next send mends it.
+A snapshot is one state of the code: `<id>/`, read-only, with its checksums in `<id>.sums`; the
+store is `contents.content_store`'s. Snapshots share the contents that did not change. Runs have
+copies, checked by the checksums: with hard links one run's writes would change another's. A copy
+that is wrong marks its snapshot, and the next send mends it.
 """
 
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lumitui.remote.site.answer_fields import count, last_words, lines
+from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.shell_text import REFLINK, SHA, fill, quote
+from lumitui.remote.source.manifest import Manifest
+from lumitui.remote.transfer.contents import content_store
+from lumitui.remote.transfer.contents.content_store import Item, Store
+from lumitui.remote.transfer.contents.content_upload import ContentUpload, Shipped, reason
+from lumitui.remote.transport.request_log import purpose
+from lumitui.remote.transport.transport import Transport
 
 VERIFIED = """\
 right() {
@@ -68,3 +83,213 @@ def copy_script(snapshot: str, target: str) -> str:
         snapshot=quote(snapshot),
         target=quote(target),
     )
+
+
+_CHECKED = """\
+( cd "$w/tree" && verified ../sums ) || { echo 'what arrived is not what was sent' >&2; exit 74; }
+"""
+
+
+@purpose("send code")
+def sync(
+    transport: Transport,
+    folder: str,
+    manifest: Manifest,
+    where: Callable[[str], Path],
+    base: Manifest | None = None,
+) -> Shipped:
+    """Put `manifest` on the site as a snapshot below `folder`; send only what is missing.
+
+    One request is enough when the snapshot is there already, or when `base`, one sent before, is
+    there. Otherwise a second one sends what is missing.
+
+    Args:
+        transport: the site.
+        folder: the folder of the project's snapshots there; made when it is missing.
+        manifest: the files of the snapshot.
+        where: returns the local file of a path of the manifest (`scan.source_of`).
+        base: the last snapshot that is known to have been there.
+
+    Raises:
+        InputError: a file changed since `manifest` was made.
+        RefusedError: the site could not store it (disk full, quota, no permission).
+        LinkError, LinkLost: as `Transport.run`. It may be repeated: nothing half-made is used.
+    """
+    sources = {entry.path: where(entry.path) for entry in manifest.files}
+    item = Item("the code", manifest, sources, {}, sums=manifest.checksum_text().encode())
+    upload = ContentUpload(transport, Store(folder, ""), item, checks=VERIFIED + _CHECKED)
+    try:
+        return upload.run(base)
+    except RefusedError as error:
+        if "what arrived is not" in error.message:
+            refuse_names(manifest, folder)
+        raise
+
+
+def refuse_names(manifest: Manifest, folder: str) -> None:
+    """Raise RefusedError when the site may not be able to keep or check a name.
+
+    Two names that differ only in case are one file on a disk like macOS's; busybox's sha256sum does
+    not find a name with a backslash in a list.
+    """
+    for entry in manifest.entries:
+        if "\\" in entry.path:
+            raise RefusedError(
+                f"The code did not arrive whole in {folder}: the name {entry.path!r} has a "
+                "backslash, which the tools there may not understand.",
+                "Rename it, or exclude it in .lumituiignore.",
+            )
+    seen: dict[str, str] = {}
+    for entry in manifest.entries:
+        other = seen.setdefault(entry.path.casefold(), entry.path)
+        if other != entry.path:
+            raise RefusedError(
+                f"The code did not arrive whole in {folder}: {other!r} and {entry.path!r} differ "
+                "only in case, and the disk there may not distinguish them.",
+                "Rename one of them, or exclude it in .lumituiignore.",
+            )
+
+
+MOST_BYTES = 16 << 20
+"""Most bytes of the checksums of one snapshot: some 100,000 files."""
+_LINE = re.compile(r"\\?([0-9a-f]{64})  \./(.+)")
+_ONE = """\
+echo "= {id}"; [ -f {sums} ] && head -c {most} {sums}; echo
+"""
+
+
+def read_sums(
+    transport: Transport, folder: str, snapshots: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """Return the hash of each file of `snapshots` in `folder`, by the snapshot's id and its path.
+
+    A snapshot that is not there any more, or whose checksums cannot be read, is left out.
+
+    Raises:
+        LinkError, LinkLost: as `Transport.run`.
+    """
+    script = "".join(
+        _ONE.format(id=one, sums=quote(f"{folder}/{one}.sums"), most=MOST_BYTES)
+        for one in snapshots
+        if re.fullmatch("[0-9a-f]+", one)
+    )
+    if not script:
+        return {}
+    sums: dict[str, dict[str, str]] = {}
+    files: dict[str, str] = {}
+    broken: set[str] = set()
+    current = ""
+    for line in transport.run(script).out.decode("utf-8", "replace").splitlines():
+        if line.startswith("= "):
+            current = line[2:]
+            files = sums.setdefault(current, {})
+        elif match := _LINE.fullmatch(line):
+            files[match[2]] = match[1]
+        elif line:
+            broken.add(current)
+    return {one: files for one, files in sums.items() if files and one not in broken}
+
+
+# A snapshot is renamed before it is removed, so that nobody finds half of it. A content goes with
+# the last snapshot that has it. mtime +0 is "older than a day": leftovers of cut connections. du
+# counts a file where it first meets it, so what stays comes first.
+_PRUNE = """\
+dry={dry}
+stay= gone= beside=
+for s in *; do
+  case $s in *[!0-9a-f]*) continue;; esac
+  [ "${#s}" -eq 24 ] && [ -e "$s" ] || continue
+  case {keep} in *" $s "*) stay="$stay $s"; continue;; esac
+  gone="$gone $s"
+  for f in "$s.sums" "$s.facts" "$s.sealed"; do
+    [ ! -e "$f" ] || beside="$beside $f"
+  done
+done
+for old in $(
+  find . -maxdepth 1 -mtime +0 \\( -name '.in*' -o -name '.left-*' -o -name '.gone-*' \
+    -o -name '*.sums' -o -name '*.facts' -o -name '*.sealed' \\)
+  find ./parts -type f -mtime +0 2>/dev/null
+); do
+  s=${old%.*}
+  case $old in ./.*|./parts/*) ;; *)
+    case $s in ./*[!0-9a-f]*) continue ;; ./*) [ ! -e "$s" ] || continue ;; esac
+  esac
+  case $old in ./*) [ ! -e "$old" ] || beside="$beside $old" ;; esac
+done
+set -- $gone $beside
+blobs=$({
+  [ -z "$gone" ] || find $gone -type f -exec ls -lnid {} + | sed 's/^ */t /'
+  ls -lni blobs 2>/dev/null | sed 's/^ */b /'
+} | awk '$1 == "t" {of[$2]++} $1 == "b" && $3 ~ /^-/ && $4 == of[$2] + 1 {n++} END {print n + 0}')
+[ $(($# + blobs)) -gt 0 ] || exit 0
+files=$blobs
+[ $# -eq 0 ] || files=$((blobs + $(find "$@" | wc -l)))
+kib=$({
+  [ $# -eq 0 ] || du -sk $stay "$@" | awk -v stay="$(set -- $stay; echo $#)" 'NR > stay'
+  [ ! -d blobs ] || find blobs -type f -links 1 -exec du -k {} +
+} 2>/dev/null | awk '{n += $1} END {printf "%.0f", n}')
+if [ "$dry" -eq 0 ]; then
+  for s in $gone; do
+    w=.gone-$s-$$
+    mv "$s" "$w" || { [ ! -e "$s" ] && continue; exit 1; }
+    discard "$w" || exit 1
+  done
+  for f in $beside; do discard "$f" || exit 1; done
+  [ ! -d blobs ] || find blobs -type f -links 1 -exec rm -f {} + || exit 1
+fi
+for s in $gone; do echo "$s 0 0"; done
+echo "- $files $kib"
+"""
+
+_REMOVED = re.compile(r"(-|[0-9a-f]{24}) ([0-9]{1,15}) ([0-9]{1,15})")
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What `prune` removed, or would remove."""
+
+    snapshots: tuple[str, ...]
+    files: int
+    """Files, links and folders, as a quota counts them; with leftovers of cut connections."""
+    bytes: int
+    """Space that was freed, as `du` counts it."""
+
+
+def prune_script(folder: str, keep: Collection[str], *, dry: bool = False) -> str:
+    """Return sh that removes all snapshots below `folder` but those whose ids are in `keep`."""
+    names = quote(f" {' '.join(sorted(keep))} ")
+    there = f"[ -d {quote(folder)} ] || exit 0\n"
+    return there + content_store.script(folder, _PRUNE, keep=names, dry=int(dry))
+
+
+@purpose("prune")
+def prune(transport: Transport, folder: str, keep: Collection[str], *, dry: bool = False) -> Pruned:
+    """Remove all snapshots below `folder` but those whose ids are in `keep`; `dry` only counts.
+
+    Runs have their own copies, so a prune takes nothing from a run.
+
+    Raises:
+        RefusedError: something could not be removed.
+        AnswerUnusable: the site does not say what was removed.
+        LinkError, LinkLost: as `Transport.run`. It may be repeated.
+    """
+    result = transport.run(prune_script(folder, keep, dry=dry), timeout=600.0)
+    if result.code:
+        raise RefusedError(
+            f"Old snapshots in {folder} could not be removed: {reason(result)}.",
+            "Check the permissions there, and prune again: what was removed stays removed.",
+        )
+    names, files, kib = list[str](), 0, 0
+    for line in lines(result.out):
+        match = _REMOVED.fullmatch(line)
+        more, size = (count(match[2]), count(match[3])) if match else (None, None)
+        if match is None or more is None or size is None:
+            raise AnswerUnusable(
+                f"The site does not say what was removed in {folder}; it says: {last_words(line)}.",
+                "`lumitui site prune SITE --dry-run` shows what is left. Check what your login "
+                "files print.",
+            )
+        if match[1] != "-":
+            names.append(match[1])
+        files, kib = files + more, kib + size
+    return Pruned(tuple(names), files, kib * 1024)

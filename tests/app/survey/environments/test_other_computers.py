@@ -11,7 +11,7 @@ from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs
 from lumitui.remote.site.errors import AnswerUnusable, InputError
 from lumitui.remote.site.states import State
-from lumitui.remote.transfer.environments.venv_users import venv_users
+from lumitui.remote.transfer.run_users import venv_users
 from tests.support.files.wheels import make_wheel
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.program.home import Home

@@ -7,7 +7,7 @@ import pytest
 
 from lumitui.remote.site.errors import LinkLost, RefusedError
 from lumitui.remote.site.run_folder import VENV_SCRIPT
-from lumitui.remote.transfer.environments.build import build, reason_of
+from lumitui.remote.transfer.environments.venvs import build, reason_of
 from lumitui.remote.transport.transport import Transport
 from tests.support.jobs.small_jobs import wait_until
 from tests.support.servers.transports import FixedAnswer, open_transport

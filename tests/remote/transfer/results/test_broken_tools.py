@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.follow.results.fetch_report import check_fetch
 from lumitui.remote.site.errors import AnswerUnusable, LumiError, RefusedError
-from lumitui.remote.transfer.results import file_queries, transfer
+from lumitui.remote.transfer.results import site_files, transfer
 from lumitui.remote.transfer.results.fetch_files import fetch
 from lumitui.remote.transport.local import Local
 from tests.support.program.child import is_gone
@@ -24,9 +24,9 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder before all others in the site's PATH; limits of silence are short."""
-    monkeypatch.setattr(file_queries, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(site_files, "SILENT_SECONDS", 1.0)
     monkeypatch.setattr(transfer, "STALL_SECONDS", 1.0)
-    monkeypatch.setattr(file_queries, "COMPLAINTS_BYTES", 100_000)
+    monkeypatch.setattr(site_files, "COMPLAINTS_BYTES", 100_000)
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -58,7 +58,7 @@ def test_a_command_that_hangs_or_prints_without_end(
     name: str,
     body: str,
 ) -> None:
-    monkeypatch.setattr(file_queries, "SILENT_SECONDS", 0.4)
+    monkeypatch.setattr(site_files, "SILENT_SECONDS", 0.4)
     program(programs, name, body)
     try:
         brought = fetch(Local(), str(run), ["*"], tmp_path / "here")

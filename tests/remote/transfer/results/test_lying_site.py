@@ -8,7 +8,7 @@ import pytest
 
 from lumitui.app.follow.results.fetch_report import check_fetch
 from lumitui.remote.site.errors import AnswerUnusable, InputError, LinkError, RefusedError
-from lumitui.remote.transfer.results import listing, transfer
+from lumitui.remote.transfer.results import site_files, transfer
 from lumitui.remote.transfer.results.fetch_files import FetchOutcome, fetch
 from tests.support.program.child import child
 from tests.support.servers.lying_site import (
@@ -171,13 +171,13 @@ def test_a_list_without_end_is_ended(run: Path, tmp_path: Path) -> None:
         site = LyingTransport(Lie("walk()", out=out, times=10**9))
         with pytest.raises(AnswerUnusable):
             fetch(site, str(run), ["*"], tmp_path / "here")
-        assert site.came < listing.MOST_LIST_BYTES + 200_000
+        assert site.came < site_files.MOST_LIST_BYTES + 200_000
 
 
 def test_too_many_real_files_are_a_sentence(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MOST_FILES", 200)
+    monkeypatch.setattr(site_files, "MOST_FILES", 200)
     for number in range(250):
         (run / f"x{number}").touch()
     with pytest.raises(InputError, match="More than 200 files"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.transfer.results.fetch_files import fetch
-from lumitui.remote.transfer.results.partial_files import PartialFiles
+from lumitui.remote.transfer.results.laptop_files import PartialFiles
 from lumitui.remote.transport.local import Local
 from tests.support.program.child import child
 from tests.support.servers.lying_site import LyingTransport

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.transfer.results import fetch_targets
+from lumitui.remote.transfer.results import laptop_files
 from lumitui.remote.transfer.results.fetch_files import fetch
 from lumitui.remote.transport.local import Local
 from tests.support.servers.lying_site import LyingTransport
@@ -122,7 +122,7 @@ def test_names_that_are_one_for_the_disk_do_not_replace_each_other(tmp_path: Pat
 def test_what_the_disk_has_no_room_for_is_left(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_targets, "KEPT_FREE", 0)
+    monkeypatch.setattr(laptop_files, "KEPT_FREE", 0)
     for name in ("one", "two", "three"):
         (run / name).write_bytes(os.urandom(3_000_000))
     with small_disk(tmp_path / "disk", "8M") as disk:
@@ -139,7 +139,7 @@ def test_what_the_disk_has_no_room_for_is_left(
 def test_a_disk_that_fills_meanwhile_ends_the_fetch_and_keeps_no_part(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_targets.FetchTargets, "free", lambda self: 10**12)
+    monkeypatch.setattr(laptop_files.FetchTargets, "free", lambda self: 10**12)
     for name in ("one", "two", "three"):
         (run / name).write_bytes(os.urandom(3_000_000))
     with small_disk(tmp_path / "disk", "8M") as disk:

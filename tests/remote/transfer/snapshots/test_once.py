@@ -13,7 +13,7 @@ from lumitui.remote.site.run_folder import CLAIM, LOCK, RECEIPT
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent, Once
 from lumitui.remote.transfer.snapshots.prepare import Plan, prepare
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.snapshots.snapshot_store import sync
 from lumitui.remote.transport.transport import Transport
 
 Make = Callable[..., Plan]

@@ -10,7 +10,7 @@ from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.site.run_folder import RECORD, RECORD_FROM_SCRATCH
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.snapshots.prepare import PlacedFile, Plan, SnapshotGone, prepare
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.snapshots.snapshot_store import sync
 from lumitui.remote.transport.transport import Transport
 
 

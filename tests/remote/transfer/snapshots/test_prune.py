@@ -19,8 +19,7 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.source.scan import scan
 from lumitui.remote.transfer.contents.content_upload import Shipped
-from lumitui.remote.transfer.snapshots.prune import Pruned, prune
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.snapshots.snapshot_store import Pruned, prune, sync
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.command_line import Here, lt
 from tests.support.program.home import Home

@@ -16,9 +16,8 @@ from lumitui.remote.site.shell_text import quote
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.contents.content_upload import Shipped
-from lumitui.remote.transfer.contents.tar import gzipped
-from lumitui.remote.transfer.snapshots.snapshot_store import copy_script
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.contents.pieces import gzipped
+from lumitui.remote.transfer.snapshots.snapshot_store import copy_script, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import left_over, same, stored, writable

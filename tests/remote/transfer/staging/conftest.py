@@ -10,7 +10,7 @@ from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
-from lumitui.remote.transfer.staging.staged_contents import find, read
+from lumitui.remote.transfer.contents.staged_files import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 

@@ -12,7 +12,7 @@ import pytest
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.transfer.contents.content_store import Item
 from lumitui.remote.transfer.contents.content_upload import Shipped
-from lumitui.remote.transfer.staging.staged_contents import find, read
+from lumitui.remote.transfer.contents.staged_files import find, read
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Result, Transport
 from tests.support.files.staged import CutAfter, identical, left_over, staged

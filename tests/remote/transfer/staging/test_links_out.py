@@ -11,7 +11,7 @@ from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.transfer.contents.content_store import Item, blobs_of
 from lumitui.remote.transfer.contents.pieces import content_of, tar_of
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.staging.staged_contents import find, read
+from lumitui.remote.transfer.contents.staged_files import find, read
 
 KEY = (
     "-----BEGIN OPENSSH PRIVATE"

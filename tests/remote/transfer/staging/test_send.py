@@ -25,8 +25,8 @@ from lumitui.remote.transfer.contents import content_store
 from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.pieces import shrinks
 from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
-from lumitui.remote.transfer.staging.staged_contents import find, read
-from lumitui.remote.transfer.staging.staging_upkeep import Loose, remove, stock
+from lumitui.remote.transfer.contents.staged_files import find, read
+from lumitui.remote.transfer.contents.staging_upkeep import Loose, remove, stock
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import writable

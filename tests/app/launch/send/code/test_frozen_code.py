@@ -14,7 +14,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import RefusedError
 from lumitui.remote.transfer.contents.content_upload import Shipped
-from lumitui.remote.transfer.snapshots import upload
+from lumitui.remote.transfer.snapshots import snapshot_store
 from tests.support.jobs.small_jobs import finish, hello_job, wait_until
 from tests.support.servers.cluster import Cluster
 
@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> Path:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Shipped]:
     """What each send had to send."""
     seen: list[Shipped] = []
-    plain = upload.sync
+    plain = snapshot_store.sync
 
     def counted(*words: Any) -> Shipped:
         seen.append(plain(*words))

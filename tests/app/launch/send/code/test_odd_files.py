@@ -15,7 +15,7 @@ from lumitui.remote.source import scan as scanning
 from lumitui.remote.source.ignore import Ignoring
 from lumitui.remote.source.project_walk import FolderWalk
 from lumitui.remote.source.scan import scan, source_of
-from lumitui.remote.transfer.snapshots.upload import refuse_names, sync
+from lumitui.remote.transfer.snapshots.snapshot_store import refuse_names, sync
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Transport
 from tests.support.files.snapshots import same

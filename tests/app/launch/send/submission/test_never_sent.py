@@ -11,7 +11,7 @@ from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LinkLost
 from lumitui.remote.source.manifest import Manifest
 from lumitui.remote.transfer.contents.content_upload import Shipped
-from lumitui.remote.transfer.snapshots.upload import sync
+from lumitui.remote.transfer.snapshots.snapshot_store import sync
 from lumitui.remote.transport.transport import Transport
 from tests.support.jobs.small_jobs import hello_job, hello_project
 

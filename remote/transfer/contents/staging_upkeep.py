@@ -9,7 +9,7 @@ from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.run_folder import STAGE
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transfer.contents import content_store
-from lumitui.remote.transfer.contents.content_queries import reason
+from lumitui.remote.transfer.contents.content_upload import reason
 from lumitui.remote.transfer.run_users import USERS, RunUser, user_in
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport

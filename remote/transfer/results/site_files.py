@@ -1,21 +1,149 @@
-"""The files of a run's folder that fit patterns: their names and sizes, by one request.
+"""What a site says of the files of a run's folder: names and sizes, then hashes.
 
-Nothing is read yet, so a file of a terabyte costs no more than a small one, and the laptop decides
+The script of a query prints records `KIND REST`, each ended by a NUL, and last `end`. A NUL is in
+no name, so no name can be taken for the end of a record. What the site's commands write to standard
+error comes as one record `said WORDS`, cut there to SAID_BYTES: who complains without end costs
+nothing, and is ended after COMPLAINTS_BYTES. `whole` comes before them, when nothing ended the
+commands from outside.
+
+A list reads no file, so one of a terabyte costs no more than a small one, and the laptop decides
 what it has room for before the site hashes a byte.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 
-from lumitui.remote.site.answer_fields import count
-from lumitui.remote.site.errors import AnswerUnusable, InputError
-from lumitui.remote.site.run_folder import SECRETS
-from lumitui.remote.site.shell_text import quote
-from lumitui.remote.transfer.results.file_queries import ask, said_lines
-from lumitui.remote.transfer.results.laptop_names import NameFault, name_of, shown
+from lumitui.remote.site.answer_fields import count, last_words
+from lumitui.remote.site.errors import AnswerUnusable, InputError, LumiError, RefusedError
+from lumitui.remote.site.run_folder import LISTING_SECONDS, SECRETS
+from lumitui.remote.site.shell_text import SHA, fill, quote
+from lumitui.remote.transfer.results.laptop_files import NameFault, name_of, shown
+from lumitui.remote.transport.answer_limits import limited
+from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
+
+LONGEST_RECORD = 1 << 16
+"""Most bytes of one record. Linux allows 4,096 in a path (PATH_MAX); what is longer up to this is
+reported as one file's name, and beyond it the answer is not a list of files."""
+SAID_BYTES = 2000
+"""Most bytes of the site's own words that are kept: about twenty messages of `find`."""
+COMPLAINTS_BYTES = 4 << 20
+"""Bytes of complaints after which their writer is ended (SIGPIPE): 20,000 long names."""
+SILENT_SECONDS = 120.0
+"""Seconds without a byte after which a list is given up. `find` prints after a hundred names at the
+least, for which a busy Lustre takes seconds; a site that hangs says nothing for ever."""
+
+_ENDING_SECONDS = 0.5
+
+_SCRIPT = """\
+why=$(cd {folder} 2>&1) || { printf 'shut %s\\0' "$why"; exit 0; }
+cd {folder}
+exec 4>&1
+said=$( {
+{body}
+printf 'whole\\0'
+} 2>&1 >&4 4>&- | { head -c {most}; head -c {complaints} >/dev/null; } )
+[ -z "$said" ] || printf 'said %s\\0' "$said"
+printf 'end\\0'
+"""
+
+
+def ask(
+    transport: Transport,
+    folder: str,
+    body: str,
+    stop: Callable[[], bool],
+    *,
+    most: int,
+    hashed: float = 0.0,
+) -> Generator[tuple[str, bytes], None, None]:
+    """Yield the kind and the rest of each record; a stopped query ends early, without error.
+
+    Args:
+        transport: the site.
+        folder: the folder there that `body` runs in.
+        body: sh that prints records; its standard error is for messages.
+        stop: ends the query when it returns true.
+        most: most bytes of the whole answer.
+        hashed: seconds that the site may hash, during which nothing comes.
+
+    Raises:
+        RefusedError: the folder cannot be entered.
+        AnswerUnusable: the answer is not a list of records, too long, or not whole in time.
+        LinkError, LinkLost: as `Transport.stream`.
+    """
+    script = fill(
+        _SCRIPT,
+        folder=quote(folder),
+        body=body,
+        most=SAID_BYTES,
+        complaints=COMPLAINTS_BYTES,
+    )
+    whole = False
+    with purpose("list files"):
+        stream = transport.stream(script, stop=stop)
+    with ended(limited(stream, most=most, seconds=LISTING_SECONDS + hashed)) as chunks:
+        for record in _records(chunks, SILENT_SECONDS + hashed):
+            kind, _, rest = record.partition(b" ")
+            if kind == b"end" and whole:
+                return
+            if kind == b"end":
+                raise _unusable("the commands there were ended before they had finished")
+            if kind == b"whole":
+                whole = True
+                continue
+            if kind == b"shut":
+                raise RefusedError(f"The site could not read {folder}: {last_words(rest)}.", "")
+            yield kind.decode("ascii", "replace"), rest
+    if not stop():
+        raise _unusable("it ends in the middle")
+
+
+@contextmanager
+def ended(chunks: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
+    """End a stream when the block ends: an error that is kept keeps no process on the site.
+
+    After its last record a script ends by itself in a moment, which is quicker than to end it.
+    """
+    try:
+        yield chunks
+        deadline = time.monotonic() + _ENDING_SECONDS
+        with suppress(LumiError):
+            while time.monotonic() < deadline and not next(chunks, b"over"):
+                pass
+    finally:
+        if isinstance(chunks, Generator):
+            chunks.close()
+
+
+def said_lines(words: bytes) -> list[str]:
+    """Return the site's own words as lines that are not blank; at least one."""
+    text = words[:SAID_BYTES].decode("utf-8", "replace")
+    return [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+
+
+def _records(chunks: Iterator[bytes], silence: float) -> Iterator[bytes]:
+    held, heard = b"", time.monotonic()
+    for chunk in chunks:
+        now = time.monotonic()
+        if not chunk and now - heard > silence:
+            raise _unusable(f"nothing came for {now - heard:.0f} s")
+        heard = now if chunk else heard
+        *whole, held = (held + chunk).split(b"\0")
+        yield from whole
+        if len(held) > LONGEST_RECORD:
+            raise _unusable(f"a record in it is longer than {LONGEST_RECORD:,} bytes")
+
+
+def _unusable(why: str) -> AnswerUnusable:
+    return AnswerUnusable(
+        f"The site's list of files cannot be used: {why}.",
+        "Try again; if it happens again, check what `sh`, `find` and `sha256sum` do there.",
+    )
+
 
 MOST_FILES = 50_000
 """Most names of one list. Ten checkpoints of 1,024 ranks with two files each are 20,480; a run with
@@ -282,3 +410,102 @@ def _above(name: str) -> Iterator[str]:
     while name := name.rpartition("/")[0]:
         yield name
     yield "."
+
+
+HASHED_PER_SECOND = 50_000_000
+"""Bytes that a site hashes in a second at the least: a busy login node reads Lustre at 100 MB/s."""
+_ROOM = 4096 + 200  # bytes of the answer for one file, with the site's own words
+
+# sha256sum escapes odd names, so such files are hashed one at a time, from standard input.
+_SUMS = (
+    SHA
+    + r"""
+n=$(printf '\nx'); n=${n%x}
+tell() { if [ "$1" ]; then printf 'sum %s %s\0' "${1%% *}" "$2"; else printf 'trouble\0'; fi; }
+first() { d=$( { head -c "$1" | sha | head -c 100; } <"$2"); tell "$d" "$2"; }
+one() { d=$( { sha | head -c 100; } <"$1"); tell "$d" "$1"; }
+sums() {
+  case $* in
+  *\\*|*"$n"*) for f; do one "$f"; done ;;
+  *) { sha "$@" || echo trouble; } | sed 's/^[0-9a-fA-F]\{64\} [ *]/sum &/' | tr '\n' '\000' ;;
+  esac
+}
+"""
+)
+_SUM = re.compile(rb"([0-9a-f]{64})  ?[ *]?(\./.*)", re.DOTALL)
+
+
+@dataclass
+class Digests:
+    """What a site says about the content of files."""
+
+    sums: dict[str, str] = field(default_factory=dict)
+    """SHA-256 by name; a file that is gone or cannot be read is not in it."""
+    troubles: list[str] = field(default_factory=list)
+    """The site's own words about files that it could not read."""
+
+    def why(self, name: str) -> str:
+        """Return why the site gave no hash of a file, as the end of a sentence."""
+        mine = [words for words in self.troubles if name in words] or self.troubles
+        return f"it cannot be read: {mine[0].rstrip('.')}" if mine else "it is gone or unreadable"
+
+
+def digests_of(
+    transport: Transport,
+    folder: str,
+    sizes: Mapping[str, int],
+    growing: Callable[[str], bool],
+    stop: Callable[[], bool],
+) -> Digests:
+    """Return the hashes of the files in `sizes`; of a `growing` file its first bytes only.
+
+    Raises:
+        RefusedError, LinkError: as `listing.list_files`.
+    """
+    digests = Digests()
+    for portion in portions(list(sizes)):
+        if stop():
+            break
+        body = _SUMS + "\n".join(_commands(portion, sizes, growing))
+        seconds = sum(sizes[name] for name in portion) / HASHED_PER_SECOND
+        trouble, words = False, list[str]()
+        query = ask(transport, folder, body, stop, most=len(portion) * _ROOM, hashed=seconds)
+        with closing(query) as records:
+            for kind, rest in records:
+                if kind == "said":
+                    words = said_lines(rest)
+                elif kind == "sum":
+                    _take(rest, sizes, digests.sums)
+                else:
+                    trouble = True
+        if trouble:
+            digests.troubles += words or ["`sha256sum` there gave no reason"]
+    del digests.troubles[MOST_TROUBLES:]
+    return digests
+
+
+def _commands(
+    names: list[str], sizes: Mapping[str, int], growing: Callable[[str], bool]
+) -> Iterator[str]:
+    cut = [name for name in names if sizes[name] and growing(name)]
+    for name in cut:
+        yield f"first {sizes[name]} {quote(f'./{name}')}"
+    taken = set(cut)
+    whole = [quote(f"./{name}") for name in names if name not in taken]
+    odd = [word for word in whole if "\\" in word or "\n" in word]
+    plain = [word for word in whole if "\\" not in word and "\n" not in word]
+    for words in filter(None, (odd, plain)):
+        yield f"sums {' '.join(words)}"
+
+
+def _take(rest: bytes, sizes: Mapping[str, int], sums: dict[str, str]) -> None:
+    """Keep a hash of a file that was requested; anything else is as if it had not come."""
+    match = _SUM.fullmatch(rest)
+    if match is None:
+        return
+    try:
+        name = name_of(match[2])
+    except NameFault:
+        return
+    if name in sizes:
+        sums[name] = match[1].decode()

@@ -1,0 +1,369 @@
+"""The laptop's side of a fetch: names, parts on their way, and places.
+
+A file is written under another name, kept when the link is cut, and swept when the fetch is over.
+Its part lies in one folder below the target, under the hash of the file's name: twelve killed
+fetches of a file leave one part, the longest name makes none that is too long, and the next fetch
+finds it. Each is locked while it is written (the system frees the lock of a killed process), so
+nobody sweeps or continues the part of a fetch that runs. No file is put in place through a link
+that leads out of the target.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import unicodedata
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lumitui.remote.site.errors import LumiError
+
+LONGEST_NAME = 4096
+"""Most bytes of a path (Linux's PATH_MAX): nothing longer can be a file's name on the site."""
+LONGEST_PART = 255
+"""Most bytes of one part of a path (NAME_MAX of ext4, XFS, Lustre, APFS and others)."""
+MOST_PARTS = 128
+"""Most folders above a file: a training's results lie five deep."""
+RESERVED = ".lumitui-fetch"
+"""The folder of partly copied files, below the target of a fetch."""
+_SHOWN = 60
+
+
+class NameFault(ValueError):
+    """Why a file of that name cannot be fetched, as the end of a sentence."""
+
+
+def name_of(path: bytes) -> str:
+    """Return the name below the folder of a `path` that begins with `./`, in its shortest form.
+
+    Raises:
+        NameFault: the name cannot be kept, is no text, or leads out of the folder.
+    """
+    if len(path) > LONGEST_NAME:
+        raise NameFault(f"its name is longer than {LONGEST_NAME:,} bytes")
+    parts = [part for part in path.split(b"/") if part not in (b"", b".")]
+    if not path.startswith(b"./") or b".." in parts or not parts:
+        raise NameFault("its name leads out of the run's folder")
+    if path.endswith(b"/"):
+        raise NameFault("its name is a folder's")
+    if len(parts) > MOST_PARTS:
+        raise NameFault(f"it lies below more than {MOST_PARTS} folders")
+    if max(map(len, parts)) > LONGEST_PART:
+        raise NameFault(f"a part of its name is longer than {LONGEST_PART} bytes")
+    if parts[0].lower() == RESERVED.encode():
+        raise NameFault("lumitui keeps the parts of a fetch under that name")
+    try:
+        return b"/".join(parts).decode()
+    except UnicodeDecodeError:
+        raise NameFault("its name is not UTF-8") from None
+
+
+def shown(path: bytes | str) -> str:
+    """Return a name for a message: without `./`, and a long one with its middle left out."""
+    raw = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
+    text = raw.removeprefix(b"./")
+    if len(text) > 4 * _SHOWN:
+        text = text[:_SHOWN] + b"..." + text[-_SHOWN:]
+    return text.decode("utf-8", "surrogateescape")
+
+
+CHUNK = 1 << 18
+
+
+class PartialFile:
+    """One file that is being written; it belongs to this process until it is closed."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        """Take what is there already: the beginning of the file, if a fetch was cut."""
+        self._file = os.fdopen(descriptor, "r+b")
+        self.path = path
+        self._sum = hashlib.sha256()
+        self.size = 0
+        """Bytes written so far."""
+        while piece := self._file.read(CHUNK):
+            self._sum.update(piece)
+            self.size += len(piece)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is written so far."""
+        return self._sum.hexdigest()
+
+    def restart(self) -> None:
+        """Drop what is written."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._sum, self.size = hashlib.sha256(), 0
+
+    def write(self, piece: bytes | memoryview) -> None:
+        """Append `piece`; OSError as the disk says."""
+        self._file.write(piece)
+        self._sum.update(piece)
+        self.size += len(piece)
+
+    def put(self, path: Path) -> None:
+        """Make it the file at `path`; OSError when something else has that name."""
+        self._file.flush()
+        os.replace(self.path, path)
+        self._file.close()
+
+    def keep(self) -> None:
+        """Leave it for the next fetch."""
+        with suppress(OSError):  # the disk is full: the last piece is lost, the rest serves
+            self._file.close()
+
+    def discard(self) -> None:
+        """Remove it."""
+        self.path.unlink(missing_ok=True)
+        self.keep()
+
+
+class PartialFiles:
+    """The folder of parts below one target."""
+
+    def __init__(self, target: Path) -> None:
+        """Make nothing yet."""
+        self.folder = target / RESERVED
+
+    def size(self, name: str) -> int:
+        """Return the bytes of the part of `name`."""
+        with suppress(OSError):
+            return (self.folder / _key(name)).stat().st_size
+        return 0
+
+    def open(self, name: str) -> PartialFile:
+        """Return the part of `name`; a new one when another fetch is writing that one.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        own = f"{_key(name)[:-5]}-{secrets.token_hex(4)}.part"
+        for number, key in enumerate((_key(name), _key(name), own, own)):
+            try:
+                descriptor = os.open(
+                    self.folder / key, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
+                )
+            except FileNotFoundError:  # or another fetch has just ended and removed the folder
+                if number == 3:
+                    raise
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                continue
+            # On a disk without locks nothing is continued, and nothing swept.
+            if _locked(descriptor, self.folder / key) or number == 3:
+                return PartialFile(descriptor, self.folder / key)
+            os.close(descriptor)
+        raise AssertionError("the last round returns or raises")
+
+    def sweep(self, names: Collection[str] = ()) -> None:
+        """Remove parts that nobody writes, but those of `names`; and the folder when it is empty.
+
+        An OSError is not a reason to stop a fetch, so none is raised.
+        """
+        keys = {_key(name) for name in names}
+        with suppress(OSError):
+            for path in list(self.folder.glob("*.part")):
+                if path.name not in keys:
+                    _remove(path)
+            self.folder.rmdir()
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            if _locked(descriptor, path):
+                path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _key(name: str) -> str:
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.part"
+
+
+def _locked(descriptor: int, path: Path) -> bool:
+    """Lock an open file; False when another has it, or when it is no longer the one at `path`."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
+
+
+KEPT_FREE = 64 << 20
+"""Bytes of the laptop's disk that a fetch leaves free, for the history and the system."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class PlaceFault(Exception):
+    """Why a file cannot be put in its place, as the end of a sentence."""
+
+
+class FetchTargets:
+    """The places of files below the folder that they are brought to."""
+
+    def __init__(self, target: Path) -> None:
+        """Make the folder.
+
+        Raises:
+            LumiError: it cannot be made.
+        """
+        self.target = target
+        try:
+            target.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._real = Path(os.path.realpath(target))
+        except OSError as error:
+            raise LumiError(
+                f"{target} cannot be made: {error.strerror}.", "Choose another folder with --to."
+            ) from error
+        self._checked = set[str]()
+        self._one_case: dict[str, str] = {}
+
+    def free(self) -> int:
+        """Return the bytes that may still be written here."""
+        try:
+            return max(0, shutil.disk_usage(self.target).free - KEPT_FREE)
+        except OSError as error:
+            raise LumiError(f"{self.target} cannot be read: {error.strerror}.") from error
+
+    def check(self, name: str) -> None:
+        """Raise PlaceFault when `name` cannot be put below the target; change nothing."""
+        folder = name.rpartition("/")[0]
+        if folder not in self._checked:
+            for at in _folders(name):
+                if not self._stands(at):
+                    break
+            self._checked.add(folder)
+        if stat.S_ISDIR(self._mode(name)):
+            raise PlaceFault("a folder of that name is here")
+
+    def put(self, part: PartialFile, name: str) -> Path:
+        """Make `part` the file `name`, and return its path.
+
+        Raises:
+            PlaceFault: something else is in its place.
+            LumiError: the disk is full.
+        """
+        try:
+            with _faults():
+                for at in _folders(name):
+                    if not self._stands(at):
+                        (self.target / at).mkdir(mode=0o700)
+                self._check_case(name)
+                part.put(self.target / name)
+        except BaseException:
+            part.discard()
+            raise
+        return self.target / name
+
+    def holds(self, name: str, size: int, digest: str) -> bool:
+        """Whether a file of that content is here already."""
+        path = self.target / name
+        try:
+            info = path.stat()
+            if not stat.S_ISREG(info.st_mode) or info.st_size != size:
+                return False
+            with open(path, "rb") as file:
+                own = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return False
+        if own == digest:
+            self._one_case.setdefault(_folded(name), name)
+        return own == digest
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of the file `name`; None when there is none."""
+        try:
+            info = (self.target / name).stat()
+        except OSError:
+            return None
+        return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+    def copied(self, name: str, parts: PartialFiles, twin: str) -> PartialFile:
+        """Return a part of `twin` with the content of the file `name`.
+
+        Raises:
+            PlaceFault: it cannot be read or written.
+            LumiError: the disk is full.
+        """
+        with _faults():
+            part = parts.open(twin)
+            try:
+                part.restart()
+                with open(self.target / name, "rb") as file:
+                    while piece := file.read(CHUNK):
+                        part.write(piece)
+            except BaseException:
+                part.discard()
+                raise
+        return part
+
+    def _check_case(self, name: str) -> None:
+        """Raise PlaceFault when the disk takes `name` for another file that is here already.
+
+        A disk like macOS's ignores case and keeps one form of composed characters.
+        """
+        other = self._one_case.setdefault(_folded(name), name)
+        if other != name and self._mode(name):
+            first, second = (os.lstat(self.target / path) for path in (other, name))
+            if os.path.samestat(first, second):
+                raise PlaceFault(f"this disk takes its name for that of {other}")
+
+    def _stands(self, folder: str) -> bool:
+        """Whether the folder is there; PlaceFault when something else is."""
+        mode = self._mode(folder)
+        if stat.S_ISLNK(mode):
+            real = Path(os.path.realpath(self.target / folder))
+            if not real.is_relative_to(self._real):
+                raise PlaceFault(f"{folder} is a link here that leads out of {self.target}")
+            if real.is_dir():
+                return True
+        elif not mode or stat.S_ISDIR(mode):
+            return bool(mode)
+        raise PlaceFault(f"{folder} is not a folder here")
+
+    def _mode(self, name: str) -> int:
+        """Return the mode of what is at `name`; 0 when nothing is."""
+        try:
+            return os.lstat(self.target / name).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except OSError as error:
+            raise PlaceFault(why(error)) from error
+
+
+def why(error: OSError) -> str:
+    """Return why a file cannot be written here, as the end of a sentence.
+
+    Raises:
+        LumiError: the disk is full, so that no other file can be written either.
+    """
+    if error.errno in _FULL:
+        raise LumiError(
+            f"The disk here is full: {error.strerror}.",
+            "Free space and fetch again: whole files stay.",
+        ) from error
+    return f"it cannot be written here: {error.strerror or error}"
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PlaceFault(why(error)) from error
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _folders(name: str) -> Iterator[str]:
+    """Yield the folders above `name`, the highest first."""
+    parts = name.split("/")
+    for count in range(1, len(parts)):
+        yield "/".join(parts[:count])

@@ -1,1 +1,0 @@
-"""Data, models and images on the site: shipped once, named by their hash, shared between runs."""
