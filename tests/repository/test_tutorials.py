@@ -71,7 +71,7 @@ def test_the_tutorial_shows_what_happens(tmp_path: Path) -> None:
     (tmp_path / "lumitui_run.py").write_text(
         (ROOT / "templates" / "examples" / "lumitui_run.py").read_text()
     )
-    home = tmp_path / "home"
+    home = tmp_path.parent / f"{tmp_path.name}-home"  # beside the project, or it would be sent
     home.mkdir()
     failing = files["job.yaml"].replace("--steps, 60", "--lr, fast, --steps, 60")
     (tmp_path / "job.yaml").write_text(failing)
