@@ -1,5 +1,6 @@
 """A profile from what Slurm said: every value with its source, or marked as a guess. Pure."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ def propose(name: str, host: HostAddress, cluster: Cluster, choice: ShapeChoice)
     lines = (
         *_head(name, host, cluster),
         *_work(cluster),
+        *_folders(cluster),
         *_node(name, cluster, choice),
         *_partitions(cluster, choice),
         *_requests(cluster, choice),
@@ -80,12 +82,7 @@ def _head(name: str, host: HostAddress, cluster: Cluster) -> Iterator[ProfileLin
 def _work(cluster: Cluster) -> Iterator[ProfileLine]:
     place = _best_place(cluster)
     path = place.path if place else (cluster.home or f"/home/{cluster.user or 'USER'}")
-    parts, owners = (
-        [],
-        {cluster.user: "{user}"} | {one: "{account}" for one in cluster.accounts[:1]},
-    )
-    for part in path.split("/"):
-        parts.append(owners.get(part, part.replace("{", "").replace("}", "")) if part else part)
+    parts = _template(path, cluster).split("/")
     if "{user}" not in parts:
         parts.append("{user}")
     free = f", {place.free_gib:,} GiB free" if place and place.free_gib is not None else ""
@@ -98,6 +95,33 @@ def _work(cluster: Cluster) -> Iterator[ProfileLine]:
         f"{source}; you can write there. Runs and code go there, so choose a large file system",
         guess=True,
     )
+
+
+def _template(path: str, cluster: Cluster) -> str:
+    """Return a path with `{user}` and `{account}` for the user's name and default account."""
+    owners = {cluster.user: "{user}"} | {one: "{account}" for one in cluster.accounts[:1]}
+    parts = (part.replace("{", "").replace("}", "") for part in path.split("/"))
+    return "/".join(owners.get(part, part) if part else part for part in parts)
+
+
+def _folders(cluster: Cluster) -> Iterator[ProfileLine]:
+    """Yield what `$HOME`, `$SCRATCH` and the like are in a job file.
+
+    What a variable of a login shell names was found; a folder without one gets a guessed name.
+    """
+    named = {"USER"}
+    places = [WritableFolder("$HOME", cluster.home, None), *cluster.places]
+    for place in sorted(places, key=lambda one: not one.source.startswith("$")):
+        guess = place.source == "found"
+        name = place.path.split("/")[-2].upper() if guess else place.source.removeprefix("$")
+        known = name in named or not re.fullmatch("[A-Z]{1,40}", name)
+        if known or not place.path.startswith("/") or place.path in named:
+            continue
+        named |= {name, place.path}
+        why = f"{place.source} of a login shell is {place.path}"
+        if guess:
+            why = f"you can write in {place.path}; no variable there names it"
+        yield ProfileLine(("folders", name), _template(place.path, cluster), why, guess=guess)
 
 
 def _best_place(cluster: Cluster) -> WritableFolder | None:

@@ -29,6 +29,8 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
     assert (node.reserved_cores, node.memory_gib, site.cores_per_gpu) == ("0,12,24,36", 250, 11)
     assert site.account.default == "ag-lehre42"
     assert site.work_root == "/work/{account}/{user}/lumitui"
+    assert site.folders == {"HOME": "/users/{user}", "WORK": "/work/{account}"}
+    assert "folders.WORK" in site.unverified and "folders.HOME" not in site.unverified
     # Whole nodes first: a first job begins there, and its binding can be proved.
     assert list(site.partitions) == ["whole", "parts"]
     whole, parts = site.partitions.values()
@@ -63,6 +65,10 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
         ([("x86_64", "aarch64")], "node.architecture", "aarch64"),
         ([("JobRequeue              = 1", "JobRequeue = 0")], "requeue", False),
         ([("/work/ag-lehre42", "/p/x1/alice")], "work_root", "/p/x1/{user}/lumitui"),
+        ([("found|/work/ag-lehre42|", "$SCRATCH|/work/ag-lehre42|")], "folders",
+         {"HOME": "/users/{user}", "SCRATCH": "/work/{account}"}),
+        ([("found|/work/ag-lehre42|", "$STAGE_1|/work/ag-lehre42|")], "folders",
+         {"HOME": "/users/{user}"}),
         ([("slurm-wlm 22.05.8", "slurm 25.05.3")], "slurm_version", "25.05.3"),
         ([("zephyr|ag-lehre42||normal|", "")], "account.required", False),
         ([("zephyr|ag-lehre42||normal|", "other|theirs||normal|")], "account.required", False),
