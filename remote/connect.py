@@ -62,13 +62,16 @@ class Connection:
         """Return the folder of a project on the site."""
         return f"{self.work_root(site, account)}/{project}"
 
-    def work_root(self, site: Site, account: str) -> str:
-        """Return the folder on the site that holds all projects of an account."""
-        return self.filled(site.work_root, site, account).rstrip("/")
+    def work_root(self, site: Site, account: str, user: str = "") -> str:
+        """Return the folder on the site that holds all projects of an account.
 
-    def filled(self, template: str, site: Site, account: str) -> str:
+        `user`: whose; "" for one's own.
+        """
+        return self.filled(site.work_root, site, account, user).rstrip("/")
+
+    def filled(self, template: str, site: Site, account: str, user: str = "") -> str:
         """Return a template of the profile with the account, the user and the home filled in."""
-        user = self.user() if "{user}" in template else ""
+        user = user or (self.user() if "{user}" in template else "")
         return template.format(account=site.account.in_path(account), user=user, home=self.home)
 
 

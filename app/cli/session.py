@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from lumitui.app.job.settings import Settings
-    from lumitui.app.runs import Runs, Sites
+    from lumitui.app.runs import ColleagueRuns, Runs, Sites
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 WAY_OUT = "Run `lumitui --help` to list the commands, or `lumitui COMMAND --help` for one."
@@ -184,6 +184,13 @@ target_site_option = site_option(
 account_option = click.option(
     "--account", metavar="NAME", default="", help="Project to bill, or project whose folder to use."
 )
+of_option = click.option(
+    "--of", "user", metavar="USER", default="", help="Read this colleague's runs instead of yours."
+)
+of_site_option = site_option("With --of: the site. [default: the only one that you use]")
+of_account_option = click.option(
+    "--account", metavar="NAME", default="", help="With --of: the project that the runs billed."
+)
 dry_option = click.option("--dry-run", "dry", is_flag=True, help="List what would be removed.")
 force_option = click.option("--force", is_flag=True, help="Send it despite the adviser's errors.")
 output_option = click.option(
@@ -214,6 +221,32 @@ def refuse_without_terminal() -> None:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError("The terminal interface needs a terminal.", WAY_OUT)
+
+
+@contextmanager
+def core_of(
+    user: str, site_name: str | None, account: str, run_id: str = ""
+) -> "Iterator[tuple[Runs, ColleagueRuns | None]]":
+    """Open the core for a verb that only reads; with `user`, of that colleague's runs.
+
+    Raises:
+        InputError: the runs may not be read, the site is missing, or options need --of.
+        LinkError: the site cannot be reached.
+    """
+    if not user:
+        refuse_options("works only with --of", "site_name", "account")
+        with core() as runs:
+            yield runs, None
+        return
+    with core() as runs:
+        used = [name for name in runs.clusters.sites() if name != "laptop"]
+        if site_name is None and len(used) != 1:
+            raise InputError(f"At which site are the runs of {user}?", "Give --site SITE.")
+        site = site_name or used[0]
+        with runs.of_colleague(user, site, account=account, run_id=run_id) as (theirs, found):
+            for words in (*found.warnings, *(f"{one.folder}: {one.why}" for one in found.passed)):
+                warn(words)
+            yield theirs, found
 
 
 def known_site(runs: "Runs", name: str | None) -> None:

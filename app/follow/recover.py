@@ -67,7 +67,7 @@ def adopt_sent(connection: Connection, site_name: str, folder: str, history: His
     """Write the run that another laptop has sent to `history`; None: it may still be on its way."""
     for entry in run_folders.read_folders(connection.transport, [folder]):
         try:
-            run = _run_of(entry, site_name)
+            run = folder_run(entry, site_name)
         except ValueError:
             continue
         history.adopt([run])
@@ -92,17 +92,17 @@ def rebuild(connection: Connection, site: Site, account: str, history: History) 
             runs = []
             for folder in run_folders.read_folders(transport, page):
                 try:
-                    runs.append(_run_of(folder, site.name))
+                    runs.append(folder_run(folder, site.name))
                 except ValueError as error:
                     passed.append(PassedOver(folder.path, str(error)))
             added = history.adopt(runs)
-            _fetch_metrics(transport, added, history)
+            fetch_metrics(transport, added, history)
             rebuilt += added
     rebuilt.sort(key=lambda run: run.created)
     return RecoveredRuns(tuple(roots), tuple(rebuilt), present, tuple(passed), tuple(warnings))
 
 
-def _fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
+def fetch_metrics(transport: Transport, runs: Sequence[Run], history: History) -> None:
     """Bring all metrics of `runs`: a poll brings a piece, and none after the end."""
     rest = [run for run in runs if run.job_id is not None]
     for _ in range(MOST_ROUNDS):
@@ -150,8 +150,8 @@ def _accounts(transport: Transport, site: Site, history: History) -> list[str]:
     return sorted(name for name in had | set(listed) if re.match(site.account.pattern, name))
 
 
-def _run_of(folder: RunFolder, site: str) -> Run:
-    """Return the run that `folder` belongs to.
+def folder_run(folder: RunFolder, site: str | None) -> Run:
+    """Return the run that `folder` belongs to; without `site`, of any site.
 
     Raises:
         ValueError: it says why there is none.
@@ -166,7 +166,7 @@ def _run_of(folder: RunFolder, site: str) -> Run:
         run = run_of(folder.record, folder.path)
     except ValueError as error:
         raise ValueError(f"its record cannot be read: {error}") from error
-    if run.site != site:
+    if site is not None and run.site != site:
         raise ValueError(f"its site is {run.site!r}: `lumitui history --recover {run.site}`")
     # A younger folder may be in the making, by another laptop.
     making = preparing_seconds(copies_checkpoints=bool(run.resumed_from))

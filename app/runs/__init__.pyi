@@ -1,5 +1,6 @@
 """What the interfaces and a notebook need of the program; `__init__.py` reads this list."""
 
+from lumitui.app.follow.colleague import ColleagueRuns as ColleagueRuns
 from lumitui.app.follow.log_follower import LogBegan as LogBegan
 from lumitui.app.follow.log_follower import LogEnded as LogEnded
 from lumitui.app.follow.log_follower import LogEvent as LogEvent

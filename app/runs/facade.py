@@ -3,8 +3,10 @@
 This module imports what lists and refreshes need; each other action imports what it needs.
 """
 
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.launches import Launches
@@ -12,9 +14,10 @@ from lumitui.app.runs.results import Results
 from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from lumitui.app.explain.phrases.price_words import Outlook
+    from lumitui.app.follow.colleague import ColleagueRuns
     from lumitui.app.history.run import Run
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.runs.scripts import Scripts
@@ -67,6 +70,39 @@ class Runs(Launches, Results, Upkeep):
         from lumitui.app.runs.shown_findings import ShownFindings
 
         return ShownFindings(self._data / "shown.json")
+
+    @contextmanager
+    def of_colleague(
+        self, user: str, site_name: str, *, account: str = "", run_id: str = ""
+    ) -> "Iterator[tuple[Runs, ColleagueRuns]]":
+        """Yield a colleague's runs at a site, as far as their folders may be read; change nothing.
+
+        They come with a `Runs` of their own, whose history is gone afterwards: its methods that
+        read (`overviews`, `why`, `figures`, `read_log`) work for them. `run_id` reads one run, with
+        all of its metrics; otherwise the newest are read. Without `account`, this searches the
+        projects of your own runs there, else all of yours.
+
+        Raises:
+            InputError: there is no such site or run, or it may not be read.
+            LinkError: the site cannot be reached.
+        """
+        from tempfile import TemporaryDirectory
+
+        from lumitui.app.follow.colleague import read_colleague
+
+        site, connection = self.sites.load(site_name), self._watcher.connection(site_name)
+        own = sorted({run.brief.account for run in self.history.page(limit=1000, site=site_name)})
+        accounts = [account] if account else [name for name in own if name]
+        with TemporaryDirectory(prefix="lumitui-") as folder:
+            settings = replace(self._settings, data=Path(folder))
+            theirs = Runs(settings, connect=lambda site, ask: connection)
+            try:
+                found = read_colleague(
+                    connection, site, user, accounts, theirs.history, run_id=run_id
+                )
+                yield theirs, found
+            finally:
+                theirs.history.close()  # the connection stays the caller's
 
     def price_outlook(self, preview: "Preview") -> "Outlook":
         """Return a job's maximum and probable price, and its account's last known budget.

@@ -1,7 +1,7 @@
 """The runs' folders of a site, from which a lost history is rebuilt.
 
 Three requests: the accounts that a user has, the paths of all folders, and what some of them
-hold.
+hold. Of a colleague's, one request brings the newest folders with what they hold.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.answer_fields import count, lines
-from lumitui.remote.site.shell_text import quote
+from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
@@ -53,6 +53,8 @@ class RunFolder:
     """Whether job.sh is there."""
     age: float | None
     """Seconds since something was put into it, by the site's clock; None where nobody knows."""
+    linked: bool = False
+    """Whether a record, a log or metrics is a link, which may lead out of the folder."""
 
 
 @purpose("recover")
@@ -104,8 +106,85 @@ def read_folders(transport: Transport, paths: Sequence[str]) -> list[RunFolder]:
     Raises:
         LinkError: the site could not be asked.
     """
-    marker = new_marker()
     calls = "\n".join(f"one {index} {quote(path)}" for index, path in enumerate(paths))
+    answer = _answer(transport, calls)
+    return [
+        _folder(path, answer.records.get(number), answer.signs[number])
+        for number, path in enumerate(paths)
+        if number in answer.signs
+    ]
+
+
+@dataclass(frozen=True)
+class FoundFolders:
+    """What below some work roots can be read."""
+
+    roots: tuple[str, ...]
+    """Those that are there and may be listed."""
+    folders: tuple[RunFolder, ...]
+    closed: tuple[str, ...]
+    """Runs' folders that may not be entered."""
+
+
+@purpose("history")
+def read_newest(transport: Transport, roots: Sequence[str], name: str, most: int) -> FoundFolders:
+    """Return what the newest `most` runs' folders below the work `roots` hold, in one request.
+
+    `name` is that of one run, or "" for all. No link is followed below a root: anybody may have
+    made it.
+
+    Raises:
+        LinkError: the site could not be asked.
+    """
+    words = " ".join(map(quote, roots))
+    answer = _answer(transport, fill(_NEWEST, roots=words, name=quote(name or "*"), most=str(most)))
+    paths = {number: path for number, path in answer.paths.items() if _below(path, roots)}
+    return FoundFolders(
+        tuple(root for root in roots if root in answer.roots),
+        tuple(
+            _folder(path, answer.records.get(number), answer.signs[number])
+            for number, path in paths.items()
+            if number in answer.signs
+        ),
+        tuple(path for number, path in paths.items() if number not in answer.signs),
+    )
+
+
+def _below(path: str, roots: Sequence[str]) -> bool:
+    return any(
+        path.startswith(root) and _PATH.fullmatch(path[len(root) :]) and "/../" not in path
+        for root in roots
+    )
+
+
+# find follows the roots themselves alone.
+_NEWEST = r"""LC_ALL=C; export LC_ALL
+for root in {roots}; do
+  if [ -r "$root" ] && [ -x "$root" ]; then begin root; printf '%s\n' "$root"; finish; fi
+done
+find -H {roots} -mindepth 3 -maxdepth 3 -type d -path '*/runs/*' -name {name} \
+  ! -name '*[!A-Za-z0-9._-]*' -exec ls -1dt {} + 2>/dev/null | head -n {most} | {
+n=0
+while IFS= read -r path; do
+  n=$((n + 1))
+  begin path $n; printf '%s\n' "$path"; finish
+  (one $n "$path")
+done; }"""
+
+
+@dataclass(frozen=True)
+class _FolderAnswer:
+    """The records of an answer, by their numbers."""
+
+    records: dict[int, bytes]
+    signs: dict[int, list[str]]
+    paths: dict[int, str]
+    roots: frozenset[str]
+
+
+def _answer(transport: Transport, calls: str) -> _FolderAnswer:
+    """Run `calls` of `one NUMBER FOLDER`, each of which prints what a folder holds."""
+    marker = new_marker()
     # -f first: reading a named pipe would wait for ever.
     script = f"""{record_functions(marker)}
 one() {{
@@ -114,6 +193,7 @@ if [ -f {run_folder.RECORD} ]; then
   begin record $1; head -c {RECORD_BYTES} {run_folder.RECORD}; echo; finish
 fi
 begin signs $1
+for f in *.json *.jsonl attempt-*.out attempt-*.exit; do [ ! -h "$f" ] || echo linked; done
 [ ! -d {run_folder.LOCK} ] || echo locked
 [ ! -f {run_folder.JOB_SCRIPT} ] || echo composed
 # Of the folder: the files in it have the laptop's time.
@@ -128,19 +208,21 @@ exit 0"""
     answer = transport.run(script, timeout=READING_SECONDS)
     texts: dict[int, bytes] = {}
     signs: dict[int, list[str]] = {}
+    paths: dict[int, str] = {}
+    roots = set()
     for words, content in parse_records(answer.out, marker):
         match words:
             case ["record", index] if (number := count(index)) is not None:
                 texts[number] = content[:-1][:RECORD_BYTES]
             case ["signs", index] if (number := count(index)) is not None:
                 signs[number] = list(lines(content[:_SIGNS_BYTES]))
+            case ["path", index] if (number := count(index)) is not None:
+                paths[number] = content[:-1].decode("utf-8", "replace")
+            case ["root"]:
+                roots.add(content[:-1].decode("utf-8", "replace"))
             case _:
                 pass
-    return [
-        _folder(path, texts.get(number), signs[number])
-        for number, path in enumerate(paths)
-        if number in signs
-    ]
+    return _FolderAnswer(texts, signs, paths, frozenset(roots))
 
 
 def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:
@@ -154,4 +236,5 @@ def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:
         job_id=ids[0] if ids and _JOB.fullmatch(ids[0]) else None,
         composed="composed" in values,
         age=float(values["age"]) if _AGE.fullmatch(values.get("age", "")) else None,
+        linked="linked" in values,
     )

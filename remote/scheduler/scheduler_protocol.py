@@ -68,6 +68,8 @@ class Watch:
     """The last attempt whose exit file is known."""
     attempts_read: int = 0
     """Bytes of attempts.jsonl that are known."""
+    owner: str = ""
+    """Whose job it is, the same of all runs of a poll; "": the user's own."""
 
 
 @dataclass(frozen=True)

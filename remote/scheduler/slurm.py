@@ -204,6 +204,7 @@ def poll_script(marker: str, watches: Sequence[Watch]) -> str:
         script=JOB_SCRIPT,
         watches="\n".join(lines) or ":",
         files=files_script(watches),
+        whose=quote(f"--user={watches[0].owner}") if watches and watches[0].owner else "--me",
     )
 
 
@@ -222,7 +223,7 @@ status() {
   *) if [ ${#1} -ge 1000000 ]; then rc=long; else rc=1; fi ;;
   esac
 }
-queue=$(words squeue --me -a -h -t all -o '{job}|{queue_fields}'); status "$queue"
+queue=$(words squeue {whose} -a -h -t all -o '{job}|{queue_fields}'); status "$queue"
 case $rc in long) queue= ;; *) queue=${queue%{job}=*} ;; esac
 begin queue $rc; printf '%s\n' "$queue"; finish
 all() {

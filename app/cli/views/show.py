@@ -37,15 +37,17 @@ class ShownRun:
         return tuple(item.run for item in self.overview.relatives)
 
 
-def gather(runs: Runs, run_id: str) -> ShownRun:
+def gather(runs: Runs, run_id: str, *, refreshed: bool = False) -> ShownRun:
     """Return what is known of a run; if its site cannot be reached, a warning says so.
+
+    `refreshed`: its state is that of now, and its site is not asked for it.
 
     Raises:
         InputError: there is no such run.
     """
     run = runs.history.get(run_id)
     warnings: list[str] = []
-    if not run.state.is_final:
+    if not run.state.is_final and not refreshed:
         warnings += runs.refresh(run.site).warnings
         run = runs.history.get(run.id)
     why: list[Diagnosis] = []

@@ -325,7 +325,7 @@ def test_a_long_line_of_metrics_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1}\n' + long + b'{"step": 3}\n')
     history = History(tmp_path / "history.db")
     history.begin(run)
-    recover._fetch_metrics(Local(), [run], history)
+    recover.fetch_metrics(Local(), [run], history)
     assert [point.step for point in history.metrics.of("r1")] == [1, 3]
     assert history.get("r1").metrics_offset == (tmp_path / "metrics.jsonl").stat().st_size
     history.close()
@@ -339,6 +339,6 @@ def test_metrics_without_end_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     history = History(tmp_path / "history.db")
     history.begin(run)
     endless = b"MARKER metrics 0 0\n" + b'{"step": 1}\n' * 100 + b"\nMARKER end\n"
-    recover._fetch_metrics(FixedAnswer(endless), [run], history)
+    recover.fetch_metrics(FixedAnswer(endless), [run], history)
     assert 0 < history.get("r1").metrics_offset < 1000
     history.close()

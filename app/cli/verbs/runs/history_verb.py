@@ -11,8 +11,10 @@ from lumitui.app.cli.session import (
     GivenPath,
     columns,
     core,
+    core_of,
     json_option,
     known_site,
+    of_option,
     runs_site_option,
     sites_beginning,
 )
@@ -43,12 +45,13 @@ class _Filters(TypedDict):
     help="List at most N runs.",
 )
 @runs_site_option
+@of_option
 @click.option(
     "--filter",
     "filter_text",
     metavar="FILTER",
     default="",
-    help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d !vit #best'.",
+    help="Only matching runs, such as 'failed site:lumi nodes>=4 2x8 age<2d idle:>30% #best'.",
 )
 @click.option(
     "--sort",
@@ -64,7 +67,10 @@ class _Filters(TypedDict):
     help="Rebuild lost runs from their folders at SITE.",
 )
 @click.option(
-    "--account", metavar="NAME", default="", help="With --recover: project that the runs billed."
+    "--account",
+    metavar="NAME",
+    default="",
+    help="With --recover and --of: project that the runs billed.",
 )
 @click.option(
     "--export",
@@ -87,6 +93,7 @@ def history(
     check: bool,
     recover: str | None,
     account: str,
+    user: str,
     target: Path | None,
     source: Path | None,
     **filters: Unpack[_Filters],
@@ -95,14 +102,22 @@ def history(
 
     The list shows the last known states; `lumitui status` queries the sites. --import merges run by
     run: a final state replaces an unfinished one; otherwise the newer state counts. Importing a
-    file twice changes nothing.
+    file twice changes nothing. --of reads a colleague's run folders at a site and keeps nothing of
+    them; `lumitui show RUN --of USER` shows one.
     """
-    if account and recover is None:
-        raise InputError("--account works only with --recover.", "Add --recover SITE.")
-    if sum((check, recover is not None, target is not None, source is not None)) > 1:
+    if account and recover is None and not user:
         raise InputError(
-            "--check, --recover, --export and --import exclude each other.", "Give one of them."
+            "--account works only with --recover or --of.", "Add --recover SITE or --of USER."
         )
+    if sum((check, recover is not None, target is not None, source is not None, bool(user))) > 1:
+        raise InputError(
+            "--check, --recover, --export, --import and --of exclude each other.",
+            "Give one of them.",
+        )
+    if user:
+        with core_of(user, filters["site_name"], account) as (runs, _):
+            _list(reply, runs, filters | {"site_name": None})
+        return
     if recover is not None:
         _recover(reply, recover, account)
         return

@@ -13,7 +13,11 @@ from lumitui.app.cli.session import (
     GivenPath,
     columns,
     core,
+    core_of,
     json_option,
+    of_account_option,
+    of_option,
+    of_site_option,
     run_argument,
     runs_beginning,
     yes_option,
@@ -26,10 +30,19 @@ from lumitui.app.runs import InputError
 @click.command()
 @run_argument
 @click.option("--gpus", is_flag=True, help="Show its GPUs instead: power, use, memory.")
+@of_option
+@of_site_option
+@of_account_option
 @json_option
 @click.pass_obj
-def show(reply: Reply, run_id: str, gpus: bool) -> None:
+def show(
+    reply: Reply, run_id: str, gpus: bool, user: str, site_name: str | None, account: str
+) -> None:
     """Show everything known about a run."""
+    if gpus and user:
+        raise InputError(
+            "--gpus and --of exclude each other.", "Only the job's owner can read them."
+        )
     if gpus:
         with core() as runs:
             readings = runs.clusters.gpus(runs.history.get(run_id).id)
@@ -37,8 +50,8 @@ def show(reply: Reply, run_id: str, gpus: bool) -> None:
         return
     from lumitui.app.cli.views import show as showing
 
-    with core() as runs:
-        page = showing.gather(runs, run_id)
+    with core_of(user, site_name, account, run_id) as (runs, theirs):
+        page = showing.gather(runs, run_id, refreshed=theirs is not None)
         for warning in page.warnings:
             warn(warning)
         # Only --json needs the whole job file, and reading it takes as long as the rest.

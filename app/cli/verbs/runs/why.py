@@ -6,7 +6,15 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli.output import Reply, say, show
-from lumitui.app.cli.session import GivenPath, core, json_option, runs_beginning
+from lumitui.app.cli.session import (
+    GivenPath,
+    core_of,
+    json_option,
+    of_account_option,
+    of_option,
+    of_site_option,
+    runs_beginning,
+)
 from lumitui.app.cli.views.why_page import WhyReply, cause_text
 from lumitui.app.runs import InputError
 
@@ -35,6 +43,9 @@ _STATES = ("failed", "timeout", "out of memory", "node failed", "cancelled", "pr
     help="With --log: the job's exit code.",
 )
 @click.option("--helpdesk", is_flag=True, help="Print a text for the site's helpdesk.")
+@of_option
+@of_site_option
+@of_account_option
 @json_option
 @click.pass_obj
 def why(
@@ -44,6 +55,9 @@ def why(
     state: str | None,
     code: int | None,
     helpdesk: bool,
+    user: str,
+    site_name: str | None,
+    account: str,
 ) -> None:
     """Explain why a run, or any job with a log, failed.
 
@@ -56,7 +70,10 @@ def why(
         raise InputError("--state and --exit work only with --log.", "Leave them out.")
     if log is not None and helpdesk:
         raise InputError("--helpdesk works only with a RUN.", "Name the run instead of its log.")
-    answer = _of_run(run_id or "") if log is None else _of_log(log, state or "failed", code)
+    if log is not None and user:
+        raise InputError("--log and --of exclude each other.", "Leave out one of them.")
+    whose = (user, site_name, account)
+    answer = _of_run(run_id or "", *whose) if log is None else _of_log(log, state or "failed", code)
     if helpdesk and answer.why:
         reply.give(answer, answer.letter)
         return
@@ -76,15 +93,17 @@ def why(
         say("No failure is recorded for this run.")
 
 
-def _of_run(run_id: str) -> WhyReply:
+def _of_run(run_id: str, user: str, site_name: str | None, account: str) -> WhyReply:
     from lumitui.app.explain.actions import action_of, letter
     from lumitui.app.explain.idle_words import idle_remark
 
-    with core() as runs:
+    with core_of(user, site_name, account, run_id) as (runs, theirs):
         diagnoses, run = runs.why(run_id), runs.history.get(run_id)
-        code = runs.raising_code(run_id, diagnoses[0].place) if diagnoses else None
+        # A colleague's project is not on this laptop, and neither can their run be sent again.
+        own = bool(diagnoses) and theirs is None
+        code = runs.raising_code(run_id, diagnoses[0].place) if own else None
         idle = idle_remark(run, runs.figures(run.id).summary)
-    action = action_of(diagnoses, run)
+    action = action_of(diagnoses, run) if own else None
     telling = diagnoses[0].telling if diagnoses else ()
     command = action.command(run.id) if action else ""
     lines = [code.path, *code.rows] if code else []

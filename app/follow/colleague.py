@@ -1,0 +1,129 @@
+"""A colleague's runs on a site, read from their folders: nothing is changed there."""
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lumitui.app.follow.recover import PassedOver, fetch_metrics, folder_run
+from lumitui.app.follow.transitions import transition, watch_of
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.remote.connect import Connection
+from lumitui.remote.scheduler.run_folders import list_accounts, read_newest
+from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.profile import Site
+
+MOST_RUNS = 50
+"""Most runs that are read, the newest: their records have some 3 MB together."""
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True)
+class ColleagueRuns:
+    """What could be read of a colleague's runs."""
+
+    runs: tuple[Run, ...]
+    """The newest first."""
+    passed: tuple[PassedOver, ...]
+    """Folders that are not shown."""
+    warnings: tuple[str, ...]
+
+
+def read_colleague(
+    connection: Connection,
+    site: Site,
+    user: str,
+    accounts: Sequence[str],
+    history: History,
+    *,
+    run_id: str = "",
+) -> ColleagueRuns:
+    """Read the runs of `user` into `history`, which must not be the user's own.
+
+    Two requests: the folders; the queue, accounting and the files. `run_id` is for one run alone,
+    with all of its metrics. Without `accounts`, the site is asked for the user's own.
+
+    Raises:
+        InputError: their folders are not known, may not be read, or have no such run.
+        LinkError: the site cannot be reached.
+    """
+    transport, roots = connection.transport, _work_roots(connection, site, user, accounts)
+    found = read_newest(transport, roots, run_id, MOST_RUNS)
+    if not found.roots:
+        raise InputError(
+            f"There is no folder {' or '.join(roots)} that you may list.",
+            f"Ask {user} to open it: `chmod g+rx` for the folder and each one above it that is "
+            f"{user}'s. --account NAME names another project.",
+        )
+    runs: dict[str, Run] = {}
+    passed = [PassedOver(path, _closed(user, path)) for path in found.closed]
+    for folder in found.folders:
+        try:
+            if folder.linked:
+                raise ValueError("a file of it is a link, which may lead out of the folder")
+            run = folder_run(folder, None)
+            runs.setdefault(run.id, replace(run, site=site.name))
+        except ValueError as error:
+            passed.append(PassedOver(folder.path, str(error)))
+    if run_id and not runs:
+        why = f": {passed[0].why}" if passed else ""
+        raise InputError(
+            f"{user} has no run {run_id} at {site.name} that can be shown{why}.",
+            f"`lumitui history --of {user} --site {site.name}` lists those that can.",
+        )
+    history.adopt(list(runs.values()))
+    warnings = _observe(connection, list(runs.values()), user, history)
+    if run_id:
+        fetch_metrics(transport, list(runs.values()), history)
+    shown = sorted(map(history.get, runs), key=lambda run: run.created, reverse=True)
+    return ColleagueRuns(tuple(shown), tuple(passed), warnings)
+
+
+def _observe(
+    connection: Connection, runs: Sequence[Run], user: str, history: History
+) -> tuple[str, ...]:
+    """Write how the jobs of `runs` are to `history`; no job is cancelled, no submission settled."""
+    sent = [run for run in runs if run.job_id is not None]
+    if not sent:
+        return ()
+    poll = connection.scheduler.poll([replace(watch_of(run), owner=user) for run in sent])
+    now = time.time()
+    history.observe([(run, changes) for run in sent if (changes := transition(run, poll, now))])
+    return tuple(words for words in (poll.warning, poll.silent) if words)
+
+
+def _work_roots(
+    connection: Connection, site: Site, user: str, accounts: Sequence[str]
+) -> list[str]:
+    if not _USER.fullmatch(user):
+        raise InputError(f"{user!r} is not a user name.", "Give the name that they log in with.")
+    if "{user}" not in site.work_root:
+        raise InputError(
+            f"Where {user}'s runs are is unknown: the `work_root:` of {site.name} has no {{user}}.",
+            "Write it with {user} in your own profile of the site.",
+        )
+    pattern = site.account.pattern
+    if wrong := [name for name in accounts if not re.match(pattern, name)]:
+        raise InputError(
+            f"{wrong[0]!r} is not an account at {site.name}.", f"Use one that matches {pattern}."
+        )
+    if "{account}" not in site.work_root:
+        accounts = [""]
+    elif not accounts:
+        accounts = list_accounts(connection.transport, pattern)
+    roots = dict.fromkeys(connection.work_root(site, name, user) for name in accounts)
+    if not roots:
+        raise InputError(
+            f"Runs at {site.name} are kept by account, and the site lists no account of yours.",
+            "Name one: --account PROJECT.",
+        )
+    return list(roots)
+
+
+def _closed(user: str, path: str) -> str:
+    # Not `chmod -R`: the values of `secrets:` are in a file of the folder while its job may run.
+    return (
+        f"you may not read it. {user} can open it: cd {path} && chmod g+rx . .. ../.. ../../.. && "
+        "chmod g+r *.json *.jsonl *.sh attempt-*"
+    )
