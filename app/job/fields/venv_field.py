@@ -10,7 +10,7 @@ from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm
 
 _HASH = r"^[0-9a-f]{64}$"
 _STAGED = re.compile(r"\$(STAGE_[A-Z0-9_]+|\{STAGE_[A-Z0-9_]+\})")
-_FILE = re.compile(r"\.(txt|in)$")
+_FILE = re.compile(r"\.(txt|in)$|(^|/)(pyproject\.toml|uv\.lock)$")
 
 
 def _wheels(text: str) -> str:
@@ -40,6 +40,9 @@ class SentRequirements(MappingField):
 
     lines: tuple[Line, ...] = ()
     """The requirements, without comments: `venv: {packages: [tqdm], sent: {lines: [tqdm]}}`."""
+    python: Line = ""
+    """The `requires-python` of a pyproject.toml or uv.lock: `venv: {requirements: uv.lock, sent:
+    {python: ">=3.11"}}`."""
     wheels: dict[Line, Annotated[str, Field(pattern=_HASH)]] = Field(default={})
     """The wheels of the project and their SHA-256: `venv: {packages: [tqdm], wheels: wheels, sent:
     {wheels: {}}}`."""
@@ -49,7 +52,8 @@ class VenvChoice(MappingField):
     """Python packages that a job needs beyond its image or modules."""
 
     requirements: Inside | None = None
-    """A requirements file of the project: `venv: {requirements: requirements.txt}`."""
+    """A requirements file of the project, its `pyproject.toml` or `uv.lock`:
+    `venv: {requirements: requirements.txt}`."""
     packages: tuple[Line, ...] = ()
     """Requirements in pip's form: `venv: {packages: [einops==0.8.1, tqdm]}`."""
     wheels: Annotated[Line, AfterValidator(_wheels)] | None = None

@@ -1,5 +1,6 @@
 """The adviser's findings on a job, from a site's answers. Pure."""
 
+import re
 from collections.abc import Iterator
 
 from lumitui.app.explain.words import clock, count
@@ -7,6 +8,7 @@ from lumitui.app.survey.inquiry.job_paths import InquiryNeeds, JobPath
 from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
 from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.source_position import Position
 from lumitui.remote.survey.inquiry.answers import OwnJob, PathState
 from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 from lumitui.remote.survey.slurm_records import Association, Qos
@@ -25,6 +27,7 @@ def findings(needs: InquiryNeeds, replies: Answers, now: float) -> tuple[Finding
     """Return the findings from a site's answers at `now`, in epoch seconds."""
     findings_ = [
         *_of_paths(needs, replies),
+        *_of_environment(needs, replies),
         *_of_quotas(needs, replies),
         *_of_account(needs, replies),
         *_of_partition(needs, replies),
@@ -98,6 +101,10 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
         elif not state.readable:
             yield finding("cluster-image", f"You may not read the image {place.path}.",
                            "Ask its owner, or name another image.", place.at)  # fmt: skip
+    elif place.role == "wheels" and not exists:
+        yield finding("cluster-environment", f"The folder of wheels {place.path} does not exist"
+                      f"{_link(state)}.", "Create it there, or correct `venv: {wheels: …}`.",
+                      place.at, "error")  # fmt: skip
     elif place.role == "bind" and not exists:
         yield finding(
             "cluster-bind", f"{place.path}, which the container binds, does not exist"
@@ -119,6 +126,46 @@ def _path(place: JobPath, state: PathState) -> Iterator[Finding]:
         yield finding("cluster-output", f"You cannot create {place.path}: {state.above} is not "
                        "writable for you.", "Check the account: only its members may write there.",
                        place.at)  # fmt: skip
+
+
+def _of_environment(needs: InquiryNeeds, replies: Answers) -> Iterator[Finding]:
+    found = replies.environment
+    if found and found.failed:
+        yield finding(
+            "cluster-environment",
+            f"`{found.failed}` fails on the login node"
+            + (f": {found.words}" if found.words else ""),
+            "Name modules that `module avail` lists there.",
+            Position(field="modules"),
+        )
+    elif found and needs.python and not found.python:
+        yield finding(
+            "cluster-environment",
+            f"The job's Python, {needs.python}, does not start on the login node.",
+            "Load a module that brings one: `modules: [...]`.",
+            Position(field="modules"),
+        )
+    version = needs.python_version or (found.python if found else "")
+    if version and not _suits(version, needs.python_bound):
+        yield finding(
+            "cluster-environment",
+            f"The job's Python is {version}, and `venv:` is for {needs.python_bound}.",
+            "Choose another image or module, or widen `requires-python` and lock again.",
+            Position(field="venv"),
+            "error",
+        )
+
+
+def _suits(version: str, bound: str) -> bool:
+    """Return whether a Python like `3.11` may be in a bound like `>=3.10,<3.13`."""
+    own = tuple(map(int, version.split(".")))
+    for sign, text, patch in re.findall(r"(>=|<=?)\s*(\d+\.\d+)((?:\.\d+)*)", bound):
+        other = tuple(map(int, text.split(".")))
+        # `<3.13` leaves 3.13 out; `<3.13.5` does not.
+        left_out = sign == "<" and own == other and not patch.strip(".0")
+        if left_out or (own < other if sign == ">=" else own > other):
+            return False
+    return True
 
 
 def _link(state: PathState) -> str:

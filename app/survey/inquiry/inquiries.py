@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lumitui.app.launch.placement import placement_of
+from lumitui.app.launch.rules.venv_rules import python_of
+from lumitui.app.launch.script.program_call import own_python
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds
@@ -96,8 +99,14 @@ class Inquiries:
         qos = _QOS.findall(launch.script)
         work = self._connection(site).work_root(site, spec.account)
         paths = job_paths.of_spec(spec, site, work)
+        place, sent = placement_of(spec, site), spec.venv.sent if spec.venv else None
+        slurm = site.scheduler == "slurm"
         return InquiryNeeds(
             paths,
+            modules=place.modules if slurm else (),
+            python=own_python(place) if slurm and sent and not place.container else "",
+            python_version=python_of(place) if place.container else "",
+            python_bound=sent.python if sent else "",
             account="" if spec.account == "none" else spec.account,
             partition=partition.slurm_partition or spec.partition,
             qos=qos[-1] if qos else "",
@@ -169,6 +178,8 @@ def _request_of(site: "Site", needs: InquiryNeeds, script: str) -> InquiryReques
         partition=needs.partition if slurm else "",
         quota=site.quota.command if site.quota else "",
         balance=site.commands.get("balance", "") if site.budget else "",
+        modules=needs.modules,
+        python=needs.python,
         script=script if slurm else "",
     )
 

@@ -10,7 +10,7 @@ from lumitui.app.launch.placement import placement_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
 
-Role = Literal["image", "bind", "config", "data", "output", "work"]
+Role = Literal["image", "bind", "config", "data", "wheels", "output", "work"]
 """What a job does with a path: runs, binds or reads it, or writes its log or results there."""
 
 
@@ -38,6 +38,14 @@ class InquiryNeeds:
     unit: str = "hours"
     field_of: tuple[tuple[str, Position], ...] = ()
     """The positions of the job's `account`, `partition`, `time` and `nodes`."""
+    modules: tuple[str, ...] = ()
+    """The shell lines that load its modules."""
+    python: str = ""
+    """Its Python as a shell word, where that is not a container's; "": it needs none."""
+    python_version: str = ""
+    """The version of its container's Python, as far as the profile tells."""
+    python_bound: str = ""
+    """The versions that `venv:` is for, like `>=3.10,<3.13`."""
 
     def at(self, name: str) -> Position:
         """Return the position of `name` in the job."""
@@ -72,6 +80,8 @@ def of_spec(spec: JobSpec, site: Site, work_root: str) -> tuple[JobPath, ...]:
             paths += _bind(bind, Position(field="container.binds"))
         if spec.container.venv:
             paths += _whole(spec.container.venv, "bind", Position(field="container.venv"))
+    if spec.venv and spec.venv.wheels:
+        paths += _whole(spec.venv.wheels, "wheels", Position(field="venv"))
     for name, target in spec.links.items():
         paths += _whole(target, "data", Position(field=f"links.{name}"))
     for word in spec.args:

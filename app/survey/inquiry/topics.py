@@ -27,6 +27,12 @@ TOPICS: tuple[Topic, ...] = (
         "open(2), ENOENT",
     ),
     _topic(
+        "cluster-environment", "warning", "an environment that the cluster does not give",
+        "After the wait in the queue, the job ends at `module load`, or pip finds no package for "
+        "its Python.",
+        "bash -l on the login node, where the job's modules were loaded",
+    ),
+    _topic(
         "cluster-output", "error", "an output folder that is missing or not writable",
         "Slurm cannot open the job's log, so the job ends in its first second without a message.",
         "sbatch(1), --output: Slurm does not create missing folders",

@@ -60,6 +60,33 @@ class Trial:
     """Why it was refused, in Slurm's words."""
 
 
+@dataclass(frozen=True)
+class FoundEnvironment:
+    """What a job's modules give on the login node."""
+
+    failed: str
+    """The first line that fails; "": none does."""
+    words: str
+    """What it printed last."""
+    python: str
+    """The version of the job's Python, like `3.11`; "" if it does not start."""
+
+
+def environment(text: str) -> FoundEnvironment | None:
+    """Return what `at LINE`, `failed` and `python VERSION` say, with what else was printed."""
+    line = last = failed = words = ""
+    for row in lines(text):
+        if row.startswith("lumitui at "):
+            line, last = row[11:], ""
+        elif row == "lumitui failed":
+            failed, words = failed or line, words if failed else last
+        elif found := re.fullmatch(r"lumitui python (\d{1,2}\.\d{1,3}|)", row):
+            return FoundEnvironment(failed[:_LONGEST], words[:MOST_WORDS], found[1])
+        elif row.strip():
+            last = row.strip()
+    return None
+
+
 def path_state(path: str, text: str) -> PathState | None:
     """Return the state of `path`; None: the answer is unusable."""
     first, *more = [*lines(text), ""]

@@ -9,7 +9,7 @@ from lumitui.remote.scheduler.slurm import CLEAN
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.survey.inquiry import answers as read
-from lumitui.remote.survey.inquiry.answers import OwnJob, PathState, Trial
+from lumitui.remote.survey.inquiry.answers import FoundEnvironment, OwnJob, PathState, Trial
 from lumitui.remote.survey.inquiry.meter_rows import (
     BudgetRow,
     QuotaRow,
@@ -66,6 +66,10 @@ class InquiryRequest:
     """Its command for budgets."""
     script: str = ""
     """The job script for `sbatch --test-only`; "": do not test it."""
+    modules: tuple[str, ...] = ()
+    """The shell lines that load the job's modules."""
+    python: str = ""
+    """The job's Python as a shell word; "": do not start it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class Answers:
     budgets: tuple[BudgetRow, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
     """Why each missing part is missing, in a sentence."""
+    environment: FoundEnvironment | None = None
 
 
 @purpose("inquiry")
@@ -136,8 +141,20 @@ def _of_slurm(query: InquiryRequest) -> Iterator[Question[Any]]:
         yield Question("trial", TEST_ONLY, read.trial, "sbatch --test-only", given=query.script)
 
 
+def _environment(query: InquiryRequest) -> str:
+    """Return sh that loads the modules as the job does, in a login shell, and starts its Python."""
+    loads = (f"echo {quote(f'lumitui at {line}')}\n{line} || echo 'lumitui failed'"
+             for line in query.modules)  # fmt: skip
+    version = f"{query.python or ':'} -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'"
+    tell = f"printf 'lumitui python %s\\n' \"$({version} 2>/dev/null)\""
+    script = "\n".join(["exec 2>&1", *loads, tell])
+    return f"bash -lc {quote(script)}"
+
+
 def _of_site(query: InquiryRequest, site: Site) -> Iterator[Question[Any]]:
-    """Yield the questions for which the profile has commands and patterns."""
+    """Yield the questions for which the profile has commands and patterns, and the environment."""
+    if query.modules or query.python:
+        yield Question("environment", _environment(query), read.environment, "bash -l")
     if query.quota and site.quota:
         rows = partial(quota_rows, quota=site.quota)
         sh = f"sh -c {quote(query.quota)}"

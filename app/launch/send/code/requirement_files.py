@@ -6,12 +6,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from lumitui.app.job.fields.requirement_lines import beside, check_requirement, included, lines_of
+from lumitui.app.job.fields.uv_lock import lock_requirements, project_requirements, python_bound
 from lumitui.app.job.fields.venv_field import SentRequirements, VenvChoice
 from lumitui.app.job.spec import JobSpec
+from lumitui.remote.site.environments import VenvRecipe
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 
 _MOST_BYTES = 1_000_000
+_MOST_LOCKED = 20_000_000
+"""Most bytes of a uv.lock, which lists each wheel of each platform."""
 _DEEPEST = 5
 """How deep files may include others."""
 
@@ -25,30 +29,56 @@ def with_requirements(spec: JobSpec, root: Path) -> JobSpec:
     venv = spec.venv
     if venv is None:
         return spec
-    lines = tuple(_lines(root, venv.requirements, 1)) if venv.requirements else ()
+    lines, python = _requirements(root, venv.requirements) if venv.requirements else ((), "")
+    if venv.packages and any(" --hash=" in line for line in lines):
+        raise InputError(
+            f"{venv.requirements} has hashes, and pip then installs nothing without one.",
+            f"Leave out `packages:`, and add {', '.join(venv.packages)} to {venv.requirements}.",
+            field="venv",
+        )
     for line in (*lines, *venv.packages):
         check_requirement(line)
-    sent = SentRequirements(lines=lines, wheels=_wheels(root, venv))
+    sent = SentRequirements(lines=lines, python=python, wheels=_wheels(root, venv))
     return spec.model_copy(update={"venv": venv.model_copy(update={"sent": sent})})
 
 
-def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
-    path = (root / name).resolve()
-    if not path.is_relative_to(root.resolve()) or depth > _DEEPEST:
-        raise _unreadable(name, "it is outside the project, or includes itself")
+def _requirements(root: Path, name: str) -> tuple[tuple[str, ...], str]:
+    """Return the requirements of a file, and the versions of Python that it is for."""
+    read = _READERS.get(Path(name).name)
+    if read is None:
+        return tuple(_lines(root, name, 1)), ""
+    text = _text(root, name, _MOST_LOCKED)
     try:
-        text = read_plain(path, _MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            raise _unreadable(name, f"it is larger than {_MOST_BYTES // 1000} kB")
-        lines = list(lines_of(text.decode("utf-8-sig")))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise _unreadable(name, str(reason)) from error
-    for line in lines:
+        return read(text, VenvRecipe().keeps), python_bound(text)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(name, str(error)) from error
+
+
+_READERS = {"pyproject.toml": project_requirements, "uv.lock": lock_requirements}
+
+
+def _lines(root: Path, name: str, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        raise _unreadable(name, "it includes itself")
+    for line in lines_of(_text(root, name, _MOST_BYTES)):
         if other := included(line):
             yield from _lines(root, beside(name, other), depth + 1)
         else:
             yield line
+
+
+def _text(root: Path, name: str, most: int) -> str:
+    path = (root / name).resolve()
+    if not path.is_relative_to(root.resolve()):
+        raise _unreadable(name, "it is outside the project")
+    try:
+        text = read_plain(path, most + 1)
+        if len(text) > most:
+            raise _unreadable(name, f"it is larger than {most // 1000} kB")
+        return text.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise _unreadable(name, str(reason)) from error
 
 
 def _unreadable(name: str, reason: str) -> InputError:

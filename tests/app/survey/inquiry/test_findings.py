@@ -12,7 +12,7 @@ from lumitui.app.survey.inquiry.topics import TOPICS
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.site.source_position import Position
-from lumitui.remote.survey.inquiry.answers import OwnJob, PathState, Space, Trial
+from lumitui.remote.survey.inquiry.answers import FoundEnvironment, OwnJob, PathState, Space, Trial
 from lumitui.remote.survey.inquiry.ask_inquiry import Answers
 from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
 from lumitui.remote.survey.slurm_records import Association, PartitionRecord, Qos
@@ -99,6 +99,8 @@ def test_each_thing_that_is_wrong_is_said_once(
         ("image", PathState("/x/a.sif", "link", False, False, "/x", True), "cluster-image"),
         ("image", PathState("/x/a.sif", "file", False, False, "/x", True), "cluster-image"),
         ("bind", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-bind"),
+        ("wheels", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-environment"),
+        ("wheels", PathState("/x/a.sif", "folder", True, False, "/x", True), ""),
         ("data", PathState("/x/a.sif", "none", False, False, "/", False), "cluster-path"),
         ("output", PathState("/x/a.sif", "none", False, False, "/x", True), "cluster-output"),
         ("output", PathState("/x/a.sif", "folder", True, False, "/x", False), "cluster-output"),
@@ -115,6 +117,34 @@ def test_a_path_is_judged_by_what_the_job_does_with_it(
     wanted = InquiryNeeds((JobPath("/x/a.sif", role, at),))
     found = said(Answers((state,)), wanted)
     assert [(one.rule, one.at) for one in found] == ([(rule, at)] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("found", "bound", "severity", "words"),
+    [
+        (FoundEnvironment("module load a", "unknown: a.", "3.11"), "", "warning",
+         "`module load a` fails on the login node: unknown: a."),
+        (FoundEnvironment("", "", ""), "", "warning", "python3, does not start"),
+        (FoundEnvironment("", "", "3.9"), ">=3.10", "error", "is 3.9, and `venv:` is for >=3.10"),
+        (FoundEnvironment("", "", "3.13"), ">=3.10, <3.13", "error", "is 3.13"),
+        (FoundEnvironment("", "", "3.13"), ">=3.10,<3.13.5", "", ""),
+        (FoundEnvironment("", "", "3.11"), ">=3.9.2,<4.0", "", ""),
+        (FoundEnvironment("", "", "3.11"), "", "", ""),
+    ],
+)  # fmt: skip
+def test_the_environment_is_judged_by_what_the_login_node_has(
+    found: FoundEnvironment, bound: str, severity: str, words: str
+) -> None:
+    needs = replace(WANTED, python="python3", python_bound=bound)
+    given = said(replace(ANSWERS, environment=found), needs)
+    assert [one.severity for one in given] == ([severity] if severity else [])
+    assert all(one.rule == "cluster-environment" and words in one.message for one in given)
+
+
+def test_a_containers_python_is_compared_without_a_question() -> None:
+    needs = replace(WANTED, python_version="3.9", python_bound=">=3.10")
+    (only,) = said(ANSWERS, needs)
+    assert only.message == "The job's Python is 3.9, and `venv:` is for >=3.10."
 
 
 def test_a_refusal_that_is_explained_is_not_said_twice() -> None:

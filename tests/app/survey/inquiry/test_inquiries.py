@@ -125,6 +125,19 @@ def test_lint_asks_the_cluster_when_it_is_told_to(
     assert "my.sif does not exist" in asked.stdout
 
 
+def test_modules_and_wheels_that_are_not_there_are_said_before_the_job_is_sent(
+    cluster_runs: Runs, tmp_path: Path
+) -> None:
+    good = rules(cluster_runs, previewed(cluster_runs, tmp_path))
+    assert "cluster-environment" not in good
+    venv = {"packages": ["einops"], "wheels": "/scratch/no/wheels"}
+    bad = previewed(cluster_runs, tmp_path, modules=["nosuch/1.0"], venv=venv)
+    found = cluster_runs.inquiries.of_preview(bad).findings
+    words = " ".join(one.message for one in found if one.rule == "cluster-environment")
+    assert "`module load nosuch/1.0` fails on the login node" in words
+    assert "The folder of wheels /scratch/no/wheels does not exist." in words
+
+
 def test_a_full_file_system_is_said_before_the_job_is_sent(
     home: Home, cluster_runs: Runs, cluster: Cluster, tmp_path: Path
 ) -> None:
