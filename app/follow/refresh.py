@@ -174,6 +174,7 @@ def _refresh(watcher: Watcher, open_runs: Sequence[Run], *, attended: bool) -> R
                 changed += polled.changed
                 requests += _keep_log_figures(watcher, connection, polled.changed)
                 warnings += [f"{name}: {words}" for words in polled.warnings]
+                warnings += _tell_silent_ends(watcher, polled.changed)
                 if polled.clock and name not in watcher.clocks:
                     watcher.clocks.add(name)
                     warnings.append(f"{name}: {polled.clock}")
@@ -221,6 +222,19 @@ def _keep_log_figures(watcher: Watcher, connection: "Connection", changed: Seque
             keep_log_figures(watcher.history, run, log_figures_of(run, end))
             requests += 1
     return requests
+
+
+def _tell_silent_ends(watcher: Watcher, changed: Sequence[str]) -> list[str]:
+    """Send the notices of jobs that were killed before they could; return what to say of it.
+
+    Only the process that wrote the end to history sends one, so that it arrives once.
+    """
+    if not changed:
+        return []
+    from lumitui.app.follow.notifications.silent_end import ended_silently, tell_silent_end
+
+    ended = filter(ended_silently, map(watcher.history.get, changed))
+    return [tell_silent_end(run) for run in ended]
 
 
 def _was_sent(error: LumiError) -> bool:

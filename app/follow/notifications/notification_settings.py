@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -32,11 +31,6 @@ class Notify(BaseModel):
         if value:
             check_webhook(value)
         return value
-
-    @property
-    def webhook_host(self) -> str:
-        """The host of the webhook: the rest of the address may be a secret."""
-        return urlsplit(self.webhook).hostname or ""
 
 
 def read_notify(file: Path) -> Notify:

@@ -9,17 +9,22 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from lumitui.app.follow.notifications.events import Event
-from lumitui.app.follow.notifications.notification_settings import Notify, Terminal
 from lumitui.remote.site.safe_text import log_line
+
+if TYPE_CHECKING:
+    # The settings bring pydantic, which a refresh does not need.
+    from lumitui.app.follow.notifications.events import Event
+    from lumitui.app.follow.notifications.notification_settings import Notify, Terminal
 
 SECONDS = 10.0
 """How long a webhook may say nothing."""
 _LONGEST = 200
 
 
-def sequence(words: str, how: Terminal, environ: Mapping[str, str]) -> str:
+def sequence(words: str, how: "Terminal", environ: Mapping[str, str]) -> str:
     """Return the escape sequence that lets a terminal show `words`; '' where none is wanted."""
     text = log_line(words)[:_LONGEST].replace(";", ",")
     # The name comes first: OSC 9 that begins with a number means something else to ConEmu.
@@ -35,7 +40,7 @@ def sequence(words: str, how: Terminal, environ: Mapping[str, str]) -> str:
     return code
 
 
-def body(event: Event) -> bytes:
+def body(event: "Event") -> bytes:
     """Return what a webhook is sent: one small JSON object, `text` as chat programs want it."""
     fields = {
         "text": event.sentence,
@@ -47,15 +52,24 @@ def body(event: Event) -> bytes:
     return json.dumps(fields).encode()
 
 
-def post(event: Event, notify: Notify) -> str:
+def post(event: "Event", notify: "Notify") -> str:
     """Send `event` to the webhook; return why it could not be sent, '' when it was."""
+    return _send(notify.webhook, body(event), "application/json")
+
+
+def post_line(address: str, text: str, *, as_json: bool) -> str:
+    """Send one line as a job sends it (templates/job/notify.sh); return as `post`."""
+    if as_json:
+        return _send(address, json.dumps({"text": text}).encode(), "application/json")
+    return _send(address, text.encode(), "text/plain")
+
+
+def _send(address: str, data: bytes, kind: str) -> str:
     request = urllib.request.Request(
-        notify.webhook,
-        data=body(event),
-        headers={"Content-Type": "application/json", "User-Agent": "lumitui"},
+        address, data=data, headers={"Content-Type": kind, "User-Agent": "lumitui"}
     )
     # What is meant for this machine goes through no proxy.
-    direct = [urllib.request.ProxyHandler({})] if notify.webhook.startswith("http:") else []
+    direct = [urllib.request.ProxyHandler({})] if address.startswith("http:") else []
     opener = urllib.request.build_opener(_NoRedirect, *direct)
     try:
         opener.open(request, timeout=SECONDS).close()
@@ -63,7 +77,8 @@ def post(event: Event, notify: Notify) -> str:
         # The address may hold a token: only its host is named.
         reason = f"{error.code}" if isinstance(error, urllib.error.HTTPError) else ""
         reason = reason or str(getattr(error, "reason", type(error).__name__))
-        return f"The webhook at {notify.webhook_host} failed: {log_line(reason)[:80]}."
+        host = urlsplit(address).hostname or ""
+        return f"The webhook at {host} failed: {log_line(reason)[:80]}."
     return ""
 
 

@@ -79,6 +79,7 @@ _FIELDS: tuple[tuple[str, Kind, str, str], ...] = (
     ("binding", "choice", "auto", "whether to bind each rank to the cores near its GPU"),
     ("proof", "choice", "on", "whether the job measures its binding"),
     ("fetch", "words", "none", "the results that `lumitui fetch` copies"),
+    ("notify", "text", "none", "your laptop's variable with the address that hears of the end"),
     ("after", "words", "none", "runs that must be done first, by id, name or `last`"),
     ("at_once", "number", "all", "how many runs of the grid run at the same time"),
     ("preflight", "choice", "the site's", "whether to measure speed and network first"),
@@ -122,7 +123,7 @@ def fields(
     left = list(problems)
     rows = []
     for key, kind, default, text in _FIELDS:
-        if key == "venv" and isinstance(data.get(key), Mapping):
+        if key in ("venv", "notify") and isinstance(data.get(key), Mapping):
             continue  # the form cannot show its further keys
         own = tuple(item for item in left if _is_at(item.at.field, key))
         left = [item for item in left if item not in own]

@@ -278,3 +278,32 @@ def test_a_cancelled_job_tells_too(
     cluster_runs.cancel(held.id)
     wait_until(lambda: bool(told), 10, cluster.login(f"cat {held.folder}/attempt-1.out").stdout)
     assert told[0][2].startswith(f"{held.id} at minilumi: cancelled after")
+
+
+@pytest.mark.cluster
+def test_a_job_that_is_killed_outright_is_told_by_the_laptop_that_watches(
+    cluster_runs: Runs,
+    cluster: Cluster,
+    listener: Listener,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOOK", listener.address)
+    run = chained(cluster_runs, tmp_path / "killed", "wait", notify="HOOK")
+
+    def trains() -> bool:
+        return "step" in cluster.login(f"cat {run.folder}/metrics.jsonl").stdout
+
+    wait_until(trains, 120)
+    cluster_runs.refresh(run.site)
+    cluster.login(f"scancel --full --signal=KILL {cluster_runs.history.get(run.id).job_id}")
+    warnings: list[str] = []
+    ended = cluster_runs.wait(run.id, timeout=120, warn=warnings.append)
+    assert ended.state is State.FAILED, ended.reason
+    ((_, kind, body),) = told
+    assert kind == "text/plain" and body.startswith(f"{run.id} at minilumi: failed after ")
+    assert body.endswith("; its job was killed.")
+    (warning,) = [words for words in warnings if "notice" in words]
+    assert warning.endswith("lumitui sent it from here.") and SECRET not in warning
+    cluster_runs.refresh(run.site)
+    assert len(told) == 1
