@@ -18,8 +18,8 @@ from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.rows.kept_texts import digest_of, pack
 from lumitui.app.history.run import Changes, Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.site.gpu_use import GpuUse
 from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.gpu_use import GpuUse
 from tests.support.jobs.made_runs import a_run
 
 # ------------------------------------------------------------------------- what is kept
