@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from lumitui.app.knowledge.rule import Hit, rule
 from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
@@ -190,6 +191,42 @@ def _loaded(job: ScriptJob) -> set[str]:
     return {name.partition("/")[0] for name in job.modules}
 
 
+def _paths(job: ScriptJob, step: JobStep) -> list[str]:
+    """Return the values of a step's arguments and of variables; images are no data."""
+    words = [step.program, *step.arguments] if step.program else [*step.arguments]
+    texts = [*(word.known for word in words), *(item.value for item in job.variables)]
+    return [text.rpartition("=")[2] for text in texts if not text.endswith(".sif")]
+
+
+def _profile_binds(site: Site, program: str) -> tuple[str, ...]:
+    """Return the folders that the profile's only call of `program` binds."""
+    calls = [one.call for one in site.containers.values() if one.call[:1] == (program,)]
+    if len(calls) != 1:
+        return ()
+    return tuple(
+        path.partition(":")[0]
+        for flag, value in pairwise(calls[0])
+        if flag in ("-B", "--bind")
+        for path in value.split(",")
+    )
+
+
+def _lacks_bind(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find a call without -B, of a path that the profile's own call binds."""
+    for step, call, _ in _calls(job):
+        for folder in () if call.binds or not step.trains else _profile_binds(site, call.program):
+            inside = [path for path in _paths(job, step) if f"{path}/".startswith(f"{folder}/")]
+            if inside:
+                yield Hit(
+                    f"The container may not see {inside[0]}: {site.name}'s profile binds {folder}, "
+                    "and this call binds nothing.",
+                    f"Write {call.program} {call.verb} -B {folder}.",
+                    call.at if call.at.line else step.at,
+                    severity="warning",
+                )
+                return
+
+
 @rule(
     "no-binds",
     "error",
@@ -199,9 +236,10 @@ def _loaded(job: ScriptJob) -> set[str]:
     source="the site's profile, containers.modules; LUMI user guide, storage",
 )
 def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
-    """Find an image of the site without its bindings module and without -B."""
+    """Find an image of the site without its bindings module or without -B."""
     if has_unknown_sources(job) or any(job.variable(name) for name in _BIND_VARIABLES):
         return
+    yield from _lacks_bind(job, site)
     for step in job.steps:
         call = step.container
         generation = generation_of(call.image.known, site) if call and call.image else None
@@ -212,14 +250,10 @@ def no_binds(job: ScriptJob, site: Site) -> Iterator[Hit]:
                     for name in _loaded(job))  # fmt: skip
         if not own or binds or own & _loaded(job):
             continue
-        words = [step.program, *step.arguments] if step.program else [*step.arguments]
-        texts = [*(word.known for word in words), *(item.value for item in job.variables)]
-        names = [text for text in texts if _SHARED.match(text.rpartition("=")[2])
-                 and not text.endswith(".sif")]  # fmt: skip
+        names = [text for text in _paths(job, step) if _SHARED.match(text)]
         if names:
             yield Hit(
-                f"The container does not see {names[0].rpartition('=')[2]}: nothing binds the file "
-                "system.",
+                f"The container does not see {names[0]}: nothing binds the file system.",
                 f"Load {' '.join(sorted(own))} before it.",
                 call.at if call.at.line else step.at,
             )
