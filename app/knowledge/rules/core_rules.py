@@ -49,8 +49,16 @@ def _cores(job: ScriptJob, site: Site) -> Iterator[Hit]:
     reserved = site.node.cores - usable
     keeps = f" ({reserved} of {site.node.cores} are the system's)" if reserved else ""
     right = f"--cpus-per-task={max(1, usable // tasks)}"
+    words = f"{asked} cores on each node are more than the {usable} that a job may use{keeps}."
+    gpus = site.node.gpus
+    if gpus and asked == site.cores_per_gpu * gpus:  # nothing that a job file could leave out
+        share = f"Write at most {usable // gpus} there, a GPU's share of the node's cores."
+        yield Hit(
+            f"{words} `cores_per_gpu` of {site.name}'s profile is too large.", share, _where(job)
+        )
+        return
     yield Hit(
-        f"{asked} cores on each node are more than the {usable} that a job may use{keeps}.",
+        words,
         f"Write {right}." if given else f"Ask for {usable} tasks per node at most.",
         _where(job),
         rewrite(given, right) if given else None,

@@ -36,6 +36,11 @@ def mistake_words(detail: Mapping[str, object]) -> str:
     limits = context if isinstance(context, Mapping) else {}
     if kind in ("value_error", "assertion_error"):
         return str(limits.get("error", detail["msg"]))
+    if kind == "union_tag_invalid":
+        kinds = str(limits.get("expected_tags", "")).replace("'", "")
+        return f"{limits.get('tag')!r} is not a kind; write `kind:` with one of {kinds}"
+    if kind == "union_tag_not_found":
+        return "`kind:` is missing; `lumitui schema site` lists the kinds and the keys of each"
     value = given(detail.get("input"))
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]

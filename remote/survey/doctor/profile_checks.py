@@ -20,6 +20,13 @@ _SOURCE = re.compile(r"#.*\b(source|guess|choice)\b", re.IGNORECASE)
 _POLITE = 15
 """Fewest seconds between two polls that do not burden a login node."""
 _ENDLESS = 100 * 86_400
+_RATES = {
+    "node": "add `per_node_hour: 1`",
+    "slice": "add `per_slice_hour: 1`",
+    "sum": "add `per_gpu_hour: 1`",
+}
+"""What ends a price of nothing, by the kind of billing."""
+_SAY_SOURCE = "write one above it, with a page or a command"
 
 
 Found = tuple[Place, str]
@@ -94,8 +101,11 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
         return
     usable = len(node.usable_cores)
     if site.cores_per_gpu * node.gpus > usable:
-        words = f"{node.gpus} ranks with {site.cores_per_gpu} cores each exceed the {usable}"
-        yield ("cores_per_gpu",), f"{words} usable cores of a node"
+        words = (
+            f"{site.cores_per_gpu} for each of {node.gpus} GPUs is more than the {usable} cores "
+        )
+        words += f"that a job may use; write at most {usable // node.gpus}"
+        yield ("cores_per_gpu",), words
     if not node.gpu_cores:
         words = "missing, so lumitui cannot bind ranks or prove their binding; "
         words += f"`lumitui site check {site.name} --probe` measures them"
@@ -104,16 +114,22 @@ def _cores(site: Site, document: Document) -> Iterator[Found]:
     sizes = sorted({len(cores) for cores in node.cores_of_gpu})
     if len(sizes) > 1:
         words = " and ".join(map(str, sizes))
-        words = f"ranks get {words} cores; the rank with the fewest slows down the others"
+        words = f"ranks get {words} cores, and the rank with the fewest slows down the others"
+        words += "; give each GPU as many"
         yield ("node", "gpu_cores"), words
     elif sizes[0] > site.cores_per_gpu and len(node.usable_cores) >= sizes[0] * node.gpus:
-        yield ("cores_per_gpu",), f"{site.cores_per_gpu}, but each GPU has {sizes[0]} near cores"
+        yield (
+            ("cores_per_gpu",),
+            f"{site.cores_per_gpu}, but each GPU has {sizes[0]} near cores; write that number",
+        )
     unassigned = node.usable_cores - frozenset[int]().union(*node.cores_of_gpu)
     if unassigned and sizes[0] * node.gpus + node.gpus <= usable:
-        yield ("node", "gpu_cores"), f"cores {format_cores(unassigned)} belong to no GPU"
+        words = f"cores {format_cores(unassigned)} belong to no GPU; "
+        yield ("node", "gpu_cores"), f"{words}add them to one, or to node.reserved_cores"
     for key in ("gpu_bus", "gpu_numa"):
         if not getattr(node, key):
-            yield ("node", key), "missing, so lumitui cannot prove the order of the GPUs"
+            words = "missing, so lumitui cannot prove the order of the GPUs; "
+            yield ("node", key), f"{words}`lumitui site check {site.name} --probe` measures it"
     numbers = Counter(node.gpu_bus)
     if twice := [bus for bus in numbers if numbers[bus] > 1]:
         yield ("node", "gpu_bus"), f"{', '.join(twice)} is listed twice; each GPU has its own"
@@ -127,30 +143,43 @@ def _memory(site: Site, document: Document) -> Iterator[Found]:
         if text and not match:
             yield (key,), f"{text!r} is not an amount of memory; write it like 60G"
         elif match and int(match[1]) * _GIB[match[2]] * share > have:
-            yield (key,), f"{text} for all GPUs of a node exceeds its {have} GiB"
+            words = f"{text} for all GPUs of a node exceeds its {have} GiB"
+            yield (key,), f"{words}; write at most {int(have / share)}G"
 
 
 def _partitions(site: Site, document: Document) -> Iterator[Found]:
     if not site.partitions:
-        yield ("partitions",), "empty, so lumitui cannot send jobs"
+        yield ("partitions",), "empty, so lumitui cannot send jobs; `sinfo` lists the cluster's"
     for name, item in site.partitions.items():
         at: Place = ("partitions", name)
         if (item.max_gpus_per_node or 0) > site.node.gpus:
-            yield (*at, "max_gpus_per_node"), f"a node has only {site.node.gpus}"
+            yield (
+                (*at, "max_gpus_per_node"),
+                f"a node has only {site.node.gpus}; write that, or remove the key",
+            )
         if item.min_gpus and item.max_gpus and item.min_gpus > item.max_gpus:
-            yield (*at, "min_gpus"), f"exceeds max_gpus, {item.max_gpus}"
+            yield (*at, "min_gpus"), f"exceeds max_gpus, {item.max_gpus}; correct one of them"
         if item.grows_to == name:
             yield (*at, "grows_to"), "is the partition itself; name a larger one, or remove the key"
         larger = site.partitions.get(item.grows_to or "")
         if larger and larger.max_nodes < item.max_nodes:
-            yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}"
+            yield (*at, "grows_to"), f"{item.grows_to} is smaller than {name}; name a larger one"
         if site.scheduler == "slurm" and _bills_nothing(item.billing.model_dump()):
-            yield (*at, "billing"), "has no rates, so lumitui cannot show prices"
+            yield (
+                (*at, "billing"),
+                f"has no rates, so lumitui cannot show prices; {_RATES[item.billing.kind]}",
+            )
         limit = walltime.seconds_of(item.max_time)
         if limit >= _ENDLESS:
-            yield (*at, "max_time"), "means no limit, which few sites intend"
+            yield (
+                (*at, "max_time"),
+                "means no limit, which few sites intend; write the longest allowed",
+            )
         if any(walltime.seconds_of(one.max_time) > limit for one in item.max_time_of):
-            yield (*at, "max_time_of"), "allows a longer time than max_time; is that intended?"
+            yield (
+                (*at, "max_time_of"),
+                "allows a longer time than max_time; write the longest there",
+            )
 
 
 def _bills_nothing(billing: dict[str, object]) -> bool:
@@ -162,23 +191,31 @@ def _host(site: Site, document: Document) -> Iterator[Found]:
     if site.scheduler != "slurm":
         return
     if not site.hosts.fingerprints:
-        words = "has no fingerprints, so lumitui cannot check the host key of the first login"
+        words = "has no fingerprints, so lumitui cannot check the host key of the first login; "
+        words += "add what the site publishes: `fingerprints: {ed25519: 'SHA256:…'}`"
         yield ("hosts",), words
     if site.poll_seconds < _POLITE:
-        words = f"a query every {site.poll_seconds:g} s burdens a shared login node"
+        words = f"a query every {site.poll_seconds:g} s burdens a shared login node; "
+        words += f"write {_POLITE} or more"
         yield ("poll_seconds",), words
     if "{user}" not in site.work_root and "{home}" not in site.work_root:
-        yield ("work_root",), "has no {user}, so all users of the account would share one folder"
+        yield (
+            ("work_root",),
+            "has no {user}, so all users would share one folder; add it to the path",
+        )
     example = site.account.example
     if example and not re.search(site.account.pattern, example):
-        yield ("account", "example"), f"{example!r} does not have the form of account.pattern"
+        yield (
+            ("account", "example"),
+            f"{example!r} does not have the form of account.pattern; correct one",
+        )
 
 
 def _words(site: Site, document: Document) -> Iterator[Found]:
     data = site.model_dump()
     for number, key in enumerate(site.unverified):
         if not _has(data, key.split(".")):
-            yield ("unverified", number), f"{key} is not a key of this profile"
+            yield ("unverified", number), f"{key} is not a key of this profile; remove it"
     if site.retired and not site.replaced_by:
         yield ("retired",), "set `replaced_by:` to the site's successor"
 
@@ -204,7 +241,7 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
     except OSError:
         return
     if not any(_SOURCE.search(row) for row in rows):
-        yield (), "no `# source:` comment names the origin of a fact"
+        yield (), f"no `# source:` comment names the origin of a fact; {_SAY_SOURCE}"
         return
     for key in ("node", "partitions", "containers", "environment"):
         block = document.data.get(key)
@@ -219,7 +256,7 @@ def _sources(site: Site, document: Document) -> Iterator[Found]:
         while above and rows[above - 1].startswith("#"):
             above -= 1
         if not any(_SOURCE.search(row) for row in rows[above:end]):
-            yield (key,), "no `# source:` comment names the origin of these facts"
+            yield (key,), f"no `# source:` comment names the origin of these facts; {_SAY_SOURCE}"
 
 
 RULES: tuple[Callable[[Site, Document], Iterator[Found]], ...] = (

@@ -29,3 +29,18 @@ def test_an_odd_number_raises_no_error_at_any_site(option: str) -> None:
         for partition in site.partitions:
             text = REQUEST.format(option=f"#SBATCH --partition={partition}\n#SBATCH {option}")
             assert isinstance(findings(read_script(text, site=site), site), list)
+
+
+def test_a_profile_with_too_many_cores_for_a_gpu_is_blamed_itself() -> None:
+    site = SITES.load("karolina").model_copy(update={"cores_per_gpu": 48})
+    text = REQUEST.replace("{option}\n", "").replace("-per-node=4", "-per-node=8")
+    text = text.replace("cpus-per-task=8", "cpus-per-task=48")
+    (found,) = [
+        item for item in findings(read_script(text, site=site), site) if item.rule == "cores"
+    ]
+    assert "`cores_per_gpu` of karolina's profile is too large" in found.message
+    assert (found.do.startswith("Write at most 16 there"), found.fix, found.cure) == (
+        True,
+        None,
+        None,
+    )

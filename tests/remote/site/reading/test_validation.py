@@ -116,3 +116,18 @@ def test_a_mistake_of_each_kind_is_a_sentence(text: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
         validate(document, JobSpec, document.data)
     assert f"  job.yaml:1: {words}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("billing", "words"),
+    [
+        ("{kind: gpu}", "'gpu' is not a kind; write `kind:` with one of node, slice, sum"),
+        ("{per_gpu_hour: 1}", "`kind:` is missing; `lumitui schema site` lists the kinds"),
+    ],
+)
+def test_a_block_of_several_kinds_says_which_there_are(billing: str, words: str) -> None:
+    text = f"partitions: {{gpu: {{billing: {billing}}}}}"
+    document = Document(text, "ours.yaml")
+    with pytest.raises(InputError) as caught:
+        validate(document, Site, document.data)
+    assert f"ours.yaml:1: partitions.gpu.billing: {words}" in caught.value.message

@@ -1,5 +1,6 @@
 """A profile checked by itself: each mistake with its line, each unwise value, and exit codes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
         (
             "cores_per_gpu: 11",
             "cores_per_gpu: 12",
-            "cores_per_gpu: 4 ranks with 12 cores each exceed",
+            "12 for each of 4 GPUs is more than the 44 cores that a job may use; write at most 11",
         ),
         ("cores_per_gpu: 11", "cores_per_gpu: 8", "8, but each GPU has 11 near cores"),
         ("  gpu_bus: [17, 31, b1, ca]\n", "", "node.gpu_bus: missing"),
@@ -68,6 +69,7 @@ def test_there_is_nothing_to_say_of_a_sound_profile(tmp_path: Path) -> None:
 def test_what_is_unwise_is_said_at_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
     found = said(tmp_path, (old, new))
     assert any(words in one.message and one.severity == "warning" for one in found), found
+    assert all(re.search("; .|: set ", one.message) for one in found), "each names its cure"
     rows = (tmp_path / "new.yaml").read_text().splitlines()
     assert all(0 < one.at.line <= len(rows) for one in found)
 
