@@ -33,7 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.mktemp("home")
     place = Home(folder / "config", folder / "data")
     (place.config / "sites").mkdir(parents=True)
-    for name in ("LUMITUI_CONFIG_DIR", "LUMITUI_DATA_DIR"):
+    for name in ("LUMITUI_CONFIG_DIR", "LUMITUI_DATA_DIR", "LUMITUI_SYSTEM_DIR"):
         monkeypatch.setenv(name, place.environ[name])
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("COLUMNS", raising=False)  # a process of pytest-xdist has 80

@@ -1,4 +1,4 @@
-"""The user's folders on this machine, and the version of lumitui."""
+"""The user's folders on this machine, the administrators' defaults, and the version of lumitui."""
 
 import os
 from collections.abc import Mapping
@@ -7,13 +7,18 @@ from pathlib import Path
 
 from lumitui.remote.site.reading.writer import installed
 
+SETTINGS_BLOCKS = ("keys", "notify", "agents")
+"""What a settings file may contain."""
+SYSTEM = "/etc/lumitui"
+"""Where administrators put profiles and settings for all users of a machine."""
+
 
 @dataclass(frozen=True)
 class Settings:
     """The folders lumitui uses on the laptop."""
 
     profiles: tuple[Path, ...]
-    """Folders of site profiles, the most important first."""
+    """Folders of site profiles, the most important first: the user's, the system's, lumitui's."""
     data: Path
     """History and locks."""
 
@@ -25,7 +30,12 @@ class Settings:
     @property
     def file(self) -> Path:
         """The settings file, which only the user writes."""
-        return self.profiles[0].parent / "settings.yaml"
+        return self.files[0]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The settings file of the user, then that of the system."""
+        return tuple(folder.parent / "settings.yaml" for folder in self.profiles[:-1])
 
     @property
     def guide(self) -> Path:
@@ -39,7 +49,7 @@ class Settings:
 
 
 def settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the platform's folders; LUMITUI_CONFIG_DIR and LUMITUI_DATA_DIR override them."""
+    """Return the platform's folders, which the variables `LUMITUI_…_DIR` override."""
     # Late: `lumitui --version` needs neither, and profiles import pydantic.
     import platformdirs
 
@@ -47,7 +57,8 @@ def settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
     config = environ.get("LUMITUI_CONFIG_DIR") or platformdirs.user_config_dir("lumitui")
     data = environ.get("LUMITUI_DATA_DIR") or platformdirs.user_data_dir("lumitui")
-    return Settings((Path(config) / "sites", BUILT_IN), Path(data))
+    system = environ.get("LUMITUI_SYSTEM_DIR") or SYSTEM
+    return Settings((Path(config) / "sites", Path(system) / "sites", BUILT_IN), Path(data))
 
 
 def is_first_run(settings: Settings) -> bool:

@@ -46,7 +46,11 @@ class Allowance(BaseModel):
 
 
 class _SettingsFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")  # a misspelt `agents:` must not pass for none
+
     agents: Allowance = Allowance()
+    keys: object = None
+    notify: object = None
 
 
 def read_allowance(file: Path) -> Allowance:

@@ -87,6 +87,7 @@ from lumitui.app.job import examples as examples
 from lumitui.app.job.edit import place_of_key as place_of_key
 from lumitui.app.job.edit import set_key as set_key
 from lumitui.app.job.json_schema import described_schema as described_schema
+from lumitui.app.job.settings import SETTINGS_BLOCKS as SETTINGS_BLOCKS
 from lumitui.app.job.settings import Settings as Settings
 from lumitui.app.job.settings import is_first_run as is_first_run
 from lumitui.app.job.settings import version as version

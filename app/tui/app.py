@@ -222,11 +222,12 @@ class LumiApp(OrderedKeysApp):
 
     def _use_keymap(self) -> None:
         """Use the user's keys; a line of theirs that means nothing is a warning."""
-        if not self.settings.file.exists():
+        files = [file for file in self.settings.files if file.exists()]
+        if not files:
             return
         from lumitui.app.tui.preferences.keymap import read_keymap
 
-        keymap = read_keymap(self.settings.file)
+        keymap = read_keymap(*files)
         self.set_keymap(keymap.keys)
         for warning in keymap.warnings:
             self.notify(warning, severity="warning", markup=False, timeout=20)

@@ -151,7 +151,7 @@ class Notices:
         from lumitui.app.runs import joint_sentence, outside, read_notify
 
         try:
-            notify = read_notify(self._app.settings.file)
+            notify = read_notify(self._app.settings.files)
         except LumiError as error:
             self._app.call_from_thread(self._warn_once, str(error))
             return

@@ -168,7 +168,8 @@ def collect(kind: str, folder: Path, every: int = 1) -> dict[str, Entry]:
 
     `folder` is empty: the user's own folders are made there.
     """
-    mine = {"LUMITUI_CONFIG_DIR": str(folder / "config"), "LUMITUI_DATA_DIR": str(folder / "data")}
+    places = ("config", "data", "system")
+    mine = {f"LUMITUI_{name.upper()}_DIR": str(folder / name) for name in places}
     place = folder / "place"
     for path in (*map(Path, mine.values()), place):
         path.mkdir()

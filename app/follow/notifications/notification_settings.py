@@ -1,12 +1,13 @@
 """`notify:` of the settings file: where the user wants to be told what happens to runs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from lumitui.app.follow.notifications.events import Happened
-from lumitui.remote.site.errors import InputError
+from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import read_document
 from lumitui.remote.site.webhook_address import check_webhook
 
@@ -33,22 +34,20 @@ class Notify(BaseModel):
         return value
 
 
-def read_notify(file: Path) -> Notify:
-    """Return `notify:` of a settings file; what it does not say, or no file, has its default.
+class _SettingsFile(BaseModel):
+    notify: Notify | None = None
+
+
+def read_notify(files: Iterable[Path]) -> Notify:
+    """Return `notify:` of settings files, the first of which decides each key that it has.
 
     Raises:
-        InputError: it cannot be read, or a value is wrong.
+        InputError: one cannot be read, or has a mistake.
     """
-    if not file.exists():
-        return Notify()
-    document = read_document(file)
-    try:
-        return Notify.model_validate(document.data.get("notify") or {})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ("notify", *first["loc"])
-        key = ".".join(str(part) for part in place)
-        fault = first["msg"].removeprefix("Value error, ")
-        raise InputError(
-            f"{document.where(place)}: {key}: {fault}.", "Correct it and start again."
-        ) from error
+    found = Notify()
+    for file in reversed([one for one in files if one.exists()]):
+        document = read_document(file)
+        keys = "`lumitui docs notifications` lists the keys."
+        own = validate(document, _SettingsFile, document.data, keys).notify or Notify()
+        found = found.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
+    return found

@@ -150,5 +150,5 @@ def recorded_runs() -> Iterator[RecordedRuns]:
 def _settings_in(folder: Path) -> Settings:
     """Return settings without the user's own folders."""
     return settings(
-        {"LUMITUI_CONFIG_DIR": str(folder / "config"), "LUMITUI_DATA_DIR": str(folder / "data")}
+        {f"LUMITUI_{name.upper()}_DIR": str(folder / name) for name in ("config", "data", "system")}
     )

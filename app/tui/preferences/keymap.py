@@ -1,8 +1,9 @@
 """The keys that a user chose: `keys:` in the settings file, checked against the bindings."""
 
+import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from textual.dom import DOMNode
 from textual.keys import Keys, key_to_character
 from textual.screen import ModalScreen
 
-from lumitui.app.runs import Document, InputError, read_document
+from lumitui.app.runs import SETTINGS_BLOCKS, InputError, read_document
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMES = {key.value for key in Keys}
@@ -26,37 +27,65 @@ class Keymap:
     warnings: tuple[str, ...] = ()
 
 
-def read_keymap(file: Path) -> Keymap:
-    """Read the keymap of `file`; a line that means nothing is left out."""
-    try:
-        document = read_document(file, plain=True)
-    except InputError as error:
-        return Keymap(warnings=(f"{error.message} {error.hint}",))
-    block = document.data.get("keys")
-    if block is None:
-        return Keymap()
-    if not isinstance(block, dict):
-        line = document.line(("keys",))
-        words = "`keys` is not a list of lines. Write one like `run.cancel: x` below it."
-        return Keymap(warnings=(f"{file}, line {line}: {words}",))
-    return _checked(document, {str(name): str(keys or "") for name, keys in block.items()})
+@dataclass(frozen=True)
+class _Line:
+    """Keys that a settings file wants for a binding."""
+
+    keys: str
+    file: str
+    line: int
 
 
-def _checked(document: Document, wanted: dict[str, str]) -> Keymap:
+def read_keymap(*files: Path) -> Keymap:
+    """Read `keys:` of settings files, the most important first; leave out invalid lines."""
+    wanted: dict[str, _Line] = {}
+    warnings: list[str] = []
+    for file in files:
+        try:
+            document = read_document(file, plain=True)
+        except InputError as error:
+            warnings.append(f"{error.message} {error.hint}")
+            continue
+        for name in document.data.keys() - set(SETTINGS_BLOCKS):
+            line = document.line((name,))
+            near = _near(name, SETTINGS_BLOCKS, f"It may contain {', '.join(SETTINGS_BLOCKS)}")
+            warnings.append(f"{file}, line {line}: nothing is called {name}. {near}.")
+        block = document.data.get("keys")
+        if block is not None and not isinstance(block, dict):
+            line = document.line(("keys",))
+            words = "`keys` is not a list of lines. Write one like `run.cancel: x` below it."
+            warnings.append(f"{file}, line {line}: {words}")
+            continue
+        for name, keys in (block or {}).items():
+            where = document.line(("keys", str(name)))
+            wanted.setdefault(str(name), _Line(str(keys or ""), document.name, where))
+    checked = _checked(wanted) if wanted else Keymap()
+    return Keymap(checked.keys, (*warnings, *checked.warnings))
+
+
+def _checked(lines: dict[str, _Line]) -> Keymap:
+    wanted = {name: line.keys for name, line in lines.items()}
     known = _known(wanted)
     names = {name for classes in known.values() for name in classes}
     problems: dict[str, str] = {}
     for name, keys in wanted.items():
         if name not in names:
-            problems[name] = f"nothing is called {name}. The help (?) shows what has a key."
+            near = _near(name, names, "The help (?) shows what has a key")
+            problems[name] = f"nothing is called {name}. {near}."
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not _is_key(key)]:
             problems[name] = f"{wrong[0]!r} is not a key. Write one like x, ctrl+x or f5."
     while clash := _clash({k: v for k, v in wanted.items() if k not in problems}, known):
         name, key, other = clash
         problems[name] = f"{key} is the key of {other} already. Choose another key for one of them."
-    lines = ((document.line(("keys", name)), words) for name, words in problems.items())
-    warnings = tuple(f"{document.name}, line {line}: {words}" for line, words in sorted(lines))
+    rows = sorted((lines[name].file, lines[name].line, words) for name, words in problems.items())
+    warnings = tuple(f"{file}, line {line}: {words}" for file, line, words in rows)
     return Keymap({name: keys for name, keys in wanted.items() if name not in problems}, warnings)
+
+
+def _near(name: str, names: Iterable[str], otherwise: str) -> str:
+    """Return the question whether the nearest of `names` was meant, without its full stop."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"Write {near[0]} if you mean that" if near else otherwise
 
 
 def _is_key(text: str) -> bool:

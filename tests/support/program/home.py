@@ -24,6 +24,7 @@ class Home:
             **os.environ,
             "LUMITUI_CONFIG_DIR": str(self.config),
             "LUMITUI_DATA_DIR": str(self.data),
+            "LUMITUI_SYSTEM_DIR": str(self.config.parent / "system"),
         }
 
     @property

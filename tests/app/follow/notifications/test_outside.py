@@ -135,11 +135,14 @@ def test_no_text_leaves_its_escape_sequence(text: str) -> None:
 
 def test_the_settings_are_checked(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    assert read_notify(file) == Notify()
+    assert read_notify([file]) == Notify()
     file.write_text("keys: {}\n")
-    assert read_notify(file) == Notify()
+    assert read_notify([file]) == Notify()
     file.write_text("notify:\n  terminal: osc777\n  events: [failed]\n")
-    assert read_notify(file) == Notify(terminal="osc777", events=(Happened.FAILED,))
+    assert read_notify([file]) == Notify(terminal="osc777", events=(Happened.FAILED,))
+    own = tmp_path / "own.yaml"
+    own.write_text("notify: {terminal: 'off'}\n")
+    assert read_notify([own, file]) == Notify(terminal="off", events=(Happened.FAILED,))
     for wrong, words in (
         ("webhook: http://example.org/x", "only https is allowed"),
         ("webhook: file:///etc/passwd", "it is not an address"),
@@ -156,11 +159,12 @@ def test_the_settings_are_checked(tmp_path: Path) -> None:
         ('webhook: "https://exam\\tple.org/"', "character that no address has"),
         ('webhook: "http://127.0.0.1\\\\.evil.example/"', "character that no address has"),
         ("terminal: bell", "osc9"),
-        ("loud: true", "Extra inputs"),
+        ("loud: true", "unknown key"),
+        ("webhok: https://example.org/x", "did you mean `webhook`?"),
     ):
         file.write_text(f"notify:\n  {wrong}\n")
         with pytest.raises(InputError) as caught:
-            read_notify(file)
+            read_notify([file])
         assert words in str(caught.value) and "settings.yaml:2" in str(caught.value)
 
 

@@ -58,7 +58,8 @@ def test_a_letter_means_one_thing_on_all_screens_but_for_a_short_list() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("run.cancle: x", "nothing is called run.cancle"),
+        ("run.cancle: x", "nothing is called run.cancle. Write run.cancel if you mean that."),
+        ("zzzz: x", "nothing is called zzzz. The help (?) shows what has a key."),
         ("run.cancel: kex", "'kex' is not a key"),
         ("run.cancel: ctrl+kex", "'ctrl+kex' is not a key"),
         ("run.cancel: ''", "'' is not a key"),
@@ -98,8 +99,31 @@ def test_a_file_that_cannot_be_read_is_one_warning(tmp_path: Path, text: str) ->
 
 def test_without_a_block_nothing_changes(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text("theme: dark\n")
+    file.write_text("notify: {}\nagents: {}\n")
     assert not read_keymap(file).keys and not read_keymap(file).warnings
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("kyes: {run.cancel: x}", "nothing is called kyes. Write keys if you mean that."),
+        ("theme: dark", "nothing is called theme. It may contain keys, notify, agents."),
+    ],
+)
+def test_a_misspelt_block_is_a_warning(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"# mine\n{line}\n")
+    assert read_keymap(file).warnings == (f"{file}, line 2: {said}",)
+
+
+def test_the_users_own_keys_come_before_the_systems(tmp_path: Path) -> None:
+    own, system = tmp_path / "own.yaml", tmp_path / "system.yaml"
+    own.write_text("keys: {run.cancel: Z}\n")
+    system.write_text("keys: {run.cancel: f5, run.proof: f6, run.why: Z}\n")
+    found = read_keymap(own, system)
+    assert found.keys == {"run.cancel": "Z", "run.proof": "f6"}
+    (warning,) = found.warnings
+    assert warning.startswith(f"{system}, line 1: Z is the key of run.cancel already")
 
 
 async def test_own_keys_the_palette_and_the_help_agree(settings: Settings) -> None:

@@ -44,7 +44,7 @@ def first(home: Home, server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         f"hosts: {{login: site, ssh_config: {server.config}, fingerprints: null}}\n"
         f"work_root: {tmp_path}/far\n"
     )
-    own, built_in = home.settings.profiles
+    own, _, built_in = home.settings.profiles
     return Settings((own, shipped, built_in), home.data)
 
 
