@@ -77,7 +77,8 @@ def _after(record: AttemptRecord, data: dict[object, object], when: float) -> At
     if data.get("event") != "ended" or end not in ENDS:
         return record
     rc, step = whole(data.get("rc"), 0, _CODES), whole(data.get("step"), 0, _MOST_STEPS)
-    return replace(record, ended=when, rc=rc, step=step, end=str(end))
+    ended = max(record.started, when)  # a node's clock may have been set back
+    return replace(record, ended=ended, rc=rc, step=step, end=str(end))
 
 
 def seconds_ended(records: Iterable[AttemptRecord]) -> float:

@@ -1,6 +1,8 @@
 """What the user lets agents do, `agents:` of the settings file, and what they have used of it."""
 
+import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,9 +27,10 @@ from lumitui.app.runs import (
 TAG = "#agent"
 """In the note of each run that an agent has sent."""
 Power = Literal["preview", "submit", "cancel"]
-_SBATCH = ("--exclude=", "--constraint=")
+_SBATCH = re.compile(r"--(?:exclude|constraint)=[\w.,:&|*()\[\]-]+", re.ASCII)
 """Options of `sbatch:` that ask for no more nodes, GPUs or time. sbatch takes abbreviations such
-as `--tim=`, so that a list of what is forbidden would have gaps."""
+as `--tim=`, so that a list of what is forbidden would have gaps, and several options in one line,
+so that the value may have no blank."""
 _ALL = 1_000_000
 
 
@@ -71,7 +74,12 @@ def hours_of_preview(preview: Preview) -> float:
     """Return the GPU-hours of a run that lasts until its time limit, or all limits of its chain."""
     spec = preview.launch.spec
     held = held_gpus(spec, preview.site, preview.launch.layout)
-    return held * spec.chain * walltime.seconds_of(spec.time) / 3600
+    return held * spec.chain * _limit_hours(spec.time)
+
+
+def _limit_hours(time_limit: str) -> float:
+    """Return the hours of a time limit as Slurm keeps it: it rounds seconds up to a minute."""
+    return math.ceil(walltime.seconds_of(time_limit) / 60) / 60
 
 
 def used_hours(runs: Runs, now: float) -> float:
@@ -90,12 +98,19 @@ def _hours_of_run(runs: Runs, run: Run, now: float) -> float:
         held = held_gpus(run.spec, runs.sites.load(run.site), run.layout)
     except LumiError:  # its profile has changed since
         held = run.layout.nodes * run.layout.gpus_per_node
-    seen = run.started is not None or run.state is State.CANCELLED
-    # Of a requeued run without `chain:` only the last attempt's time is known.
-    if run.state.is_final and seen and (run.attempts or run.attempt == 1):
-        return held * run.ran(now) / 3600
-    limits = max(run.brief.chain, run.attempt)
-    return held * limits * walltime.seconds_of(run.brief.time) / 3600
+    limit = _limit_hours(run.brief.time)
+    if not run.state.is_final or not _is_time_known(run):
+        return held * max(run.brief.chain, run.attempt) * limit
+    # The scheduler tells the time of the last attempt alone. Those before count with their limits:
+    # what attempts.jsonl says of them is the job's own word, and a job of an agent could write it.
+    return held * ((run.attempt - 1) * limit + run.elapsed(now) / 3600)
+
+
+def _is_time_known(run: Run) -> bool:
+    """Return whether an ended run's last attempt has a time: it never began, or began and ended."""
+    if run.started is None:
+        return run.state is State.CANCELLED
+    return run.ended is not None and run.ended >= run.started
 
 
 def refuse_outside(previews: Sequence[Preview], folder: Path) -> None:
@@ -151,5 +166,5 @@ def _breaches(allowance: Allowance, preview: Preview) -> Iterator[str]:
     if spec.ship_secrets or spec.follow_links:
         yield "Agents may not use `ship_secrets:` or `follow_links:`."
     for option in spec.sbatch:
-        if not option.startswith(_SBATCH):
+        if not _SBATCH.fullmatch(option):
             yield f"Agents may not use {option} under `sbatch:`."

@@ -47,6 +47,12 @@ def test_damage_is_passed_over(noise: bytes, at: int) -> None:
         assert 1 <= record.number <= 999
 
 
+def test_an_attempt_that_ends_before_it_began_took_no_time() -> None:
+    ended = {"attempt": 1, "time": 40, "event": "ended", "rc": 0, "step": 3, "next": "done"}
+    (record,) = merged((), FILE.splitlines(keepends=True)[0] + lines(ended))
+    assert (record.started, record.ended, seconds_ended([record])) == (100, 100, 0)
+
+
 def test_a_bill_counts_every_attempt_and_the_one_that_runs() -> None:
     waiting = a_run(attempts=RECORDS[:1], state=State.QUEUED, price=Price(400, "GPU-hours", 3600))
     assert waiting.billed(1000.0) == 60

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.job.settings import Settings
 from lumitui.app.mcp.agent_tools import AgentTools
 from lumitui.app.mcp.allowance import hours_of_preview, used_hours
@@ -25,6 +26,7 @@ from tests.support.program.command_line import HELLO, history, lt
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd
 
+FORGED = (AttemptRecord(1, "1", "nid005001", started=1.9e9, ended=1.0, rc=0, end="done"),)
 USED = "it was used, or it is more than ten minutes old"
 SLEEPS = "import time\ntime.sleep(60)\n"
 OTHER = "for something else than what this would do now"
@@ -120,8 +122,15 @@ def test_a_token_is_good_for_ten_minutes(work: Path, settings: Settings) -> None
         (("proof", "chain: 20\nresume: [--resume]\nproof"), 20 / 6),
         (("proof", "grid: {--lr: [1, 2, 3, 4, 5, 6, 7]}\nproof"), 7 / 6),
         (("launcher: plain\nstrategy: single", "nodes: 8"), 8 / 6),
+        (
+            (
+                'time: "00:05:00"\nlauncher: plain\nstrategy: single',
+                'time: "00:00:01"\nnodes: 40',
+            ),
+            80 / 60,
+        ),
     ],
-    ids=["time", "chain", "grid", "nodes"],
+    ids=["time", "chain", "grid", "nodes", "seconds"],
 )
 def test_a_job_beyond_the_allowance_gets_no_token(
     tools: AgentTools, work: Path, edit: tuple[str, str], hours: float
@@ -157,7 +166,11 @@ def test_what_is_sent_counts_whole_until_it_has_ended(
         ({"state": State.RUNNING, "started": 9_000.0, "attempt": 3}, 48),
         ({"state": State.RUNNING, "spec": SPEC.model_copy(update={"chain": 4})}, 64),
         ({"state": State.DONE, "started": 8_200.0, "ended": 10_000.0}, 8),
-        ({"state": State.FAILED, "started": 8_200.0, "ended": 10_000.0, "attempt": 2}, 32),
+        ({"state": State.FAILED, "started": 8_200.0, "ended": 10_000.0, "attempt": 2}, 24),
+        ({"state": State.DONE, "started": 8_200.0, "ended": 10_000.0, "attempts": FORGED}, 8),
+        ({"state": State.DONE, "started": 8_200.0, "ended": 8_199.0}, 16),
+        ({"state": State.DONE, "started": 8_200.0, "updated": 8_201.0}, 16),
+        ({"state": State.CANCELLED, "attempt": 2}, 16),
         ({"state": State.FAILED}, 16),
         ({"state": State.CANCELLED}, 0),
         ({"state": State.REFUSED}, 0),
@@ -167,7 +180,10 @@ def test_what_is_sent_counts_whole_until_it_has_ended(
 def test_a_run_counts_whole_until_it_has_ended_and_then_as_it_ran(
     runs: Runs, facts: dict[str, Any], hours: float
 ) -> None:
-    """The run holds 16 GPUs for an hour; of a requeue, only the last attempt's time is known."""
+    """The run holds 16 GPUs for an hour; of a requeue, only the last attempt's time is known.
+
+    What the job itself wrote of its attempts, here an end long before the start, takes nothing off.
+    """
     runs.history.begin(a_run("user-000001", **facts))
     assert used_hours(runs, 10_000.0) == 0
     runs.history.begin(a_run("agent-000002", **facts, note="a try #agent"))
@@ -209,6 +225,9 @@ def test_a_job_counts_what_it_keeps_from_others(runs: Runs, tmp_path: Path) -> N
     [
         ("sbatch: [--tim=48:00:00]\n", "--tim=48:00:00 under `sbatch:`"),
         ("sbatch: [--gpus-per-task=8]\n", "--gpus-per-task=8 under `sbatch:`"),
+        ("sbatch: ['--exclude=a --tim=48:00:00']\n", "--tim=48:00:00 under `sbatch:`"),
+        ('sbatch: ["--constraint=a\\u00a0--nodes=9"]\n', "--nodes=9 under `sbatch:`"),
+        ("sbatch: ['--constraint=\"a --nodes=9']\n", "--nodes=9 under `sbatch:`"),
         ("secrets: [AGENT_TEST_KEY]\n", "may not send AGENT_TEST_KEY"),
         ("grid: {secrets.0: [A]}\n", ""),
         ("ship_secrets: [.env]\n", "`ship_secrets:`"),
