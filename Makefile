@@ -23,7 +23,7 @@ PY := .venv/bin/python
 # Each of some 1,000 processes that the tests start would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo exam quick release-check compiled test test-alone check-and-test-alone slurm26-and-lowest test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems docs reference screenshots diagrams recording cluster-up cluster-down
+.PHONY: demo exam quick release-check compiled test test-alone slurm26-and-checks test-cluster test-slurm24 test-slurm26 test-all check audit lowest lock sbom setup packages bench bench-history bench-tui bench-trainers bench-gpu footprint chaos frozen systems docs reference screenshots diagrams recording cluster-up cluster-down
 
 setup:
 	@.ci/setup
@@ -43,8 +43,8 @@ compiled: setup
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target --assume-old=setup --assume-old=packages
 # One after the other: a place that another part leaves would else start the second beside the first.
 IN_TURN = $(MAKE) --no-print-directory --keep-going --jobs=1
-# CHECKS=1 has the checks take the processors while the clusters start: .ci/run does.
-PARTS_OF_TEST := test-cluster $(if $(CHECKS),check-and-test-alone slurm26-and-lowest,test-alone test-slurm26)
+# test-alone takes longest, so that it starts at once. CHECKS=1 runs the checks behind the shortest part: .ci/run does.
+PARTS_OF_TEST := test-cluster test-alone $(if $(CHECKS),slurm26-and-checks,test-slurm26)
 test: setup packages compiled
 	@echo "$(PARTS_OF_TEST); each prints when it ends"
 	@$(AT_ONCE) $(PARTS_OF_TEST)
@@ -55,11 +55,8 @@ quick: setup
 release-check: setup
 	@$(PY) -m tests.repository.supply.release
 
-check-and-test-alone:
-	@$(IN_TURN) check test-alone
-
-slurm26-and-lowest:
-	@$(IN_TURN) test-slurm26 lowest
+slurm26-and-checks:
+	@$(IN_TURN) test-slurm26 check lowest
 
 # Each process has a cluster of its own. The order is that of tests/conftest.py.
 test-cluster: setup packages
