@@ -11,8 +11,8 @@ import json
 import os
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -34,6 +34,9 @@ from tests.support.places import GOLDEN, ROOT
 
 NOW = 1_764_000_000.0
 """The time of the filled history, seconds since the epoch."""
+GROUPS = {"preview": 26, "scripts": 110, "why": 54}
+"""How many entries these kinds have: about ten things share one, drawn by the hash of their names,
+so that a new thing changes one entry."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,10 @@ def entry(name: str, text: str, words: str = "") -> Entry:
 
 def previews(folder: Path, every: int) -> Iterator[Entry]:
     """Yield the bytes of `preview --all` for each example at each site that takes it."""
-    pairs = [(name, site) for site in sites().values() for name in examples.names()]
-    for name, site in pairs[::every]:
+    for name, site in ((name, site) for site in sites().values() for name in examples.names()):
         place = folder / f"{name}@{site.name}"
+        if not _taken("preview", place.name, every):
+            continue
         place.mkdir()
         account = ["--account", own_account(site)] if site.account.required else []
         kind = ["--example", name]
@@ -71,7 +75,7 @@ def previews(folder: Path, every: int) -> Iterator[Entry]:
         shown = _printed("preview", "--all", job)
         if shown:
             text = _without(made + shown, folder)
-            yield entry(place.name, text, f"{len(text)} characters")
+            yield entry(place.name, text)
 
 
 def scripts(folder: Path, every: int) -> Iterator[Entry]:
@@ -87,8 +91,8 @@ def scripts(folder: Path, every: int) -> Iterator[Entry]:
         said = _printed("import", path, "--site", "lumi", "--json", "-o", str(job))
         text = job.read_text("utf-8") if job.exists() else ""
         halves = (json.dumps(found[path], sort_keys=True), said + text)
-        rules = [f"{item['rule']}:{item.get('line', '')}" for item in found[path]]
-        words = _one_line(" ".join([*rules, *re.findall(r"(?m)^\w+:", text)]))
+        rules = [item["rule"] for item in found[path]]
+        words = " ".join([*rules, *re.findall(r"(?m)^\w+:", text)])
         digest = "".join(_digest(_without(half, folder)) for half in halves)
         yield Entry(_one_line(name), digest, words)
 
@@ -100,7 +104,9 @@ def causes(folder: Path, every: int) -> Iterator[Entry]:
         for item in (*excerpts(), *rewritten(), *asked_once())
     ]
     logs += [(f"benign {at}", text, "failed", 1) for at, text in enumerate(benign_logs())]
-    for name, text, state, code in logs[::every]:
+    for name, text, state, code in logs:
+        if not _taken("why", name, every):
+            continue
         path = folder / "log"
         path.write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
         exit_code = ["--exit", str(code)] if code else []
@@ -164,7 +170,7 @@ KINDS: Mapping[str, Callable[[Path, int], Iterator[Entry]]] = {
 
 
 def collect(kind: str, folder: Path, every: int = 1) -> dict[str, Entry]:
-    """Return the entries of a kind by their names, each `every`-th of them.
+    """Return the entries of a kind by their names; every `every`-th of them.
 
     `folder` is empty: the user's own folders are made there.
     """
@@ -175,17 +181,40 @@ def collect(kind: str, folder: Path, every: int = 1) -> dict[str, Entry]:
         path.mkdir()
     with mock.patch.dict(os.environ, {**mine, "COLUMNS": "80", "TZ": "UTC"}):
         time.tzset()
-        return {one.name: one for one in KINDS[kind](place, every)}
+        found = KINDS[kind](place, every)
+        return {one.name: one for one in (_grouped(kind, found) if kind in GROUPS else found)}
+
+
+def _group(kind: str, name: str) -> int:
+    return int(_digest(name), 16) % GROUPS[kind]
+
+
+def _taken(kind: str, name: str, every: int) -> bool:
+    return _group(kind, name) % every == 0
+
+
+def _grouped(kind: str, found: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield an entry for each group: who is in it, each with four digits of its hash, and words."""
+    groups = defaultdict[int, list[Entry]](list)
+    for one in found:
+        groups[_group(kind, one.name)].append(one)
+    for number, members in sorted(groups.items()):
+        counts = Counter(word for one in members for word in one.words.split())
+        words = [f"{one.name.replace(' ', '_')}#{_digest(one.digest)[:4]}" for one in members]
+        words += [f"{word}={count}" for word, count in counts.items()]
+        digest = _digest(" ".join(one.digest for one in members))
+        yield Entry(f"{number:03}", digest, " ".join(words))
 
 
 def _written(folder: Path, every: int) -> dict[str, str]:
-    """Write each script of the corpus; return its name by its path."""
+    """Write the scripts of the corpus that are taken; return each one's name by its path."""
     found, times = dict[str, str](), Counter[str]()
     for name, text, _ in texts():
         times[name] += 1
         found.setdefault(text, f"{name} {times[name]}" if times[name] > 1 else name)
     names = {}
-    for text, name in list(found.items())[::every]:
+    taken = ((text, name) for text, name in found.items() if _taken("scripts", name, every))
+    for text, name in taken:
         path = folder / f"{_digest(text)}.sh"  # a job's name comes from it: it must stay
         path.write_text(text, encoding="utf-8", errors="surrogateescape")
         names[str(path)] = name
