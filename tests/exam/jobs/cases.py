@@ -78,7 +78,6 @@ class Script(BaseModel, frozen=True):
     site: str = ""
     """"": no profile describes its machine."""
     says: dict[str, int | bool | str] = {}
-    expect: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
