@@ -15,7 +15,6 @@ from tests.support.systems.rows import Row, table
 PAGE = ROOT / "tests" / "golden" / "systems.md"
 SUMMARY = ROOT / "docs" / "systems.md"
 _TABLE = "\n| scripts of | for |"
-_WORDS = {"unbound": "shared", "not measured": "not planned"}
 
 
 def page(before: str) -> str:
@@ -73,7 +72,7 @@ def _proof(outcome: Outcome, planned: int) -> str:
     kind = outcome.proof.partition(":")[0]
     found = {outcome.ranks, outcome.measured}
     more = f", {outcome.ranks} ran, {outcome.measured} measured" if found != {planned} else ""
-    return f"{_WORDS.get(kind, kind)}{more}"
+    return f"{kind}{more}"
 
 
 def _seconds(outcome: Outcome) -> str:
