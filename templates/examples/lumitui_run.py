@@ -64,13 +64,14 @@ def stop_requested(exchange: Callable[[list[float]], list[float]] | None = None)
     Call it after each step. About every two seconds the ranks exchange it, by torch.distributed
     or by `exchange`, which returns the maximum over all ranks of each number.
     """
-    global _calls, _every, _asked, _stopping
+    global _calls, _every, _asked, _stopping, _meet
     _calls += 1
+    _meet = exchange or _greatest
     if _stopping or _calls < _every:
         return _stopping
     wanted = _signal or (RANK == 0 and (RUN_DIR / "stop").exists())
     now = time.monotonic()
-    wishes, seconds = (exchange or _greatest)([float(wanted), (now - _asked) / _calls])
+    wishes, seconds = _meet([float(wanted), (now - _asked) / _calls])
     # All ranks have the same numbers now, so that they meet again after the same step.
     _calls, _asked, _every = 0, now, max(1, min(1000, int(2.0 / max(seconds, 1e-6))))
     _stopping = wishes > 0
@@ -86,6 +87,9 @@ def _greatest(values: list[float]) -> list[float]:
     told = torch.tensor(values, dtype=torch.float64, device="cuda" if gpu else "cpu")
     group.all_reduce(told, group.ReduceOp.MAX)
     return list(told.tolist())
+
+
+_meet: Callable[[list[float]], list[float]] = _greatest
 
 
 def checkpoint_dir() -> Path:
@@ -113,15 +117,17 @@ def _number(path: Path) -> int:
 def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
     """Open a folder to save in, which counts once every rank has left it; keep the newest.
 
-    `name` ends in the step's number. All ranks may write into it, on a shared file system.
+    `name` ends in the step's number. All ranks may write into it, on a shared file system: they
+    meet by torch.distributed, or by the `exchange` that stop_requested() got. Without either, only
+    rank 0 may write.
     """
     aside, folder = checkpoint_dir() / f".{name}", checkpoint_dir() / name
     if RANK == 0:
         shutil.rmtree(aside, ignore_errors=True)  # of a save that was cut
         aside.mkdir()
-    _greatest([0.0])  # all are here
+    _meet([0.0])  # all are here
     yield aside
-    _greatest([0.0])  # all are here
+    _meet([0.0])  # all are here
     if RANK == 0:
         if folder.exists():
             folder.rename(checkpoint_dir() / f".old-{name}")
@@ -130,7 +136,7 @@ def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
         like = re.sub(r"\d+", "*", name)
         for old in sorted(checkpoint_dir().glob(like), key=_number)[:-keep]:
             shutil.rmtree(old, ignore_errors=True)
-    _greatest([0.0])  # all are here
+    _meet([0.0])  # all are here
 
 
 def start(*, global_batch: int = 0, **facts: object) -> None:

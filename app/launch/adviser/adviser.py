@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.script_args import argument_value
 from lumitui.app.job.strategies import STRATEGIES
+from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch import rank_memory
 from lumitui.app.launch.adviser import lint_findings
 from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
@@ -133,6 +134,12 @@ _ALSO = {
 """Rules here, each with the rule about any script that would repeat its finding."""
 
 
+def _finishes(program: str) -> bool:
+    """Return whether a Python program calls finish() of lumitui_run, which reports a stop."""
+    calls = read_python(program, "program").calls
+    return any(call.name == "lumitui_run.finish" for call in calls)
+
+
 def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None) -> list[Finding]:
     """Return all findings on `launch`, errors first.
 
@@ -141,6 +148,8 @@ def findings(launch: Launch, site: Site, files: Mapping[str, str] | None = None)
     """
     place = placement_of(launch.spec, site)
     hits = [finding for rule in RULES for finding in rule(launch, place)]
+    if files and _finishes(files.get(launch.spec.script or "", "")):
+        hits = [one for one in hits if one.rule not in ("chain-contract", "chain-exit")]
     rules = {_ALSO.get(finding.rule, finding.rule) for finding in hits} | {one.rule for one in hits}
     hits += [one for one in lint_findings.findings(launch, place, files) if one.rule not in rules]
     return sorted(hits, key=lambda finding: RANK[finding.severity])

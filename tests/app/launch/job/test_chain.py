@@ -51,6 +51,17 @@ def test_what_a_chain_needs_of_the_program(changes: dict[str, object], rules: se
     assert {item.rule for item in found if item.rule.startswith("chain-")} == rules
 
 
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_a_script_that_ends_with_finish_is_not_told_to(launcher: str) -> None:
+    launch = compose(changed(JOB, GOOD | {"launcher": launcher}, "t"), LUMI)
+    for program, quiet in (
+        ("import lumitui_run as run\nrun.finish()\n", True),
+        ("import sys\nsys.exit(85)\n", False),
+    ):
+        found = {item.rule for item in findings(launch, LUMI, {"train.py": program})}
+        assert found.isdisjoint({"chain-contract", "chain-exit"}) is quiet
+
+
 def test_a_site_that_lets_no_job_go_back_into_the_queue_is_told_before_the_submit() -> None:
     site = LUMI.model_copy(update={"requeue": False})
     found = findings(compose(changed(JOB, {"chain": 2}, "t"), site), site)
