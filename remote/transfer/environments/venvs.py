@@ -170,7 +170,7 @@ def list_venvs(transport: Transport, folder: str) -> list[Venv]:
         venvs.append(
             Venv(
                 name,
-                tuple(line for line in rest if line.strip()),
+                tuple(line.partition(" --hash=")[0] for line in rest if line.strip()),
                 short(facts.get("python"), 40),
                 {short(key, 200): short(value, 100) for key, value in packages.items()},
                 count(kib) or 0,

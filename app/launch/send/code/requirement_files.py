@@ -50,7 +50,7 @@ def _requirements(root: Path, name: str) -> tuple[tuple[str, ...], str]:
     text = _text(root, name, _MOST_LOCKED)
     try:
         return read(text, VenvRecipe().keeps), python_bound(text)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:  # TOML of another shape
         raise _unreadable(name, str(error)) from error
 
 

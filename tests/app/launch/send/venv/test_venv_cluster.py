@@ -1,5 +1,6 @@
 """`venv:` on the mini cluster: built on the login node once, mounted into the job's container."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -43,7 +44,8 @@ def project(tmp_path: Path) -> Path:
 
 def job(**changes: object) -> JobSpec:
     venv = {"requirements": "requirements.txt", "wheels": "wheels"}
-    return hello_job(script="show.py", gpus_per_node=1, venv=venv, preflight="off", **changes)
+    keys = {"script": "show.py", "gpus_per_node": 1, "venv": venv, "preflight": "off"}
+    return hello_job(**keys | changes)
 
 
 def test_the_second_run_builds_nothing(cluster: Cluster, cluster_runs: Runs, project: Path) -> None:
@@ -71,6 +73,47 @@ def test_the_second_run_builds_nothing(cluster: Cluster, cluster_runs: Runs, pro
     (venv,) = found
     assert venv.requirements == ("tiny==1.2",)
     assert venv.packages == {"tiny": "1.2"}
+
+
+LOCK = """\
+version = 1
+requires-python = ">=3.9"
+
+[[package]]
+name = "demo"
+version = "0.1"
+source = { virtual = "." }
+dependencies = [{ name = "tiny" }, { name = "torch" }]
+
+[[package]]
+name = "tiny"
+version = "1.2"
+source = { registry = "https://pypi.org/simple" }
+wheels = [{ url = "https://files.example/tiny-1.2-py3-none-any.whl", hash = "sha256:HASH" }]
+
+[[package]]
+name = "torch"
+version = "99.0"
+source = { registry = "https://pypi.org/simple" }
+"""
+
+
+def test_a_lock_is_installed_by_its_hashes_beside_the_images_torch(
+    cluster_runs: Runs, project: Path
+) -> None:
+    (wheel,) = (project / "wheels").glob("*.whl")
+    lock = LOCK.replace("HASH", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    (project / "uv.lock").write_text(lock)
+    venv = {"requirements": "uv.lock", "wheels": "wheels"}
+    run = cluster_runs.send(cluster_runs.preview(job(venv=venv, proof="off"), project))
+    run = finish(cluster_runs, run)
+    log = cluster_runs.read_log(run.id)[1].decode()
+    assert run.state is State.DONE, log
+    shown = json.loads(log[log.index("{") : log.rindex("}") + 1])
+    assert shown["tiny"] == "1.2" and shown["torch"] != "99.0"
+    (project / "uv.lock").write_text(LOCK.replace("HASH", "0" * 64))
+    with pytest.raises(RefusedError, match="(?i)hash"):
+        cluster_runs.send(cluster_runs.preview(job(venv=venv, proof="off"), project))
 
 
 def test_a_failure_is_said_before_a_job_is_submitted(cluster_runs: Runs, project: Path) -> None:
