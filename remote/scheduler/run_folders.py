@@ -7,6 +7,7 @@ hold. Of a colleague's, one request brings the newest folders with what they hol
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lumitui.remote.site import run_folder
 from lumitui.remote.site.answer_fields import count, lines
@@ -172,14 +173,13 @@ while IFS= read -r path; do
 done; }"""
 
 
-@dataclass(frozen=True)
-class _FolderAnswer:
+class _FolderAnswer(NamedTuple):
     """The records of an answer, by their numbers."""
 
     records: dict[int, bytes]
     signs: dict[int, list[str]]
     paths: dict[int, str]
-    roots: frozenset[str]
+    roots: set[str]
 
 
 def _answer(transport: Transport, calls: str) -> _FolderAnswer:
@@ -206,23 +206,20 @@ echo; finish
 {calls}
 exit 0"""
     answer = transport.run(script, timeout=READING_SECONDS)
-    texts: dict[int, bytes] = {}
-    signs: dict[int, list[str]] = {}
-    paths: dict[int, str] = {}
-    roots = set()
+    found = _FolderAnswer({}, {}, {}, set())
     for words, content in parse_records(answer.out, marker):
         match words:
             case ["record", index] if (number := count(index)) is not None:
-                texts[number] = content[:-1][:RECORD_BYTES]
+                found.records[number] = content[:-1][:RECORD_BYTES]
             case ["signs", index] if (number := count(index)) is not None:
-                signs[number] = list(lines(content[:_SIGNS_BYTES]))
+                found.signs[number] = list(lines(content[:_SIGNS_BYTES]))
             case ["path", index] if (number := count(index)) is not None:
-                paths[number] = content[:-1].decode("utf-8", "replace")
+                found.paths[number] = content[:-1].decode("utf-8", "replace")
             case ["root"]:
-                roots.add(content[:-1].decode("utf-8", "replace"))
+                found.roots.add(content[:-1].decode("utf-8", "replace"))
             case _:
                 pass
-    return _FolderAnswer(texts, signs, paths, frozenset(roots))
+    return found
 
 
 def _folder(path: str, record: bytes | None, signs: Sequence[str]) -> RunFolder:

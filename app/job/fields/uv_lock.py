@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lumitui.app.job.fields.venv_field import package_of
@@ -169,32 +170,28 @@ def holds_on_linux(marker: str) -> bool | None:
             return None
         tokens.append(match)
         at = match.end()
-    value, rest = _either(tokens)
+    value, rest = _joined(tokens)
     return value if not rest else None
 
 
 _Tokens = Sequence[re.Match[str]]
 
 
-def _either(tokens: _Tokens) -> tuple[bool | None, _Tokens]:
-    value, rest = _both(tokens)
-    while rest and rest[0][1] == "or":
-        other, rest = _both(rest[1:])
-        value = True if value or other else None if None in (value, other) else False
-    return value, rest
-
-
-def _both(tokens: _Tokens) -> tuple[bool | None, _Tokens]:
-    value, rest = _one(tokens)
-    while rest and rest[0][1] == "and":
-        other, rest = _one(rest[1:])
-        value = False if False in (value, other) else None if None in (value, other) else True
+def _joined(tokens: _Tokens, word: str = "or") -> tuple[bool | None, _Tokens]:
+    """Return what terms joined by `or` come to, each of them joined by `and`; and the rest."""
+    term = _one if word == "and" else partial(_joined, word="and")
+    decides = word == "or"
+    value, rest = term(tokens)
+    while rest and rest[0][1] == word:
+        other, rest = term(rest[1:])
+        unknown = None if None in (value, other) else not decides
+        value = decides if decides in (value, other) else unknown
     return value, rest
 
 
 def _one(tokens: _Tokens) -> tuple[bool | None, _Tokens]:
     if tokens and tokens[0][1] == "(":
-        value, rest = _either(tokens[1:])
+        value, rest = _joined(tokens[1:])
         return value, rest[1:]
     if len(tokens) < 3:
         return None, ()
