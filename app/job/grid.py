@@ -26,6 +26,7 @@ _NEAR = 0.8
 _ARGUMENT = re.compile(r"[A-Za-z][\w.-]*")
 _EXAMPLE = "`lr: [1e-3, 3e-4]` is --lr"
 _PER_RUN = frozenset({"name", "grid", "at_once"})
+_DEPENDENCY = re.compile(r"(?:^|\s)(?:--dep|-d)")
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,8 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
     Raises:
         InputError: a key is unknown, a value is invalid, or there are too many runs.
     """
-    if spec.at_once and not spec.grid:
-        raise InputError(
-            "`at_once:` is for the runs of a `grid:`, and there is none.",
-            "Remove it, or add a grid.",
-            field="at_once",
-        )
+    if spec.at_once:
+        _refuse_lanes(spec)
     if not spec.grid:
         return (Cell(spec, ()),)
     count = math.prod(len(values) for values in spec.grid.values())
@@ -71,6 +68,22 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
         for number, values in enumerate(combinations, 1)
     ]
     return tuple(runs)
+
+
+def _refuse_lanes(spec: JobSpec) -> None:
+    """Raise unless runs of the grid can wait for each other, by a dependency of lumitui's own."""
+    if not spec.grid:
+        message = "`at_once:` is for the runs of a `grid:`, and there is none."
+        hint = "Remove it, or add a grid."
+    elif len(set(spec.grid.get("site", ()))) > 1:
+        message = "`at_once:` cannot hold back runs at several sites: Slurm knows only its jobs."
+        hint = "Send a grid for each site, or remove `at_once:`."
+    elif any(_DEPENDENCY.search(option) for option in spec.sbatch):
+        message = "`at_once:` and --dependency under `sbatch:` exclude each other."
+        hint = "Remove one of them; `after:` makes all runs wait for another one."
+    else:
+        return
+    raise InputError(message, hint, field="at_once")
 
 
 def setting_of(spec: JobSpec, key: str) -> str:

@@ -29,11 +29,11 @@ class Dependency:
 
 
 def dependency_of(
-    spec: JobSpec, site: Site, run_of: Callable[[str], Run], lane: Run | None = None
+    spec: JobSpec, site: Site, run_of: Callable[[str], Run], lane: Sequence[Run] = ()
 ) -> Dependency:
     """Return the dependency of `spec.after`; `run_of` returns the run that a word names.
 
-    The job also waits for the end of `lane`, an unfinished run of its grid, however that ends.
+    The job also waits for the end of `lane`, unfinished runs of its grid, however they end.
 
     Slurm forgets an ended job after minutes, so this function judges runs that have ended. A
     requeued chain keeps its job, so its dependents wait for its last attempt.
@@ -74,8 +74,8 @@ def dependency_of(
     return Dependency(spec.model_copy(update={"after": after}), options, findings)
 
 
-def _ends(lane: Run | None) -> list[str]:
-    return [f"{_TYPES['any']}:{lane.job_id}"] if lane else []
+def _ends(lane: Sequence[Run]) -> list[str]:
+    return [":".join((_TYPES["any"], *(str(run.job_id) for run in lane)))] if lane else []
 
 
 def _options(kinds: Sequence[str]) -> tuple[str, ...]:

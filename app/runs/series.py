@@ -21,7 +21,6 @@ from lumitui.app.launch.send.shipment import slug
 from lumitui.app.launch.site_names import escaped, escaped_text, templates_of
 from lumitui.app.scale.resubmission import Resubmission
 from lumitui.app.scale.series_words import (
-    NEVER_A_JOB,
     LadderUnfinished,
     MemberOutcome,
     Standing,
@@ -187,7 +186,7 @@ class SeriesRuns:
         return _Ready(replace(preview, note=prepared.preview.note) if prepared else preview)
 
     def _grid_preview(
-        self, member: SeriesMember, recent: tuple[Preview, ...] = (), lane: Run | None = None
+        self, member: SeriesMember, recent: tuple[Preview, ...] = (), lane: Sequence[Run] = ()
     ) -> Preview:
         """Return the preview of a grid's member from its plan; it waits for the end of `lane`."""
         # Late: listing unsent runs needs no parser of job files.
@@ -282,10 +281,10 @@ class SeriesRuns:
         return outcomes
 
     def _in_lane(self, series: RunSeries, member: SeriesMember, one: _Ready) -> _Ready:
-        """Return a member so that it waits for the run of its lane, if that has not ended.
+        """Return a member so that it waits for the runs of its lane that have not ended.
 
-        With `at_once: 4` that is the run of the place four before, or four before that one if the
-        user left it out. All those have been sent.
+        With `at_once: 4` those are the runs four places before it, eight, and so on: if a waiting
+        one is cancelled, what it waited for may still run. All of them have been sent.
         """
         lanes = json.loads(member.plan).get("at_once")
         if not lanes:
@@ -295,26 +294,30 @@ class SeriesRuns:
         places = range(member.place - lanes, 0, -lanes)
         ids = [run for place in places if (run := by_place.get(place))]
         lane = self._awaited(series.site, ids)
-        if lane is None:
+        if not lane:
             return one
         preview = self._grid_preview(member, (one.preview,), lane)
         note, forced = one.preview.note, one.preview.forced
         return replace(one, preview=replace(preview, note=note, forced=forced))
 
-    def _awaited(self, site: str, ids: Sequence[str]) -> Run | None:
-        """Return the first of some runs that is a job, if it has not ended; None: it has."""
-        find, stale = self._core.history.finder.with_ids, time.time() - _FRESH
-        runs = [run for run in map(find(ids).get, ids) if run and run.state not in NEVER_A_JOB]
-        if runs and runs[0].updated < stale:
+    def _awaited(self, site: str, ids: Sequence[str]) -> tuple[Run, ...]:
+        """Return those of some runs that have not ended."""
+        runs, stale = self._unfinished(ids), time.time() - _FRESH
+        if any(run.updated < stale for run in runs):
             # Slurm forgets an ended job after minutes, and then refuses who waits for it.
             self._refresh(site)
-            runs = [find([runs[0].id])[runs[0].id]]
-        if runs and runs[0].job_id is None:
-            raise LumiError(
-                f"It is not known yet whether {runs[0].id} is a job, and this run waits for it.",
-                "Run `lumitui status`, then send the rest.",
-            )
-        return runs[0] if runs and not runs[0].state.is_final else None
+            runs = self._unfinished(ids)
+        for run in runs:
+            if run.job_id is None:
+                raise LumiError(
+                    f"It is not known yet whether {run.id} is a job, and this run waits for it.",
+                    "Run `lumitui status`, then send the rest.",
+                )
+        return runs
+
+    def _unfinished(self, ids: Sequence[str]) -> tuple[Run, ...]:
+        found = self._core.history.finder.with_ids(ids)
+        return tuple(run for run in map(found.get, ids) if run and not run.state.is_final)
 
     def _send_one(
         self, series: RunSeries, member: SeriesMember, one: _Ready, report: Report

@@ -114,15 +114,16 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
     lanes = spec.at_once
     if lanes is None or lanes >= runs:
         return ()
-    before = "the run before it" if lanes == 1 else f"the run {lanes} before it"
+    places = f"{lanes}, {2 * lanes} and so on"
+    before = "all runs before it" if lanes == 1 else f"the runs {places} places before it"
     return (
         hit(
             "at-once",
             "at_once",
             f"At most {lanes} of the {runs} runs run at the same time: from run {lanes + 1} on, "
-            f"each waits until {before} has ended, whatever its end.",
+            f"each waits until {before} have ended, whatever their end.",
             "Its script then has one line more than the preview: `--dependency=afterany:` with "
-            "that run's job.",
+            "those runs' jobs.",
         ),
     )
 

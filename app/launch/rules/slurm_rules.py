@@ -105,13 +105,15 @@ def _options(launch: Launch, place: Placement) -> Iterator[Finding]:
         r"mem|mem-per-cpu|mem-per-gpu|gpus|gpus-per-node|gpus-per-socket)(?:=|$|\s)|"
         r"^-[JNpAtnconeDaG]"
     )
+    if launch.spec.after:
+        ours = re.compile(f"{ours.pattern}|^--dependency|^-d")
     for option in launch.spec.sbatch:
-        if ours.match(option):
+        for word in filter(ours.match, option.split()):  # sbatch takes several options in a line
             yield hit(
                 "own-option",
                 "sbatch",
-                _own(option),
-                _key(option),
+                _own(word),
+                _key(word),
                 fix=Fix(f"remove {option}", at_key("sbatch"), _others(launch.spec.sbatch, option)),
                 final=True,  # another name or array would keep lumitui from finding its job
             )

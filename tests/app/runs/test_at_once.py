@@ -73,7 +73,7 @@ def test_each_waits_for_the_end_of_the_one_in_its_lane(
     site = Site(runs, monkeypatch)
     runs.series.send(runs.series.begin_grid(runs.previews(job)).id)
     assert site.waits == {
-        "1": "", "2": "", "3": "afterany:101", "4": "afterany:102", "5": "afterany:103"
+        "1": "", "2": "", "3": "afterany:101", "4": "afterany:102", "5": "afterany:103:101"
     }  # fmt: skip
     # What a waiting run gets is what was agreed to, to the byte.
     assert site.args[4] == ("--lr", "5", "$SCRATCH")
@@ -91,7 +91,7 @@ def test_the_rest_waits_for_what_was_sent_before(
     runs.series._ready.clear()
     runs.history.update("vit-2", state=State.FAILED, updated=time.time())
     runs.series.send(series.id)
-    assert site.waits["4"] == "" and site.waits["5"] == "afterany:103"
+    assert site.waits["4"] == "" and site.waits["5"] == "afterany:103:101"
 
 
 def test_a_run_that_the_user_left_out_does_not_break_its_lane(
@@ -101,6 +101,17 @@ def test_a_run_that_the_user_left_out_does_not_break_its_lane(
     series = runs.series.begin_grid(runs.previews(job))
     agreed = [one for one in series.members if one.place != 3]
     runs.series.send(series.id, agreed=agreed)
+    assert site.waits["5"] == "afterany:101"
+
+
+def test_what_a_cancelled_run_waited_for_holds_back_the_next_one(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, job: Path
+) -> None:
+    site = Site(runs, monkeypatch)
+    series = runs.series.begin_grid(runs.previews(job))
+    runs.series.send(series.id, agreed=series.members[:3])
+    runs.history.update("vit-3", state=State.CANCELLED)
+    runs.series.send(series.id, agreed=series.members[4:])
     assert site.waits["5"] == "afterany:101"
 
 
@@ -140,6 +151,43 @@ def test_it_needs_a_grid_and_a_queue(runs: Runs, job: Path) -> None:
     job.write_text(laptop.replace("nodes: 2", "nodes: 1"))
     with pytest.raises(InputError, match="has no queue"):
         runs.previews(job)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("grid: {lr: [1, 2], site: [lumi, roihu]}\n", "at several sites"),
+        ("sbatch: ['--exclude=nid1 --depend=singleton']\n", "exclude each other"),
+        ("sbatch: [-d singleton]\n", "exclude each other"),
+    ],
+)
+def test_what_slurm_could_not_hold_back_is_refused(
+    runs: Runs, job: Path, more: str, words: str
+) -> None:
+    job.write_text((re.sub("grid:.*\n", "", JOB) if "grid" in more else JOB) + more)
+    with pytest.raises(InputError, match=words):
+        runs.previews(job)
+
+
+def test_a_dependency_of_your_own_beside_after_is_an_error(runs: Runs, job: Path) -> None:
+    runs.history.begin(a_run("data-1", site="lumi", state=State.QUEUED, job_id="7"))
+    job.write_text(re.sub("(grid|at_once):.*\n", "", JOB) + "sbatch: [--dependency=singleton]\n")
+    assert "own-option" not in [one.rule for one in runs.preview(job).findings]
+    job.write_text(job.read_text() + "after: data-1\n")
+    assert "own-option" in [one.rule for one in runs.preview(job).findings]
+
+
+@pytest.mark.cluster
+def test_a_cancelled_run_lets_no_other_start_early(cluster_runs: Runs, tmp_path: Path) -> None:
+    project = hello_project(tmp_path / "hello")
+    (project / "hello.py").write_text("import time\ntime.sleep(8)\n")
+    spec = hello_job(proof="off", gpus_per_node=1, grid={"--x": ["1", "2", "3"]}, at_once=1)
+    series = cluster_runs.series.begin_grid(cluster_runs.previews(spec, project))
+    first, second, third = [one.run for one in cluster_runs.series.send(series.id) if one.run]
+    cluster_runs.cancel(second.id)
+    first, third = finish(cluster_runs, first), finish(cluster_runs, third)
+    assert (first.state, third.state) == (State.DONE, State.DONE)
+    assert (first.ended or 0.0) <= (third.started or 0.0)
 
 
 @pytest.mark.cluster

@@ -117,12 +117,12 @@ class Drafts:
         job_file: Path | None = None,
         recent: tuple[Preview, ...] = (),
         beside: tuple[tuple[str, str], ...] = (),
-        lane: Run | None = None,
+        lane: Sequence[Run] = (),
     ) -> tuple[Preview, ...]:
         """Return a preview for each run of `spec`.
 
         For the same files, `recent` previews are reused. The files `beside` are not written yet.
-        The job waits for the end of `lane`, an earlier run of its grid.
+        The job waits for the end of `lane`, earlier runs of its grid.
 
         Raises:
             InputError: the job cannot be composed.

@@ -64,6 +64,7 @@ def test_a_good_job_has_no_error_and_no_warning() -> None:
         ({"sbatch": ["--gpus-per-task=1"]}, "gpu-cgroup", "error"),
         ({"sbatch": ["--gpu-bind=closest"]}, "gpu-cgroup", "error"),
         ({"sbatch": ["--output=x"]}, "own-option", "error"),
+        ({"sbatch": ["--exclude=n1 --array=1-5"]}, "own-option", "error"),
         *(
             ({"sbatch": [option]}, "own-option", "error")
             for option in (
