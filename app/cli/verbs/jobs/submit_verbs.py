@@ -119,7 +119,6 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
 @click.option(
     "--first",
     metavar="SITE[=ACCOUNT],…",
-    default="",
     help="Send it to whichever of these sites `lumitui where` expects to start it first.",
 )
 @force_option
@@ -135,7 +134,7 @@ def submit(
     rest: bool | None,
     after: tuple[str, ...],
     when: str | None,
-    first: str,
+    first: str | None,
     force: bool,
     cluster: bool,
     yes: bool,
@@ -147,13 +146,13 @@ def submit(
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
-    if first and (after or rest):
+    if first is not None and (after or rest):
         raise InputError("--first excludes --after and --rest.", "Give one of them.")
     changes: Mapping[str, object] | None = None
     if after:
         changes = {"after": {"run": after, "when": when or "done"}}
     with core() as runs:
-        if first:
+        if first is not None:
             changes = _first_site(runs, job, first)
         if rest:
             if after:
@@ -185,7 +184,10 @@ def _first_site(runs: "Runs", job: Path, sites: str) -> "Mapping[str, object]":
 
     It is chosen once, before the question: if the send fails, no other site is tried.
     """
-    places = runs.start_places(job, sites=accounts_of(sites))
+    accounts = accounts_of(sites)
+    if not accounts:
+        raise InputError("--first names no site.", "Name some, like --first lumi,roihu.")
+    places = runs.start_places(job, sites=accounts)
     say_rows(places_table(places))
     place = first_place(places)
     say(f"It starts first at {place.site}, in {place.partition}.")

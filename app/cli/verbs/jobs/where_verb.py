@@ -73,7 +73,7 @@ def places_table(places: Sequence["StartPlace"]) -> str:
     if not rows:
         raise InputError(
             "The job would not run in any of these partitions.",
-            "See the reasons above; change the job file, or name other sites with --sites.",
+            "See the reasons above; change the job file, or name other sites.",
         )
     titles = ("SITE", "PARTITION", "NODES", "STARTS", "WAITING", "LATEST END", "PRICE", "CHANGES")
     return table(titles, rows, columns(), shrink=(7, 1))
@@ -81,6 +81,8 @@ def places_table(places: Sequence["StartPlace"]) -> str:
 
 def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
     """Return the place with the earliest start.
+
+    Of those that start in the same minute it is the job file's own, or else the cheapest.
 
     Raises:
         InputError: no site estimates a start.
@@ -91,7 +93,13 @@ def first_place(places: Sequence["StartPlace"]) -> "StartPlace":
             "No site says when the job would start.",
             "Choose one yourself: `lumitui where` lists the changes that its job file needs.",
         )
-    return min(known, key=by_start)
+    now, units = time.time(), {place.price.unit for place in known if place.price}
+
+    def rank(place: "StartPlace") -> tuple[float, bool, float]:
+        price = place.price.amount if place.price and len(units) == 1 else 0.0
+        return max(0.0, (place.start or now) - now) // 60, bool(place.changes), price
+
+    return min(known, key=rank)
 
 
 def by_start(place: "StartPlace") -> tuple[bool, float]:

@@ -11,6 +11,7 @@ import pytest
 
 from lumitui.app.cli.verbs.jobs.where_verb import first_place
 from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import Preview, Runs, StartPlace
 from lumitui.remote.site.errors import InputError, LinkError
@@ -28,14 +29,26 @@ def place(site: str, start: float | None, refusal: str = "", **changes: object) 
 @pytest.mark.parametrize(
     "places, expected",
     [
-        ([place("lumi", 20.0), place("mn5", 10.0)], "mn5"),
-        ([place("lumi", None), place("mn5", 10.0)], "mn5"),
-        ([place("lumi", 10.0), place("mn5", 10.0)], "lumi"),
-        ([place("lumi", 20.0), place("mn5", 10.0, "It is closed.")], "lumi"),
+        ([place("lumi", NOW + 2000), place("mn5", NOW + 1000)], "mn5"),
+        ([place("lumi", None), place("mn5", NOW + 1000)], "mn5"),
+        ([place("mn5", NOW - 1), place("lumi", NOW + 1)], "lumi"),
+        ([place("lumi", NOW + 2000), place("mn5", NOW + 1000, "It is closed.")], "lumi"),
     ],
 )
 def test_the_earliest_known_start_wins(places: list[StartPlace], expected: str) -> None:
     assert first_place(places).site == expected
+
+
+def test_of_places_that_start_in_the_same_minute_it_is_the_own_one_or_the_cheapest() -> None:
+    def priced(partition: str, amount: float, unit: str = "GPU-hours") -> StartPlace:
+        there = place("lumi", NOW, partition=partition)
+        return replace(there, partition=partition, price=Price(amount, unit, amount))
+
+    whole, shared = priced("standard-g", 8.0), priced("dev-g", 1.0)
+    assert first_place([whole, shared]) is shared
+    assert first_place([whole, shared, own := replace(whole, changes={})]) is own
+    # Another unit is no price to compare with.
+    assert first_place([whole, priced("gpularge", 0.1, "billing units")]) is whole
 
 
 def test_where_no_start_is_known_the_user_chooses() -> None:
@@ -99,3 +112,12 @@ def test_it_excludes_what_belongs_to_one_site(here: Here, tmp_path: Path) -> Non
     path = str(write(tmp_path / "job.yaml", LAPTOP))
     told(here("submit", path, "--first", "laptop", "--after", "x"), 2, "--first excludes")
     told(here("submit", path, "--first", "laptop", "--rest"), 2, "--first excludes")
+
+
+@pytest.mark.parametrize("sites", ["", " , "])
+def test_without_a_site_it_compares_nothing_and_sends_nothing(
+    here: Here, tmp_path: Path, sites: str
+) -> None:
+    path = str(write(tmp_path / "job.yaml", LAPTOP))
+    told(here("submit", path, "--first", sites, "--yes"), 2, "--first names no site")
+    assert json.loads(here("history", "--json").stdout)["data"] == []
