@@ -1,4 +1,4 @@
-"""What dialogs have in common: a box with a title, the line of keys, and what closes them."""
+"""The base of all dialogs: a titled box, the footer with its keys, and how it closes."""
 
 from typing import ClassVar, TypeVar
 
@@ -23,7 +23,7 @@ class DialogBox(ModalScreen[Answer]):
         Binding("escape", "close", "Close", id="dialog.close", tooltip="Close; change nothing"),
     ]
     KIND: ClassVar[str] = ""
-    """A class of the box, as its style sheet names it."""
+    """The CSS class of the box."""
     heading = ""
     subtitle = ""
 
@@ -35,7 +35,7 @@ class DialogBox(ModalScreen[Answer]):
             yield from self.content()
 
     def content(self) -> ComposeResult:
-        """Yield what is in the box."""
+        """Yield the widgets in the box."""
         raise NotImplementedError
 
     @on(Button.Pressed, "#no")

@@ -13,7 +13,7 @@ from lumitui.app.tui.widgets.styled import plain
 
 
 class LineDialog(DialogBox[str | None]):
-    """One line; None: the user did not want to."""
+    """One line; None: the user closed the dialog."""
 
     KIND = "line"
 
@@ -48,7 +48,7 @@ def folder_line(line: str) -> None:
     """Check the line that names a folder.
 
     Raises:
-        InputError: it names none.
+        InputError: the line is empty, or has a null byte.
     """
     if not line or "\0" in line:
-        raise InputError("There is no folder.", "Type where the files should go.")
+        raise InputError("Type a folder.", "The results are copied there.")

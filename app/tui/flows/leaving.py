@@ -41,7 +41,7 @@ class Leaving:
 
     def _left_behind(self) -> list[tuple[str, str]]:
         """Return what is under way and what would be lost, for the question; empty: nothing."""
-        lines = [("under way", words) for words in self._app.under_way]
+        lines = [("in progress", words) for words in self._app.under_way]
         if (draft := self._unsaved()) is not None:
             lines += [("not saved", draft.name), ("to save it", "n, then 2, then w")]
         return lines

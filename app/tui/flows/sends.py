@@ -1,4 +1,4 @@
-"""Sends: asked first, shown while under way, and the new run shown when its job is there.
+"""Sends: lumitui confirms each, shows its progress, and opens the run once it has a job.
 
 Several sizes, like the runs of a grid, are confirmed once and sent one after the other. What is
 left of them after a failure, or after the program was killed, is offered.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 20
 """Characters of a job's name in the title bar while it is sent."""
 _MOST_TOLD = 3
-_UNFINISHED = "The key U asks to send the rest of it; a no there leaves it out."
+_UNFINISHED = "Press U to send the rest, or to drop it with a no."
 
 
 class Sends:
@@ -64,8 +64,8 @@ class Sends:
 
         spec = preview.launch.spec
         if (preview.project, spec.name) in self._under_way.values():
-            lines = [("under way", f"{spec.name} is being sent already")]
-            lines.append(("this sends", "a second job, which is billed too"))
+            lines = [("in progress", f"{spec.name} is already being sent")]
+            lines.append(("this sends", "a second job, which is also billed"))
             title = f"Send {styled.shorten(spec.name, LONGEST_NAME)} twice?"
             self._app.push_screen(Confirm(title, lines, "Send a second job"), answered)
         else:
@@ -172,7 +172,7 @@ class Sends:
         count = words.count(len(plans), "run")
         lines = ladder_terms(plans)
         if (first.project, name) in self._under_way.values():
-            lines.append(("under way", f"{name} is being sent already"))
+            lines.append(("in progress", f"{name} is already being sent"))
         title = f"Send {plans[0].plan.parent.id} again as {count}?"
         self._app.push_screen(Confirm(title, lines, f"Send {count}"), answered)
 
@@ -224,7 +224,7 @@ class Sends:
         error = series_failure(series, outcomes) if series else None
         if error is not None and series is not None:
             self._stopped[series.id] = why_stopped(outcomes)
-            hint = f"{error.hint} The key U asks to send what is left.".strip()
+            hint = f"{error.hint} Press U to send the rest.".strip()
             self._app.show_error(type(error)(error.message, hint))
         elif series is not None:
             self.say_unsent()
@@ -244,7 +244,7 @@ class Sends:
     def _tell_unsent(self, standings: tuple[Standing, ...]) -> None:
         """Say it in a toast: a question that opens by itself would take the answer to another."""
         for found in standings[:_MOST_TOLD]:
-            told = f"{found.sentence} The key U asks to send those."
+            told = f"{found.sentence} Press U to send the rest."
             self._app.notify(told, severity="warning", markup=False, timeout=20)
 
     def ask_for_rest(self) -> None:
@@ -306,5 +306,5 @@ def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:
     except LumiError as error:
         # It would be the same each time: it is said once.
         runs.series.leave_out(found.series.id)
-        said = f"{found.sentence} They cannot be sent any more: {error.message}"
+        said = f"{found.sentence} They can no longer be sent: {error.message}"
         raise LumiError(said, error.hint) from error

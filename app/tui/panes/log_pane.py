@@ -80,9 +80,11 @@ class LogPane(Vertical):
                 tooltip="Go to the next match above"),
         Binding("e", "error", "Error", id="log.error",
                 tooltip="Go to the first error of the log, then to the next"),
-        Binding("a", "attempt(-1)", "Attempt before", show=False, id="log.attempt_before",
+        Binding("left_curly_bracket", "attempt(-1)", "Attempt before", show=False,
+                key_display="{", id="log.attempt_before",
                 tooltip="Show the log of the attempt before"),
-        Binding("A", "attempt(1)", "Next attempt", show=False, id="log.attempt_next",
+        Binding("right_curly_bracket", "attempt(1)", "Next attempt", show=False,
+                key_display="}", id="log.attempt_next",
                 tooltip="Show the log of the next attempt"),
         Binding("y", "copy", "Copy", show=False, id="log.copy",
                 tooltip="Copy what is marked: a selection, the error, or the lines on the screen"),
@@ -480,7 +482,7 @@ class LogPane(Vertical):
             parts.append(log_words.below(view.below, size, new, ended=bool(self._ended)))
         if self._attempts > 1:
             attempt = self._older or self._attempt or self._attempts
-            parts.append(f"attempt {attempt} of {self._attempts} (a)")
+            parts.append(f"attempt {attempt} of {self._attempts} ({{ }})")
         parts.append(self._position())
         parts += ["wrapped"] if view.wrap else []
         self._keep_place()

@@ -24,14 +24,14 @@ def path_of(text: str) -> Path:
 
 def _path(text: str) -> None:
     if not text:
-        raise InputError("There is no path.", "Type where to save it.")
+        raise InputError("Type a path.", "The job file is saved there.")
 
 
 class DraftPage(FullScreen):
     """Saves its draft, lends it to an editor, and asks before edits are lost."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w,ctrl+w", "save", "Save", id="new.save", tooltip="Save the job file"),
+        Binding("ctrl+w", "save", "Save", id="new.save", tooltip="Save the job file"),
         Binding("e", "editor", "Editor", id="new.editor", tooltip="Edit the text in $EDITOR"),
     ]
 
@@ -116,7 +116,7 @@ class DraftPage(FullScreen):
                 self._opened = draft.text
                 then()
 
-        lines = [("not saved", draft.name), ("to save it", "n, then w")]
+        lines = [("not saved", draft.name), ("to save it", "n, then ctrl+w")]
         self.app.push_screen(Confirm("Lose the edits?", lines, "Discard", patient=True), answered)
 
     def action_back(self) -> None:

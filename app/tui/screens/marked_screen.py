@@ -1,4 +1,4 @@
-"""The keys for the marked runs; without marks they act on the run under the cursor."""
+"""Keys that act on the marked runs or, without marks, on the run under the cursor."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class MarkedPage(RunScreenBase):
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """The ids of the marked runs, in the order in which they were marked."""
+        """The ids of the marked runs, the first marked first."""
         raise NotImplementedError
 
     @property
     def under_cursor(self) -> tuple[str, ...]:
-        """The ids of the runs under the cursor: several on the row of a folded series."""
+        """The ids of the runs on the current row: more than one if the row is a folded series."""
         raise NotImplementedError
 
     def unmark(self) -> None:
-        """Take all marks away."""
+        """Unmark all runs."""
         raise NotImplementedError
 
     def _ask(
@@ -56,7 +56,7 @@ class MarkedPage(RunScreenBase):
         check: Callable[[str], object],
         then: Callable[[str], object],
     ) -> None:
-        """Ask for a line: its title and words, what it is at first; `then` says what to do."""
+        """Ask for a line, `value` at first, and pass it to `then`; `asked`: title and words."""
         from lumitui.app.tui.dialogs.line_dialog import LineDialog
 
         def answered(line: str | None) -> None:
@@ -67,7 +67,7 @@ class MarkedPage(RunScreenBase):
         self.app.push_screen(LineDialog(*asked, value, check=check), answered)
 
     def _with_meant(self, do: Callable[..., object]) -> None:
-        """Do something with the marked runs; without marks, with those under the cursor."""
+        """Call `do` with the marked runs or, without marks, with those on the current row."""
         try:
             do(*(self.marked or self.under_cursor or (self._chosen(),)))
         except InputError as error:
@@ -77,7 +77,7 @@ class MarkedPage(RunScreenBase):
         return runs[0] if len(runs) == 1 else words.count(len(runs), "run")
 
     def action_cancel(self) -> None:
-        """Cancel the jobs of the marked runs after asking once; without marks, of this row."""
+        """Cancel the jobs of the marked runs, or of this row; asks once."""
         self._with_meant(tui(self).cancels.cancel)
 
     def action_tag(self) -> None:
@@ -162,5 +162,5 @@ class MarkedPage(RunScreenBase):
         if 2 <= len(runs) <= MOST_COMPARED:
             tui(self).open_compare(runs)
             return
-        said = f"{words.count(len(runs), 'run')} cannot be compared."
-        show_error(self, InputError(said, "Mark two to four runs with space, then press C."))
+        message = f"Compare takes 2 to {MOST_COMPARED} marked runs, not {len(runs)}."
+        show_error(self, InputError(message, "Mark runs with space, then press C."))

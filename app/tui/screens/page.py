@@ -84,7 +84,7 @@ class FullScreen(Screen[None]):
         """Show what is there for the first time."""
 
     def body(self) -> ComposeResult:
-        """Yield what is between title bar and footer."""
+        """Yield the widgets between title bar and footer."""
         raise NotImplementedError
 
     def draw(self) -> None:
@@ -230,7 +230,7 @@ class RunScreenBase(FullScreen):
 
     def _chosen(self) -> str:
         if self.chosen is None:
-            raise InputError("There is no run here.", "Press n to make one from a job file.")
+            raise InputError("No run is selected.", "Press n to create one from a job file.")
         return self.chosen
 
     def _act(self, do: Callable[[str], object]) -> None:

@@ -33,7 +33,7 @@ class SitesScreen(FullScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cluster", "Cluster", id="sites.cluster",
                 tooltip="Show the nodes, queue and budget of the site"),
-        Binding("i", "profile", "Profile", id="sites.profile",
+        Binding("v", "profile", "View", id="sites.profile",
                 tooltip="Show what is known of the site: partitions, nodes, containers, prices"),
         Binding("n", "add", "New", id="sites.add",
                 tooltip="Survey a cluster that has no profile, and save one"),

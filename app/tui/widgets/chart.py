@@ -33,7 +33,7 @@ class Chart(Widget, can_focus=True):
                 tooltip="Move the crosshair to the right and read the values there"),
         Binding("Y", "log", "Log axis", id="chart.log",
                 tooltip="Draw the values on a logarithmic axis, or no longer"),
-        Binding("s", "smooth", "Smooth", id="chart.smooth",
+        Binding("A", "smooth", "Smooth", id="chart.smooth",
                 tooltip="Smooth the lines more; after the most, not at all"),
     ]  # fmt: skip
 

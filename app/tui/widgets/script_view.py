@@ -20,7 +20,7 @@ class ScriptView(Scroll):
     """Command and script, not wrapped: the site gets exactly these lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "toggle_all", "All files", id="script.all",
+        Binding("a", "toggle_all", "All", id="script.all",
                 tooltip="Show also the files beside job.sh: what it calls, and the probe"),
     ]  # fmt: skip
 

@@ -23,7 +23,7 @@ class SizeLadder(OptionList):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "Mark", id="ladder.mark",
                 tooltip="Mark the size; all marked sizes are sent"),
-        Binding("a", "mark_all", "Mark all", id="ladder.all",
+        Binding("a", "mark_all", "All", id="ladder.all",
                 tooltip="Mark every size, or none"),
         Binding("j", "cursor_down", "Down", show=False, id="ladder.down", tooltip="One size down"),
         Binding("k", "cursor_up", "Up", show=False, id="ladder.up", tooltip="One size up"),

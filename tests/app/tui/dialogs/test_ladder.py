@@ -155,5 +155,5 @@ async def test_a_second_ladder_is_refused_with_the_key_that_sends_the_first(
         await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the refusal")
-        await sees(pilot, "The key U asks to send the rest")
+        await sees(pilot, "Press U to send the rest")
         assert "lumitui resubmit" not in shown(pilot)

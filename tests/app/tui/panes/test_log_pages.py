@@ -151,7 +151,7 @@ async def test_attempts_are_chosen_and_what_is_marked_is_copied(
         view = await opened(pilot, app)
         await sees(pilot, "attempt 2 of 2")
         await until(pilot, lambda: view.lines == ["of the second"], "the newest")
-        await pilot.press("a")
+        await pilot.press("left_curly_bracket")
         await until(pilot, lambda: view.lines == ["of the first", "KeyError: it"], "the first")
         await sees(pilot, r"ended +attempt 1 of 2 \(a\)")
         await pilot.press("y")
@@ -160,7 +160,7 @@ async def test_attempts_are_chosen_and_what_is_marked_is_copied(
         await sees(pilot, "first error 1/1")
         await pilot.press("y")
         assert app.clipboard == "KeyError: it"
-        await pilot.press("A")
+        await pilot.press("right_curly_bracket")
         await until(pilot, lambda: view.lines == ["of the second"], "the newest again")
 
 

@@ -22,13 +22,9 @@ from tests.support.jobs.made_runs import a_run
 from tests.support.program.driven_tui import keys_below, sees, shown, until
 
 SEVERAL = {
-    "a": {"All files", "Attempt before", "Mark all"},
     "e": {"Error", "Editor"},
     "f": {"Follow", "Fix"},
-    "i": {"Overview", "Profile"},
     "n": {"Next match", "New"},
-    "s": {"Submit", "Smooth"},
-    "w": {"Wrap", "Save"},
 }
 """Letters that mean something else on another screen: a log has those of less, the form those of
 an editor, and no screen has both. The table may only shrink."""

@@ -56,7 +56,7 @@ async def test_a_hidden_send_is_seen_and_not_repeated_by_a_slip(
         await until(pilot, lambda: isinstance(app.screen, NewScreen), "the screen New")
         assert "sending hello" in screen_lines(app)[0]
         await pilot.press("s", "y")
-        await sees(pilot, "hello is being sent already")
+        await sees(pilot, "hello is already being sent")
         assert len(app.under_way) == 1
         assert isinstance(app.screen, Confirm) and app.screen.focused is not None
         assert app.screen.focused.id == "no"
@@ -252,7 +252,7 @@ async def test_leaving_waits_for_a_send(
         app.kept = app.runs.drafts.open(project / "long.yaml")
         await pilot.press("q")
         await sees(pilot, "Quit when that is done and lose the edits")
-        await sees(pilot, r"under way +sending hello[^$]+not saved +long\.yaml")
+        await sees(pilot, r"in progress +sending hello[^$]+not saved +long\.yaml")
         await pilot.press("ctrl+q", "y")
         await until(pilot, lambda: isinstance(app.screen, SendingDialog), "one question in all")
         assert app.is_running and len(app.under_way) == 1

@@ -210,7 +210,7 @@ async def test_nodes_change_by_a_key_and_everything_follows(
         await sees(pilot, r"6  nodes: 7 +# grows")
         assert screen.query_one(TextEditor).has_focus
         assert screen.query_one(TextEditor).size.width > 140 / 2 > before
-        await pilot.press("escape", "w")
+        await pilot.press("escape", "ctrl+w")
         await until(pilot, lambda: job.read_text() != LUMI, "the saved file")
         saved = LUMI.replace("nodes: 9", "nodes: 7").replace("small-g", "standard-g")
         assert job.read_text() == saved
@@ -269,7 +269,7 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
             await pilot.press("enter")
             await sees(pilot, words)
             if option.startswith("example"):
-                await pilot.press("w")
+                await pilot.press("ctrl+w")
                 await until(pilot, lambda: isinstance(app.screen, LineDialog), "where to")
                 line = app.screen.query_one("#line", Input)
                 line.value = str(project / "from-example.yaml")

@@ -26,7 +26,7 @@ from tests.support.program.driven_tui import (
 
 
 def toasts(pilot: Pilot[int]) -> list[str]:
-    return [toast.message for toast in app_of(pilot)._notifications if "U asks" in toast.message]
+    return [toast.message for toast in app_of(pilot)._notifications if "Press U" in toast.message]
 
 
 async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_start(
@@ -50,7 +50,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         await sees(pilot, "run 2 +env.SEED=2, nothing")
         await sees(pilot, "all +3 runs, nothing")
         await pilot.press("y")
-        await sees(pilot, "The key U asks")
+        await sees(pilot, "Press U")
         await pilot.press("enter", "U")
         await sees(pilot, "Send the other 2 runs of hello-")
         await sees(pilot, "stopped +env.SEED=2: The link was lost.")
@@ -59,7 +59,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         assert not cut_off(pilot)
     async with LumiApp(settings, runs=runs).run_test(size=(80, 24)) as pilot:  # not answered: again
         await until(pilot, lambda: toasts(pilot), "what is left")
-        assert "1 of 3 runs was sent, 2 were not. The key U asks" in " ".join(toasts(pilot))
+        assert "1 of 3 runs was sent, 2 were not. Press U" in " ".join(toasts(pilot))
         await pilot.press("y")  # meant for another question: no question opens by itself
         assert not app_of(pilot).screen.is_modal and len(tried) == 2
         await pilot.press("U")
@@ -75,7 +75,7 @@ async def test_the_rest_of_a_grid_is_offered_after_a_failure_and_at_the_next_sta
         await until(pilot, lambda: not app_of(pilot).under_way, "the end")
         assert tried[1] == tried[2] == "env.SEED=2"
         assert runs.history.series.offered() == []
-        # What cannot be sent any more is said once, not at each start.
+        # What can no longer be sent is said once, not at each start.
         spec = {"name": "a", "site": "gone", "partition": "p", "time": "1:00", "script": "a.py"}
         plan = json.dumps({"spec": spec, "folder": str(project), "job_file": None})
         members = (SeriesMember(1, "SEED=1", plan), SeriesMember(2, "SEED=2", plan))

@@ -89,7 +89,7 @@ async def test_a_site_is_shown_as_a_page(settings: Settings) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
-        await pilot.press("i")
+        await pilot.press("v")
         await sees(pilot, r"(?s)Profile of \w+.*Where.*Partitions")
         drawn = pilot.app.screen.query_one("Scroll Static", Static)
         lines = str(drawn.content).splitlines()
