@@ -13,6 +13,14 @@ from lumitui.app.job.json_schema import described_schema
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.runs import LumiError, Sites
 from lumitui.app.runs.rulebook import topics
+from lumitui.remote.site.errors import (
+    InputError,
+    LinkLost,
+    OutcomeUnknown,
+    RefusedError,
+    RunFailed,
+    WaitTimedOut,
+)
 from lumitui.remote.site.sites import BUILT_IN
 from tests.frozen.kept import read
 from tests.repository.reference import DOCS, MANUAL, SEE, causes, written
@@ -38,6 +46,24 @@ def exit_codes(kind: type[LumiError]) -> set[int]:
     return {kind.exit_code}.union(*map(exit_codes, kind.__subclasses__()))
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (LumiError, "An error without a code of its own"),
+        (InputError, "is invalid. Nothing was sent."),
+        (LinkLost, "No connection, or it was lost."),
+        (RefusedError, "The cluster refused"),
+        (RunFailed, "The job itself failed"),
+        (OutcomeUnknown, "The outcome is unknown"),
+        (WaitTimedOut, "The wait timed out"),
+    ],
+)
+def test_an_error_ends_with_the_code_whose_section_describes_it(
+    kind: type[LumiError], words: str
+) -> None:
+    assert words in doc_pages.page_text(f"exit_codes/{kind.exit_code}")
+
+
 def test_every_id_has_a_section_of_its_own() -> None:
     every = list(ids())
     assert len(every) > 450
@@ -48,7 +74,8 @@ def test_every_id_has_a_section_of_its_own() -> None:
 
 def test_each_cause_that_a_log_has_shown_is_on_the_page() -> None:
     """Those that no table has, too: the screens look each one up."""
-    shown = {name for entry in read("why").values() for name in entry.words.split()}
+    counts = (word for entry in read("why").values() for word in entry.words.split())
+    shown = {word.partition("=")[0] for word in counts if "=" in word}
     made = {
         node.args[0].value
         for path in (ROOT / "app" / "knowledge" / "failure").glob("*.py")

@@ -3,6 +3,7 @@
 The mini cluster runs the same functions with Slurm; here are faults that it cannot be given.
 """
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -125,6 +126,54 @@ def test_a_login_file_that_went_elsewhere_changes_nothing(run_dir: Path, tmp_pat
     assert done.stdout == f"{run_dir} {run_dir}\n", done.stderr
     assert os.readlink(run_dir / "attempt-1.claim") == "9"
     assert not (other / "attempt-1.claim").exists()
+
+
+def test_a_second_job_of_the_run_ends_before_it_does_anything(run_dir: Path) -> None:
+    assert job(run_dir, "lumitui_run echo launched").stdout == "launched\n"
+    again = job(run_dir, "lumitui_run echo launched", SLURM_RESTART_COUNT="1")
+    assert again.returncode == 0 and "launched" in (run_dir / "attempt-2.out").read_text()
+    other = job(run_dir, "lumitui_run echo launched", SLURM_JOB_ID="10")
+    assert other.stdout == "lumitui: attempt 1 belongs to job 9; job 10 ends.\n"
+    assert (other.returncode, os.readlink(run_dir / "attempt-1.claim")) == (0, "9")
+
+
+def test_a_job_that_cannot_claim_the_run_does_nothing(run_dir: Path) -> None:
+    (run_dir / "bin" / "ln").write_text("#!/bin/sh\nexit 1\n")
+    (run_dir / "bin" / "ln").chmod(0o755)
+    done = job(run_dir, "lumitui_run echo launched")
+    assert (done.returncode, "launched" in done.stdout) == (73, False)
+
+
+@pytest.mark.parametrize(("code", "kept"), [(0, False), (1, True)])
+def test_secrets_stay_for_as_long_as_the_job_may_be_run_again(
+    run_dir: Path, code: int, kept: bool
+) -> None:
+    (run_dir / ".secrets").write_text("TOKEN='a b'\n")
+    done = job(run_dir, f"lumitui_secrets; lumitui_run bash -c 'echo $TOKEN; exit {code}'")
+    assert (done.returncode, done.stdout) == (code, "a b\n")
+    assert (run_dir / ".secrets").exists() == kept
+
+
+@pytest.mark.parametrize(
+    ("words", "rank", "rc"),
+    [
+        ("task 3: Exited with exit code 7", 3, 7),
+        ("tasks 2-3: Killed", 2, 137),
+        ("task 1: Segmentation fault (core dumped)", 1, 139),
+        ("task 1: Aborted", 1, 134),
+        ("task 0: Out Of Memory", 0, 137),
+        ("task 3: Terminated", None, 9),
+    ],
+)
+def test_the_first_failure_that_srun_names_is_the_jobs(
+    run_dir: Path, words: str, rank: int | None, rc: int
+) -> None:
+    log = f"srun: error: nid005001: {words}\nsrun: error: nid005002: task 9: Killed\n"
+    fails = f"fails() {{ printf %b {log!r} >>attempt-1.out; return 9; }}; WORLD_SIZE=16"
+    job(run_dir, f"{fails}\nlumitui_run fails")
+    told = json.loads((run_dir / "attempt-1.exit").read_text())
+    assert (told["rank"], told["rc"], told["job"], told["attempt"]) == (rank, rc, "9", 1)
+    assert told["oom"] == ("Memory" in words)
 
 
 LAUNCHED = "until [[ -e launched ]]; do command sleep 0.01; done"
