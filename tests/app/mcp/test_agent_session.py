@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.program.agent import Agent, agent_in, allow
+from lumitui.app.job.settings import Settings
+from tests.support.program.agent import Agent, agent_here, agent_in, allow
 from tests.support.program.command_line import HELLO, history, lt, told
 from tests.support.program.home import Home
 
@@ -78,9 +79,11 @@ async def test_an_agent_writes_a_job_sends_it_and_reads_what_became_of_it(
     assert [row["note"] for row in history(home)] == ["#agent", "#agent"]
 
 
-async def test_a_grid_is_sent_as_one_and_each_of_its_runs_is_marked(home: Home, work: Path) -> None:
+async def test_a_grid_is_sent_as_one_and_each_of_its_runs_is_marked(
+    settings: Settings, home: Home, work: Path
+) -> None:
     (work / "job.yaml").write_text(HELLO + "grid: {--lr: [1, 2]}\n")
-    async with agent_in(home, work) as agent:
+    async with agent_here(settings, work) as agent:
         token = await agent.token()
         runs = (await agent.call("submit_job", path="job.yaml", token=token))["runs"]
         assert len(runs) == 2 and all(run["sent_by_agent"] for run in runs)
@@ -90,9 +93,9 @@ async def test_a_grid_is_sent_as_one_and_each_of_its_runs_is_marked(home: Home, 
     assert all(note.startswith("grid ") and note.endswith(" #agent") for note in notes), notes
 
 
-async def test_an_agent_learns_why_a_run_failed(home: Home, work: Path) -> None:
+async def test_an_agent_learns_why_a_run_failed(settings: Settings, work: Path) -> None:
     (work / "hello.py").write_text("import nowhere_at_all\n")
-    async with agent_in(home, work) as agent:
+    async with agent_here(settings, work) as agent:
         token = await agent.token()
         (run,) = (await agent.call("submit_job", path="job.yaml", token=token))["runs"]
         assert (await ended(agent, run["id"]))["state"] == "failed"
@@ -102,9 +105,9 @@ async def test_an_agent_learns_why_a_run_failed(home: Home, work: Path) -> None:
 
 
 async def test_an_agent_finds_the_documentation_the_examples_and_the_schema(
-    home: Home, work: Path
+    settings: Settings, work: Path
 ) -> None:
-    async with agent_in(home, work) as agent:
+    async with agent_here(settings, work) as agent:
         listed = [str(one.uri) for one in (await agent.client.list_resources()).resources]
         assert {"lumitui://docs/reliability", "lumitui://schema/job"} <= set(listed)
         assert (await agent.read("lumitui://docs/api")).startswith("# The Python API")
@@ -114,9 +117,9 @@ async def test_an_agent_finds_the_documentation_the_examples_and_the_schema(
 
 
 async def test_each_tool_says_what_it_does_and_whether_it_changes_anything(
-    home: Home, work: Path
+    settings: Settings, work: Path
 ) -> None:
-    async with agent_in(home, work) as agent:
+    async with agent_here(settings, work) as agent:
         tools = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
     assert all(tool.description and tool.annotations for tool in tools.values())
     spending = [

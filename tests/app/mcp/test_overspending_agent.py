@@ -21,7 +21,7 @@ from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import SPEC, a_run
-from tests.support.program.agent import agent_in, allow
+from tests.support.program.agent import agent_here, agent_in, allow
 from tests.support.program.command_line import HELLO, history, lt
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd
@@ -36,8 +36,10 @@ def sent(tools: AgentTools) -> int:
     return len(tools.list_runs()["runs"])
 
 
-async def test_two_submits_at_once_with_one_token_send_one_job(home: Home, work: Path) -> None:
-    async with agent_in(home, work) as agent:
+async def test_two_submits_at_once_with_one_token_send_one_job(
+    settings: Settings, home: Home, work: Path
+) -> None:
+    async with agent_here(settings, work) as agent:
         call = {"path": "job.yaml", "token": await agent.token()}
         tries = [agent.client.call_tool("submit_job", dict(call)) for _ in range(4)]
         errors = [result.is_error for result in await asyncio.gather(*tries)]
@@ -308,8 +310,10 @@ def test_without_agents_in_the_settings_nothing_is_sent_or_cancelled(
     assert sent(tools) == 1
 
 
-async def test_the_user_may_take_the_allowance_back_at_any_time(home: Home, work: Path) -> None:
-    async with agent_in(home, work) as agent:
+async def test_the_user_may_take_the_allowance_back_at_any_time(
+    settings: Settings, home: Home, work: Path
+) -> None:
+    async with agent_here(settings, work) as agent:
         token = await agent.token()
         allow(home, "{gpu_hours: 1, sites: [laptop], may: [preview]}")
         assert "may not submit" in await agent.refused("submit_job", path="job.yaml", token=token)

@@ -1,4 +1,4 @@
-"""An agent: the SDK's own client, over the stdin and stdout of `lumitui mcp`."""
+"""An agent: the SDK's own client, of `lumitui mcp` or of its server in this process."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -8,6 +8,9 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
+from lumitui.app.job.settings import Settings
+from lumitui.app.mcp.mcp_server import server_of
+from lumitui.app.runs import Runs
 from tests.support.program.command_line import PROGRAM, environ
 from tests.support.program.home import Home
 
@@ -56,6 +59,14 @@ async def agent_in(home: Home, folder: Path, **variables: str) -> AsyncIterator[
     )
     async with Client(server) as client:
         yield Agent(client)
+
+
+@asynccontextmanager
+async def agent_here(settings: Settings, folder: Path) -> AsyncIterator[Agent]:
+    """Connect to a server in this process: one of its own takes a second and a half to start."""
+    with Runs(settings) as runs:
+        async with Client(server_of(runs, settings, folder)) as client:
+            yield Agent(client)
 
 
 def allow(home: Home, words: str) -> None:
