@@ -70,7 +70,14 @@ def test_a_part_that_nobody_speaks_of_is_found(gone: str) -> None:
     assert list(unsaid(more, written))
 
 
-@pytest.mark.parametrize("name", own())
+@pytest.mark.parametrize(
+    "name",
+    # Two shells run each script: half of them do so among the slow tests.
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (number % 2))
+        for number, name in enumerate(own())
+    ],
+)
 def test_the_program_finds_the_arguments_and_variables_that_it_found_or_it_is_said(
     name: str, tmp_path: Path
 ) -> None:
