@@ -41,6 +41,10 @@ echo "$CELL-$SLURM_JOB_NUM_NODES $SLURM_JOB_ID" >>"$RUN_DIR/../../trained"
 
 # One after the other takes as long, and its claim is made long before.
 AT_ONCE = pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.slow)])
+# A sender that was killed a step earlier left less behind.
+STOPPED = pytest.mark.parametrize(
+    "stopped", ["", pytest.param("prepare", marks=pytest.mark.slow), "submit"]
+)
 
 
 class Killed(BaseException):
@@ -136,7 +140,7 @@ def sent_one(laptops: Laptops, stopped: str = "") -> Run:
 
 
 @AT_ONCE
-@pytest.mark.parametrize("stopped", ["", "prepare", "submit"])
+@STOPPED
 def test_the_rest_of_a_grid_is_trained_once(laptops: Laptops, at_once: bool, stopped: str) -> None:
     """Whether the second member was never begun, or its sender killed at a step."""
     laptops.job.write_text(laptops.job.read_text() + GRID)
@@ -182,7 +186,7 @@ def test_a_ladder_is_trained_once(laptops: Laptops, at_once: bool, rest: bool) -
 
 
 @AT_ONCE
-@pytest.mark.parametrize("stopped", ["", "prepare", "submit"])
+@STOPPED
 def test_a_run_that_both_send_again_is_trained_once(
     laptops: Laptops, at_once: bool, stopped: str
 ) -> None:

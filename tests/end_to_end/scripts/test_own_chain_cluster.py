@@ -1,4 +1,4 @@
-"""A script of one's own takes four time limits with Slurm, under srun and under torchrun."""
+"""A script of one's own takes several time limits with Slurm, under srun and under torchrun."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,14 @@ from tests.support.jobs.small_jobs import finish, wait_until
 from tests.support.servers.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
-LIMITS = 4
 
 
-@pytest.mark.parametrize("launcher", ["torchrun", pytest.param("srun", marks=pytest.mark.slow)])
+# An attempt of two ranks and their torchrun takes 15 s of a processor to import torch.
+@pytest.mark.parametrize(
+    ("launcher", "limits"), [("torchrun", 2), pytest.param("srun", 4, marks=pytest.mark.slow)]
+)
 def test_a_script_with_the_run_file_goes_on_over_its_time_limits(
-    cluster: Cluster, cluster_runs: Runs, tmp_path: Path, launcher: str
+    cluster: Cluster, cluster_runs: Runs, tmp_path: Path, launcher: str, limits: int
 ) -> None:
     # torchrun ends with 1 whatever its ranks end with: the reported stop carries the chain.
     runs = cluster_runs
@@ -31,7 +33,7 @@ def test_a_script_with_the_run_file_goes_on_over_its_time_limits(
     more = {
         "partition": "small-g",
         "args": ["--steps", "100000000", "--save-every", "100000000"],
-        "chain": LIMITS,
+        "chain": limits,
         "relaunch": 0,
         "proof": "off",
     }
@@ -51,13 +53,13 @@ def test_a_script_with_the_run_file_goes_on_over_its_time_limits(
         return events.count("stop") == times
 
     try:
-        for number in range(1, LIMITS + 1):
+        for number in range(1, limits + 1):
             wait_until(lambda times=number: stopped(times), 90, f"stop {number}")  # type: ignore[misc]
         run = finish(runs, run, 30)
     finally:
         if not runs.history.get(run.id).state.is_final:
             runs.cancel(run.id)
     assert (run.state, run.rc) == (State.FAILED, 85), runs.read_log(run.id)[1].decode()
-    assert [record.end for record in run.attempts] == ["requeue"] * (LIMITS - 1) + ["used-up"]
+    assert [record.end for record in run.attempts] == ["requeue"] * (limits - 1) + ["used-up"]
     steps = [line["step"] for line in lines() if "loss" in line]
     assert steps == list(range(1, len(steps) + 1)), "a step was left out, or trained twice"

@@ -195,7 +195,7 @@ echo "${PWD##*/} $MY_TOKEN False" "$@" >"$RUN_DIR/said-$RANK"
 """
 JOBS: dict[str, dict[str, object]] = {
     "srun": {"launcher": "srun", "nodes": 2, "secrets": ["MY_TOKEN"]},
-    "torchrun": {"launcher": "torchrun", "nodes": 2},
+    "torchrun": {"launcher": "torchrun"},
     "plain": {"launcher": "plain", "gpus_per_node": 1},
     "none": {"launcher": "srun", "container": {"none": True}, "script": "say.sh"},
     "legacy": {"launcher": "srun", "container": {"generation": "legacy"}},
