@@ -176,6 +176,14 @@ def test_the_first_failure_that_srun_names_is_the_jobs(
     assert told["oom"] == ("Memory" in words)
 
 
+def test_an_exit_file_is_whole_or_not_there(run_dir: Path) -> None:
+    (run_dir / "bin" / "mv").write_text('#!/bin/sh\ncat "$1" >moved\nexit 1\n')
+    (run_dir / "bin" / "mv").chmod(0o755)
+    assert job(run_dir, "lumitui_run true").returncode == 0
+    assert json.loads((run_dir / "moved").read_text())["rc"] == 0
+    assert not (run_dir / "attempt-1.exit").exists()
+
+
 LAUNCHED = "until [[ -e launched ]]; do command sleep 0.01; done"
 LAUNCH = """
 launch() {
