@@ -21,7 +21,7 @@ lumitui_gpus() {
 # lumitui_gpu_use GPUS: add up readings, which are the lines of nvidia-smi (index, power, used, total, use) or the
 # JSON of rocm-smi, and after each its seconds.
 lumitui_gpu_use() {
-  awk -F '[[:space:]]*,[[:space:]]*' -v gpus="$1" -v file=gpu_use.json '
+  awk -F ' *, *' -v gpus="$1" -v file=gpu_use.json '
     function value(text, name,  at) {
       at = index(text, "\"" name "\": \"")
       return at ? substr(text, at + length(name) + 5) : ""

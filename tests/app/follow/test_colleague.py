@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from lumitui.remote.scheduler.run_folders import RECORD_BYTES, read_newest
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.transport.transport import Transport
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
-from tests.support.program.command_line import Here
+from tests.support.program.command_line import Here, envelope
 from tests.support.program.home import Home
 from tests.support.servers.cluster import Cluster
 
@@ -108,14 +109,21 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
         foreign = made(target.parent, "foreign-000002")
         (foreign / "lumitui.json").write_text(json.dumps(record | {"id": "another"}))
         for path in (theirs, *theirs.rglob("*")):
-            shutil.chown(path, COLLEAGUE, cluster.account)
-            if not path.is_symlink():
+            if not path.is_symlink():  # the claim leads nowhere
+                shutil.chown(path, COLLEAGUE, cluster.account)
                 path.chmod(0o750 if path.is_dir() else 0o640)
         closed.chmod(0o700)
         before = snapshot(theirs)
         for path in home.data.glob("history.db*"):
             path.unlink()  # it is their run alone
 
+        # Slurm tells a user of another's job, too.
+        told = subprocess.run(
+            ["runuser", "-u", COLLEAGUE, "--", f"{cluster.programs}/sacct", "-nPXD", "-j",
+             run.job_id or "", "-o", "State"],
+            env={"SLURM_CONF": f"{cluster.root}/etc/slurm.conf"}, capture_output=True, text=True,
+        )  # fmt: skip
+        assert told.stdout == "FAILED\n", told.stderr
         listed = here("history", "--of", COLLEAGUE, "--site", "minilumi", "--account",
                       cluster.account)  # fmt: skip
         assert listed.returncode == 0, listed.stderr
@@ -124,7 +132,7 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
         assert "foreign-000002: its record cannot be read" in listed.stderr
         words = ("--of", COLLEAGUE, "--site", "minilumi", "--account", cluster.account)
         shown = here("show", run.id, *words, "--json")
-        page = json.loads(shown.stdout)
+        page = envelope(shown)["data"]
         assert page["run"]["state"] == "failed" and page["run"]["billed"] > 0
         assert page["proof"]["kind"] == "proved" and page["metrics"]["steps"] == 3000
         assert "binding: proved" in here("show", run.id, *words).stdout

@@ -296,7 +296,7 @@ def test_a_job_that_is_killed_outright_is_told_by_the_laptop_that_watches(
 
     wait_until(trains, 120)
     cluster_runs.refresh(run.site)
-    cluster.login(f"scancel --full --signal=KILL {cluster_runs.history.get(run.id).job_id}")
+    cluster.login(f"scancel --batch --signal=KILL {cluster_runs.history.get(run.id).job_id}")
     warnings: list[str] = []
     ended = cluster_runs.wait(run.id, timeout=120, warn=warnings.append)
     assert ended.state is State.FAILED, ended.reason

@@ -1,4 +1,4 @@
-"""A job that is killed outright cannot send its notice: whoever watches it sends it."""
+"""A job that is killed outright cannot send its notice: the laptop that watches it does."""
 
 from dataclasses import replace
 
