@@ -114,7 +114,7 @@ lumitui_node_tmp() {
   # What the job makes on its nodes goes with it.
   trap lumitui_leave EXIT
   # Without it bash removes it at once, under ranks that are saving; with it, when srun has returned.
-  trap 'exit 143' TERM
+  trap 'lumitui_exit 143' TERM
   lumitui_prepare "a folder in $1 could not be made on every node" lumitui_make_node_tmp "$@"
 }
 

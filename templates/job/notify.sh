@@ -9,7 +9,7 @@ lumitui_notify() {
   told_site=$2 told_as=$3 goes_on=
   trap lumitui_leave EXIT
   # Without it bash would end at once; with it, when srun has returned.
-  [[ -n $(trap -p TERM) ]] || trap 'exit 143' TERM
+  [[ -n $(trap -p TERM) ]] || trap 'lumitui_exit 143' TERM
 }
 
 # lumitui_tell RC: send the notice. A chain whose job goes back into the queue has not ended. Nothing of
@@ -21,7 +21,8 @@ lumitui_tell() {
   case $1 in
     0) end='done' ;;
     85) end='stopped, with its checkpoint saved' ;;
-    137 | 143) end='ended early by a signal: the time limit, or a requeue' ;;
+    137) end='killed with SIGKILL: its memory may have run out' ;;
+    143) end='ended early by a signal: the time limit, or a requeue' ;;
     *) end="failed with exit code $1" ;;
   esac
   if [[ -e $RUN_DIR/cancelled ]]; then end=cancelled; fi
@@ -30,11 +31,13 @@ lumitui_tell() {
   if [[ -z $told ]]; then
     trouble='its address is missing'
   elif command -v curl >/dev/null 2>&1; then
-    printf 'url = "%s"\n' "$told" |
-      timeout -k 1 12 curl -q -g -s -f -o /dev/null --max-time 10 --proto =http,https \
-        -H "Content-Type: $type" --data-raw "$text" -K - >/dev/null 2>&1
+    text=$(printf 'url = "%s"\n' "$told" |
+      timeout -k 1 12 curl -q -g -s -f -o /dev/null -w '%{http_code}' --max-time 10 --proto =http,https \
+        -H "Content-Type: $type" --data-raw "$text" -K - 2>/dev/null)
     code=$?
     if ((code)); then trouble="curl ended with $code"; fi
+    # -f takes a redirect, which is not followed, for a success.
+    if [[ $code == 0 && $text == 3* ]]; then trouble="its address answers with a redirect ($text)"; fi
   else
     printf '%s' "$told" | timeout -k 1 10 python3 -I -c '
 import sys, urllib.request as u
