@@ -12,8 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lumitui.remote.transport.footprint import Footprint, footprint
-from lumitui.remote.transport.request_log import Logged, RequestLog, SiteRequest
+from lumitui.remote.transport.request_log import (
+    Footprint,
+    Logged,
+    RequestLog,
+    SiteRequest,
+    footprint,
+)
 
 if TYPE_CHECKING:
     from lumitui.remote.scheduler.scheduler_protocol import Scheduler

@@ -9,8 +9,7 @@ import click
 
 from lumitui.app.cli.output import has_person, say, say_rows
 from lumitui.app.cli.views import tables
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.runs import InputError, LumiError, lines_of
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def agree_to_submit(
         terms = []
         question = (
             f"Submit {launch.spec.name} to {site}: "
-            f"{words.layout_size(launch.layout)}, at most {chain_words.time_limit(launch.spec)}; "
+            f"{words.layout_size(launch.layout)}, at most {run_phrases.time_limit(launch.spec)}; "
             f"{price or words.price_sentence(launch.price)}?"
         )
     forced = agreed(previews, question, yes=yes, force=force, terms=terms)

@@ -37,6 +37,6 @@ def with_cluster(runs: "Runs", every: Sequence["Preview"]) -> "tuple[Preview, ..
 
 def price_line(runs: "Runs", preview: "Preview") -> str:
     """Return a job's maximum and probable price, and its account's remaining budget."""
-    from lumitui.app.explain.phrases.price_words import price_outlook_sentence
+    from lumitui.app.explain.run_phrases import price_outlook_sentence
 
     return price_outlook_sentence(runs.price_outlook(preview), time.time())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lumitui.app.explain import words
 from lumitui.app.history.run import NEWS_SECONDS, Run
-from lumitui.app.knowledge.log.log_lines import LogError
+from lumitui.app.knowledge.log_lines import LogError
 from lumitui.remote.site.states import State
 
 FRESH = 10.0

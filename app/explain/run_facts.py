@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words, speed_words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.explain.proof.device_proof import brief
-from lumitui.app.explain.proof.rank_proof import RankProof
+from lumitui.app.explain.proof.rank_proof import RankProof, brief
 from lumitui.app.explain.training_summary import Summary
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.listing.tags import split_tags
@@ -56,7 +54,7 @@ def facts(run: Run, now: float) -> list[Row]:
     rows = (
         ("exit", _exit(run)),
         ("site", _place(run)),
-        ("job", f"{run.job_id}, {chain_words.attempt(run)}" if run.job_id else ""),
+        ("job", f"{run.job_id}, {run_phrases.attempt(run)}" if run.job_id else ""),
         (
             "size",
             words.layout_size(run.layout) + (f" on {run.nodes_used}" if run.nodes_used else ""),
@@ -209,13 +207,13 @@ def metrics(totals: Summary, broken: int) -> list[Row]:
     """Return what a run's metrics come to; `broken` lines of metrics.jsonl could not be read."""
     if not totals.steps:
         return []
-    speed = speed_words.samples(totals.samples_per_s, totals.throughput)
+    speed = run_phrases.samples(totals.samples_per_s, totals.throughput)
     lines = f"{words.count(broken, 'line')} of metrics.jsonl that cannot be read"
     rows = (
         ("steps", totals.steps, f"{totals.steps:,}"),
         ("last loss", totals.last_loss, words.number(totals.last_loss)),
         ("throughput", totals.samples_per_s, speed),
-        *speed_words.compute(totals.throughput),
+        *run_phrases.compute(totals.throughput),
         ("test accuracy", totals.test_accuracy, words.number(totals.test_accuracy)),
         ("trained for", totals.seconds, _trained_for(totals.seconds)),
         ("ranks", totals.world_size, f"{totals.world_size}"),

@@ -5,13 +5,11 @@ The words may hold text from a site: make it safe where it is drawn (`safe_text`
 
 from collections.abc import Sequence
 
-from lumitui.app.explain import words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.idle_words import idle
-from lumitui.app.explain.phrases import chain_words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.explain.run_facts import Row
-from lumitui.app.explain.speedup import Speedup
-from lumitui.app.explain.training_summary import Summary
+from lumitui.app.explain.training_summary import Speedup, Summary
 from lumitui.app.explain.waiting import waited
 from lumitui.app.history.listing.state_filter import WENT_WRONG
 from lumitui.app.history.run import Run
@@ -57,7 +55,7 @@ def story(run: Run, now: float) -> str:
     if run.started is None:
         return f"ended after {queue}" if run.state.is_final else queue
     ran = f"{words.length(run.elapsed(now))} of at most {_limit(run)}"
-    again = f", {chain_words.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
+    again = f", {run_phrases.attempt(run)}" if run.attempt > 1 or run.brief.chain > 1 else ""
     ended = f"; ended {words.length(now - run.ended)} ago" if run.ended else ""
     verb = "ran" if run.state.is_final else "runs for"
     if run.state is State.UNKNOWN:
@@ -100,9 +98,9 @@ def next_step(run: Run, proof: Verdict | None, now: float = 0.0, *, explained: b
         return HANGS
     if proof and proof.kind == "differs" and not run.state.is_final:
         return UNPROVED
-    if run.state is State.CANCELLED and chain_words.may_go_on(run):
+    if run.state is State.CANCELLED and run_phrases.may_go_on(run):
         return CONTINUE_CANCELLED
-    if run.state is State.FAILED and chain_words.may_go_on(run):
+    if run.state is State.FAILED and run_phrases.may_go_on(run):
         return CONTINUE
     if explained and run.state is State.FAILED:
         return EXPLAINED

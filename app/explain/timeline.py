@@ -1,17 +1,19 @@
-"""What happened to a run and when, as far as history knows it. Pure.
+"""What happened to a run and when, and how each attempt spent its time. Pure.
 
 Slurm, the trainer and the laptop have clocks of their own: seconds between them may be wrong.
 What the laptop's clock dates has its place by what it is, and the rest by its time. Slurm writes
 whole seconds: what falls into the same one is in the order of a job's life.
 The words may hold text from a site: make it safe where it is drawn (`safe_text`).
+
+In the bar of an attempt, starting ends with the first step that the metrics tell of; without
+metrics a job only runs.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.proof.binding_proof import Verdict
 from lumitui.app.history.attempts import trained
 from lumitui.app.history.metric_points import MetricPoint
@@ -111,9 +113,9 @@ def _before(run: Run, proof: Verdict | None) -> Iterator[Happening]:
         # The laptop's clock dates it until the site does. A requeue dates it anew.
         yield Happening(run.submitted, f"submitted to {run.site}{job}", leads=run.attempt == 1)
     for record, steps in trained(run.attempts):
-        yield Happening(record.started, chain_words.began(record))
+        yield Happening(record.started, run_phrases.began(record))
         if record.end:
-            yield Happening(record.ended, chain_words.ended(record, steps))
+            yield Happening(record.ended, run_phrases.ended(record, steps))
     if run.started and not any(record.number == run.attempt for record in run.attempts):
         again = f", attempt {run.attempt}" if run.attempt > 1 else ""
         where = f" on {run.nodes_used}" if run.nodes_used else ""
@@ -168,3 +170,90 @@ def _in_order(events: Sequence[Happening]) -> list[Happening]:
         second = last // 1 if abs(last) < _NO_DATE else last
         keyed.append((item.ahead, not item.leads, 0.0 if item.leads else second, at))
     return [events[at] for *_, at in sorted(keyed)]
+
+
+MARKS = {
+    "queued": "·",
+    "requeued": "~",
+    "starting": "░",
+    "training": "█",
+    "running": "█",
+    "saving": "▒",
+}
+"""The character of each phase: they differ where there is no colour."""
+_EARLY = 60.0
+"""Seconds by which the clock of a node may be behind Slurm's."""
+_WIDEST = 60
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What an attempt did for a while."""
+
+    kind: str
+    """A key of MARKS."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AttemptPhases:
+    """One attempt, from the queue on."""
+
+    number: int
+    phases: tuple[Phase, ...]
+    lasts: bool
+    """Whether the last phase goes on."""
+
+    def bar(self, width: int) -> list[tuple[str, str]]:
+        """Return each phase with its part of at most `width` characters; each has at least one."""
+        width = min(width, _WIDEST)
+        total = sum(phase.seconds for phase in self.phases)
+        cells = [max(1, round(phase.seconds / total * width)) for phase in self.phases]
+        while sum(cells) > width and max(cells) > 1:
+            cells[cells.index(max(cells))] -= 1
+        return [(p.kind, MARKS[p.kind] * n) for p, n in zip(self.phases, cells, strict=True)]
+
+    @property
+    def words(self) -> str:
+        """The phases with their characters and how long each took."""
+        texts = [f"{MARKS[p.kind]} {p.kind} {words.short_length(p.seconds)}" for p in self.phases]
+        return "  ".join(texts) + (" …" if self.lasts else "")
+
+
+def attempt_phases(run: Run, starts: Sequence[Attempt], now: float) -> list[AttemptPhases]:
+    """Return the attempts of `run`; `starts` are those of its program, as its metrics tell."""
+    jobs = [(record.number, record.started, record.ended) for record in run.attempts]
+    if run.started is not None and run.attempt not in [number for number, *_ in jobs]:
+        jobs.append((run.attempt, run.started, run.ended))
+    found, before = [], run.submitted
+    if run.queued_again or before is None:
+        before = run.created if run.job_id is not None else None
+    waited = "queued"
+    for number, started, ended in jobs:
+        end = min(ended or now, now)
+        phases = [Phase(waited, started - before)] if before is not None else []
+        inside = [
+            one for one in starts if one.began is not None and started - _EARLY <= one.began <= end
+        ]
+        phases += _worked(inside, started, end)
+        kept = tuple(phase for phase in phases if phase.seconds > 0)
+        found.append(AttemptPhases(number, kept, ended is None and not run.state.is_final))
+        before, waited = end, "requeued"
+    if not run.state.is_final and before is not None and run.started is None:
+        phase = Phase(waited, max(1.0, now - before))
+        found.append(AttemptPhases(len(jobs) + 1, (phase,), lasts=True))
+    return [attempt for attempt in found if attempt.phases]
+
+
+def _worked(starts: Sequence[Attempt], started: float, end: float) -> Iterator[Phase]:
+    """Yield what an attempt did from its start on."""
+    if not starts:
+        yield Phase("running", end - started)
+        return
+    first = starts[0]
+    step = first.first_step.seconds if first.first_step is not None else None
+    trains = min(end, (first.began or started) + step) if step is not None else end
+    saving = min(end - trains, sum(one.saving for one in starts))
+    yield Phase("starting", trains - started)
+    yield Phase("training", end - trains - saving)
+    yield Phase("saving", saving)

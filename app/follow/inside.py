@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lumitui.app.launch.script.inside_job import program_place
+from lumitui.app.launch.program_call import program_place
 from lumitui.remote.scheduler.job_step import StepCall
 from lumitui.remote.site.errors import InputError, LinkError
 from lumitui.remote.site.states import State

@@ -1,19 +1,69 @@
-"""A run's log: its end at once, or followed as events until the run has ended."""
+"""A run's log: any part of it, its end at once, or followed as events until the run has ended."""
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from lumitui.app.follow.refresh import Watcher, refresh
+from lumitui.app.follow import transitions
+from lumitui.app.follow.refresh import Warn, Watcher, refresh
 from lumitui.app.follow.transitions import nobody_knows
-from lumitui.app.follow.wait import Stop, sleep_unless
 from lumitui.app.history.run import Run
-from lumitui.remote.scheduler import run_log
+from lumitui.remote.scheduler import log_search, run_log
+from lumitui.remote.scheduler.log_search import Match, Sought
+from lumitui.remote.scheduler.run_log import LOG_BLOCK, LogPage
 from lumitui.remote.site.errors import AnswerNeeded, LinkError, RefusedError
 from lumitui.remote.site.run_folder import attempt_log
 from lumitui.remote.ssh.prompts import attendance, is_attended
 from lumitui.remote.transport.transport import Transport
+
+Stop = Callable[[], bool]
+"""Called every 0.5 s or more often; true ends what is under way."""
+
+
+def wait(watcher: Watcher, run: Run, *, timeout: float | None, stop: Stop, warn: Warn) -> Run:
+    """Return the run when it has ended, or as it is after `timeout` seconds or `stop()`.
+
+    Its state is `unknown` when neither the queue nor accounting has known its job for
+    ACCOUNTING_SECONDS, and at a last refresh. A site that cannot be asked is waited for; `warn`
+    is called when the reason changes.
+
+    Raises:
+        AnswerNeeded: the link was lost, and a new one needs a user; the job continues.
+    """
+    pause = watcher.sites.load(run.site).poll_seconds
+    deadline = None if timeout is None else time.monotonic() + timeout
+    attended = True
+    warned: tuple[str, ...] = ()
+    lost: float | None = None
+    while True:
+        news = refresh(watcher, run.site, attended=attended)
+        if news.unanswered:
+            raise news.unanswered[0]
+        for words in news.warnings:
+            if words not in warned:
+                warn(words)
+        warned = news.warnings
+        run = watcher.history.get(run.id)
+        now = time.monotonic()
+        lost = (lost or now) if transitions.nobody_knows(run) else None
+        given_up = lost is not None and now - lost > transitions.ACCOUNTING_SECONDS
+        rest = None if deadline is None else deadline - now
+        if run.state.is_final or stop() or (rest is not None and rest <= 0):
+            return run
+        if given_up and attended:
+            return run
+        # Before it is given up, accounting is asked once more, as a user would.
+        attended = given_up
+        sleep_unless(pause if rest is None else min(pause, rest), stop)
+
+
+def sleep_unless(seconds: float, stop: Stop) -> None:
+    """Sleep, but wake when `stop()` is true."""
+    deadline = time.monotonic() + seconds
+    while not stop() and (rest := deadline - time.monotonic()) > 0:
+        time.sleep(min(rest, 0.2))
+
 
 FIRST_BYTES = 262_144
 """Read at once of the log that a screen opens; what is before them stays on the site."""
@@ -306,3 +356,83 @@ class LogFollower:
         if self._lost is None or lost.words not in ("", self._lost.words):
             self._lost = lost
             yield lost
+
+
+LAST_BYTES = 4 * LOG_BLOCK
+"""Read of the end of a log that is not followed."""
+
+
+@dataclass(frozen=True)
+class LogMatches:
+    """What a search found, and the part of the log in which there is nothing else."""
+
+    matches: Sequence[Match]
+    first: int
+    last: int | None
+    """Behind its last byte; None: to the end of the log."""
+
+
+class LogPages:
+    """The logs of all runs, page by page. Threads may share it."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        """Read from the sites of `watcher`."""
+        self._watcher = watcher
+
+    def page(
+        self, run_id: str, attempt: int | None, start: int, length: int = LOG_BLOCK
+    ) -> LogPage:
+        """Return the bytes of an attempt's log from `start` on, at most `length`; None is newest.
+
+        It costs one request; what lies beyond the end of the log is left out.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log, or it cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._watcher.history.get(run_id)
+        transport = self._watcher.connection(run.site).transport
+        piece = run_log.read_page(transport, log_path(run, attempt), start, length)
+        if piece is None:
+            raise _no_log(run)
+        data = piece.data[start - piece.start :][:length]
+        return LogPage(start, data, piece.size)
+
+    def end(self, run_id: str, attempt: int | None, last: int = LAST_BYTES) -> LogPage:
+        """Return the last bytes of an attempt's log, at most `last`; None is the newest attempt.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log, or it cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._watcher.history.get(run_id)
+        transport = self._watcher.connection(run.site).transport
+        start, data = read_end(transport, run, attempt, last)
+        return LogPage(start, data, start + len(data))
+
+    def find(
+        self, run_id: str, attempt: int | None, sought: Sought, at: int, *, forward: bool
+    ) -> LogMatches:
+        """Return where `sought` is in an attempt's log: the nearest places behind or before `at`.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: there is no such log, or it cannot be searched.
+            LinkError: the site cannot be reached.
+        """
+        run = self._watcher.history.get(run_id)
+        transport = self._watcher.connection(run.site).transport
+        path = log_path(run, attempt)
+        matches = log_search.find(transport, path, sought, at, forward=forward)
+        if matches is None:
+            raise _no_log(run)
+        whole = len(matches) < log_search.MOST_MATCHES  # more are cut off
+        if forward:
+            return LogMatches(matches, at, None if whole else matches[-1].offset + 1)
+        return LogMatches(matches, 0 if whole else matches[0].offset, at)
+
+
+def _no_log(run: Run) -> RefusedError:
+    return RefusedError(f"{run.id} has no log yet.", "It appears when the job starts.")

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from lumitui.app.history.file.sqlite_errors import PendingWarnings
 from lumitui.app.history.file.sqlite_file import Database, FileFacts
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.listing.find_runs import Filter, RunFinder
 from lumitui.app.history.listing.order import NEWEST_FIRST, Order
-from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import (
     RECORDED,
     drop_unused,
@@ -26,9 +26,8 @@ from lumitui.remote.site.errors import HistoryError, InputError
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.metrics_preview import Glances
     from lumitui.app.history.listing.series_runs import KnownSeries
-    from lumitui.app.history.metric_points import RunMetrics
+    from lumitui.app.history.metric_points import Glances, RunMetrics
     from lumitui.app.history.run_exchange import RunExchange
 
 _TEXTS = tuple(kind for kind in TEXTS if kind not in PARTS)
@@ -91,9 +90,9 @@ class History:
     @cached_property
     def glances(self) -> "Glances":
         """What rows of runs show of their metrics."""
-        from lumitui.app.history.listing.metrics_preview import Glances
+        from lumitui.app.history.metric_points import Glances
 
-        return Glances(lambda: self.metrics)
+        return Glances(self.metrics)
 
     def close(self) -> None:
         """Close the file; the history cannot be used any more."""

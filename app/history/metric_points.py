@@ -1,10 +1,16 @@
-"""The points of each run's metrics.jsonl: read from its lines, kept, and the speed in them."""
+"""The points of each run's metrics.jsonl: read from its lines, kept, and the speed in them.
+
+A row of a list shows a look at them, for which a few points of a run are read, however many there
+are; `results.summary` reads them all.
+"""
 
 import json
 import math
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from threading import Lock
 from typing import Any
 
 from lumitui.app.history.file.sqlite_file import Database
@@ -261,3 +267,75 @@ def _thin(db: sqlite3.Connection, run_id: str) -> None:
 
 def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace").strip()
+
+
+SHAPE = 24
+"""Points that the shape of the loss is made of."""
+NEWEST = 16
+"""Points that the last loss is taken from."""
+TIMED = 500
+"""Points that the speed is taken from: all of a run that has not more."""
+_KEPT = 4000
+"""Runs whose look is kept."""
+
+GlanceKey = tuple[str, int]
+"""A run, and the bytes of its metrics that are in history: with more, it is inspected again."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a row shows of a run's metrics."""
+
+    loss: tuple[float, ...] = ()
+    last_loss: float | None = None
+    samples_per_s: float | None = None
+    """The median step after the warm-up, as a summary has it."""
+
+
+def glance_of(
+    shape: Iterable[MetricPoint], newest: Iterable[MetricPoint], timed: Iterable[MetricPoint]
+) -> Glance:
+    """Return the look at points that are spread over a run, few or many, and at its newest ones."""
+    from statistics import median
+
+    losses = [point.loss for point in shape if point.event == "step" and point.loss is not None]
+    steps = [point for point in newest if point.event == "step"]
+    speeds = speeds_of(timed).values
+    last = next((point.loss for point in reversed(steps) if point.loss is not None), None)
+    return Glance(
+        tuple(losses),
+        last if last is not None else (losses[-1] if losses else None),
+        median(speeds) if speeds else None,
+    )
+
+
+class Glances:
+    """The looks at runs, kept; threads may share them."""
+
+    def __init__(self, metrics: RunMetrics) -> None:
+        """Look at the runs of `metrics`."""
+        self._metrics = metrics
+        self._kept: OrderedDict[GlanceKey, Glance] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, key: GlanceKey) -> Glance | None:
+        """Return the look at a run if it was taken already; nothing is read."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def take(self, keys: Iterable[GlanceKey]) -> None:
+        """Look at runs, a few points of each.
+
+        Raises:
+            HistoryError: it cannot be read.
+        """
+        for key in keys:
+            if self.known(key) is None:
+                run_id = key[0]
+                shape = self._metrics.spread(run_id, SHAPE)
+                newest = self._metrics.of(run_id, last=NEWEST)
+                glance = glance_of(shape, newest, self._metrics.spread(run_id, TIMED))
+                with self._lock:
+                    self._kept[key] = glance
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lumitui.app.job.script_args import batch_argument, rate_argument
-from lumitui.app.job.setting import set_in
+from lumitui.app.job.setting import batch_argument, rate_argument, set_in
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.site.errors import InputError
 

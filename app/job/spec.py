@@ -3,16 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name
-from lumitui.app.job.fields.log_pattern import check_log_pattern
 from lumitui.app.job.fields.mapping_fields import (
     AfterShort,
     ContainerChoice,
@@ -34,6 +26,9 @@ from lumitui.app.job.fields.text_fields import (
     Text,
     Walltime,
     Word,
+    check_environment_name,
+    check_log_pattern,
+    check_secret_name,
 )
 from lumitui.app.job.fields.venv_field import Venv
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS

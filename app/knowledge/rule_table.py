@@ -1,15 +1,56 @@
-"""The table of all rules: `SCRIPT_RULES`, and `findings`, which asks each of them."""
+"""The table of all rules, and the findings of each that a user should read: causes alone."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
 from lumitui.app.knowledge import rules
-from lumitui.app.knowledge.report.causes import in_the_script, without_consequences
 from lumitui.app.knowledge.rule import Rule, ordered, run
 from lumitui.app.knowledge.rules import site_rules
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
+
+_FOLLOWS = {"omp-threads": "srun-cores", "workers-argument": "srun-cores"}
+"""A rule, and the one that names its cause: with its cure the first has nothing to say."""
+_UNREAD = ("directive-after-command", "nearly-a-directive")
+_ON_NODE = "first-node-only"
+
+
+def without_consequences(found: Iterable[Finding]) -> list[Finding]:
+    """Return findings without those that the cure of another one ends."""
+    held = list(found)
+    rules = {each.rule for each in held}
+    gpus_unread = any(each.rule in _UNREAD and "gpu" in each.message for each in held)
+    unpacked = any(each.rule == _ON_NODE and each.severity == "error" for each in held)
+    return [
+        each
+        for each in held
+        if _FOLLOWS.get(each.rule) not in rules
+        and not (each.rule == "gpus-missing" and gpus_unread)
+        and not (each.rule == _ON_NODE and each.severity == "warning" and unpacked)
+    ]
+
+
+def in_the_script(finding: Finding, job: ScriptJob) -> Finding:
+    """Return a finding about a file that the script writes, at the script's own lines."""
+    at, lines = finding.at, job.written.get(finding.at.file, ())
+    if not at.file or not 0 < at.line <= len(lines) or not lines[at.line - 1].line:
+        return finding
+    start, end = lines[at.line - 1], lines[min(max(at.end_line, at.line), len(lines)) - 1]
+    return replace(
+        finding,
+        at=replace(
+            at,
+            line=start.line,
+            column=start.column + max(at.column, 1) - 1,
+            end_line=end.line or start.line,
+            end_column=(end.column or 1) + max(at.end_column, 1) - 1,
+            file=start.file,
+        ),
+    )
+
 
 SCRIPT_RULES: tuple[Rule, ...] = tuple(
     each

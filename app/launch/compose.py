@@ -7,18 +7,16 @@ from functools import cache
 import jinja2
 
 from lumitui.app.job.launch import Launch, LaunchFile, RankLayout, measured_nodes
-from lumitui.app.job.script_args import argument_value, batch_argument
+from lumitui.app.job.setting import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.stop_lead import lead_of, signal_of
 from lumitui.app.launch import deepspeed_batch as batches
-from lumitui.app.launch.core_binding import taskset_list
+from lumitui.app.launch import program_call
 from lumitui.app.launch.job_price import device_options, memory_options, price_of
 from lumitui.app.launch.launcher_templates import TEMPLATES, TRAINER_FOLDER
-from lumitui.app.launch.layout import layout_of
+from lumitui.app.launch.layout import layout_of, taskset_list
 from lumitui.app.launch.placement import Placement, placement_of
-from lumitui.app.launch.rank_memory import memory_of
-from lumitui.app.launch.script import staged
-from lumitui.app.launch.script.program_call import (
+from lumitui.app.launch.program_call import (
     PROBE,
     ProgramCall,
     container_call,
@@ -30,7 +28,8 @@ from lumitui.app.launch.script.program_call import (
     preflight_of,
     program_of,
 )
-from lumitui.app.launch.script.venv_script import venv_name, venv_values
+from lumitui.app.launch.rank_memory import memory_of
+from lumitui.app.launch.venv_script import venv_name, venv_values
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -216,10 +215,10 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
         "container": container_call(place),
         "venv": venv if spec.venv else "",
         "generation": spec.container.generation or site.default_container,
-        "image": staged.word(place.image, spec.stage),
+        "image": program_call.word(place.image, spec.stage),
         "environment": environment,
         "user_environment": {
-            name: staged.word(value, spec.stage) for name, value in spec.env.items()
+            name: program_call.word(value, spec.stage) for name, value in spec.env.items()
         },
         "staged": list(spec.stage),
         "secrets": spec.secrets,

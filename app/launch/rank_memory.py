@@ -12,7 +12,7 @@ import yaml
 
 from lumitui.app.explain.words import count
 from lumitui.app.job.launch import Launch, RankLayout, RankMemory
-from lumitui.app.job.script_args import argument_value
+from lumitui.app.job.setting import argument_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.launcher_templates import TEMPLATES
 from lumitui.app.launch.placement import Placement

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lumitui.app.job import grid
-from lumitui.app.job.script_args import with_argument
+from lumitui.app.job.setting import with_argument
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import lead_of
 from lumitui.app.launch.placement import partition_of, placement_of

@@ -16,7 +16,7 @@ from lumitui.app.runs.upkeep import Upkeep
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lumitui.app.explain.phrases.price_words import Outlook
+    from lumitui.app.explain.run_phrases import Outlook
     from lumitui.app.follow.colleague import ColleagueRuns
     from lumitui.app.history.run import Run
     from lumitui.app.launch.send.preview import Preview
@@ -109,7 +109,7 @@ class Runs(Launches, Results, Upkeep):
 
         Queries no site.
         """
-        from lumitui.app.explain.phrases.price_words import Outlook
+        from lumitui.app.explain.run_phrases import Outlook
         from lumitui.app.scale.forecast import forecast
 
         launch = preview.launch

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lumitui.app.history.run import Run
     from lumitui.app.job.spec import JobSpec
-    from lumitui.app.launch.send.drafts.drafts import Drafts
+    from lumitui.app.launch.send.drafts import Drafts
     from lumitui.app.launch.send.export import ExportedFolder
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submit import Report
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from lumitui.app.survey.environments.site_environments import Environments
     from lumitui.app.survey.inquiry.inquiries import Inquiries
     from lumitui.app.survey.inquiry.start_places import StartPlace
-
 
 _FRESH = 60.0
 """Seconds for which an awaited run's state counts; by default, Slurm remembers jobs for 300."""
@@ -150,7 +149,7 @@ class Launches(Watching):
     @cached_property
     def environments(self) -> Environments:
         """The container images and the virtual environments of sites."""
-        from lumitui.app.follow.sites.unfinished import unfinished_of
+        from lumitui.app.follow.sites.inventory import unfinished_of
         from lumitui.app.survey.environments.site_environments import Environments
 
         unfinished = partial(unfinished_of, self.history)
@@ -159,7 +158,7 @@ class Launches(Watching):
     @cached_property
     def drafts(self) -> Drafts:
         """Drafts of job files, and previews of their runs."""
-        from lumitui.app.launch.send.drafts.drafts import Drafts
+        from lumitui.app.launch.send.drafts import Drafts
 
         images = self.environments.choices
         return Drafts(
@@ -205,7 +204,7 @@ class Launches(Watching):
             RefusedError, LinkError, OutcomeUnknown: as `submit.send`.
         """
         from lumitui.app.follow.recover import adopt_sent
-        from lumitui.app.launch.send.lock import sender_lock
+        from lumitui.app.launch.send.settle import sender_lock
         from lumitui.app.launch.send.shipment import shipment_of
         from lumitui.app.launch.send.submit import send
         from lumitui.app.runs.claims import once_of

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis, RunEnd
-from lumitui.app.knowledge.log.log_end import log_end
+from lumitui.app.knowledge.log_lines import log_end
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.states import State
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lumitui.app.explain.proof.binding_proof import Verdict
+    from lumitui.app.follow.ending import RaisingCode
     from lumitui.app.follow.results.comparison import Comparisons
-    from lumitui.app.follow.results.listed_files import RunFileLists
     from lumitui.app.follow.results.log_patterns import LogFigures
-    from lumitui.app.follow.results.raising_code import RaisingCode
-    from lumitui.app.follow.results.run_figures import Figures
+    from lumitui.app.follow.results.result_files import RunFileLists
+    from lumitui.app.follow.results.summary import Figures
     from lumitui.app.follow.results.sweep import Sweeps
     from lumitui.app.history.metric_points import MetricPoint
     from lumitui.app.history.run import Run
@@ -60,7 +60,7 @@ class Results(Watching):
 
     def figures(self, run_id: str) -> Figures:
         """Return the figures from a run's metrics, without querying a site."""
-        from lumitui.app.follow.results.run_figures import figures_of
+        from lumitui.app.follow.results.summary import figures_of
 
         return figures_of(self.history, run_id)
 
@@ -102,7 +102,7 @@ class Results(Watching):
         Raises:
             InputError: there is no such run.
         """
-        from lumitui.app.follow.results.raising_code import code_around
+        from lumitui.app.follow.ending import code_around
 
         run = self.history.get(run_id)
         return code_around(run, place, self.history.snapshots.manifest(run.site, run.root))
@@ -117,7 +117,7 @@ class Results(Watching):
             InputError: there is no such run, or a pattern leaves its folder.
             LinkError: the site cannot be reached.
         """
-        from lumitui.app.follow.results.fetch_report import bring
+        from lumitui.app.follow.results.result_files import bring
 
         run = self.history.get(run_id)
         with self._watcher.connection(run.site).files() as transport:
@@ -140,6 +140,6 @@ class Results(Watching):
     @cached_property
     def files(self) -> RunFileLists:
         """The files in runs' folders."""
-        from lumitui.app.follow.results.listed_files import RunFileLists
+        from lumitui.app.follow.results.result_files import RunFileLists
 
         return RunFileLists(self.history, self._transport)

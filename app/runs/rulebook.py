@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from lumitui.app.explain.doc_pages import page_text
-from lumitui.app.knowledge import rule_catalogue
-from lumitui.app.knowledge.rule_catalogue import Subject, Topic
+from lumitui.app.knowledge.rule import UNUSED_IGNORE, Subject, Topic, of_site
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.rules import job_file_catalogue as job_file
 from lumitui.app.survey.inquiry import topics as cluster
@@ -43,10 +42,10 @@ def topics(sites: Iterable[Site] = ()) -> tuple[Topic, ...]:
     by_id: dict[str, Topic] = {}
     for topic in (
         *(rule.topic for rule in SCRIPT_RULES),
-        rule_catalogue.UNUSED_IGNORE,
+        UNUSED_IGNORE,
         *job_file.TOPICS,
         *cluster.TOPICS,
-        *(topic for site in sites for topic in rule_catalogue.of_site(site)),
+        *(topic for site in sites for topic in of_site(site)),
     ):
         by_id.setdefault(topic.id, topic)
     return tuple(by_id.values())

@@ -5,9 +5,9 @@ from datetime import date
 from pathlib import Path
 
 from lumitui.app.knowledge.any_site import any_site
+from lumitui.app.knowledge.finding_text import CheckedScript
 from lumitui.app.knowledge.guess import Guess, guess_site
-from lumitui.app.knowledge.report.finding_text import CheckedScript
-from lumitui.app.knowledge.rule_catalogue import UNUSED_IGNORE
+from lumitui.app.knowledge.rule import UNUSED_IGNORE
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.knowledge.rules.phrases import nearest
 from lumitui.app.knowledge.script_check import Ask, Checking

@@ -11,13 +11,11 @@ from lumitui.remote.site.states import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lumitui.app.follow.log_follower import LogEvent
-    from lumitui.app.follow.log_pages import LogPages
+    from lumitui.app.follow.log_follower import LogEvent, LogPages, Stop
     from lumitui.app.follow.refresh import Refreshed, Warn
     from lumitui.app.follow.sites.cluster_overviews import Clusters
-    from lumitui.app.follow.wait import Stop
     from lumitui.app.history.run import Run
-    from lumitui.remote.transport.footprint import Footprint
+    from lumitui.remote.transport.request_log import Footprint
     from lumitui.remote.transport.sessions import ForwardedPort
 
 
@@ -65,7 +63,7 @@ class Watching(RunsCore):
     @cached_property
     def pages(self) -> LogPages:
         """Any part of a run's log."""
-        from lumitui.app.follow.log_pages import LogPages
+        from lumitui.app.follow.log_follower import LogPages
 
         return LogPages(self._watcher)
 
@@ -133,7 +131,7 @@ class Watching(RunsCore):
             AnswerNeeded: the connection was lost, and a new one needs an answer of the user; the
                 job continues.
         """
-        from lumitui.app.follow.wait import wait
+        from lumitui.app.follow.log_follower import wait
 
         run = self.history.get(run_id)
         return wait(self._watcher, run, timeout=timeout, stop=stop, warn=warn)

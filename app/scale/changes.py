@@ -4,11 +4,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.follow.results.job_rows import differing_rows
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.script_args import argument_value, rate_argument, with_argument
+from lumitui.app.job.setting import argument_value, rate_argument, with_argument
 from lumitui.app.job.stop_lead import signal_of
 from lumitui.app.launch.deepspeed_batch import TRAIN, sent_config
 from lumitui.app.scale import learning_rate
@@ -40,7 +39,7 @@ def changes_between(before: Launch, after: Launch) -> tuple[PlanChange, ...]:
         *([] if after.layout.on_cpu else [row("GPUs", _gpus)]),
         row("tasks per node", lambda launch: launch.layout.tasks_per_node),
         row("partition", lambda launch: launch.spec.partition),
-        row("time limit", lambda launch: chain_words.time_limit(launch.spec)),
+        row("time limit", lambda launch: run_phrases.time_limit(launch.spec)),
         row("global batch", lambda launch: launch.global_batch or "unknown"),
         _rate_change(before, after),
         row("arguments", _other_arguments),

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lumitui.app.job.script_args import fixed_arguments
+from lumitui.app.job.setting import fixed_arguments
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.states import State
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from lumitui.app.job.fields.mapping_fields import Scale
-from lumitui.app.job.script_args import argument_value, rate_argument, with_value
+from lumitui.app.job.setting import argument_value, rate_argument, with_value
 from lumitui.app.job.spec import JobSpec
 from lumitui.remote.site.errors import InputError
 

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.explain.proof.binding_proof import Verdict, verdict_of
-from lumitui.app.explain.speedup import Speedup, TrainedRun, speedups
 from lumitui.app.explain.timeline import Attempt, attempts_of
-from lumitui.app.explain.training_summary import Summary
-from lumitui.app.follow.results.run_figures import Figures, figures_from
+from lumitui.app.explain.training_summary import Speedup, Summary, TrainedRun, speedups
+from lumitui.app.follow.results.summary import Figures, figures_from
 from lumitui.app.follow.results.sweep import StepPace, pace_of, sweep, workers_in
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run

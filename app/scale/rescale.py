@@ -13,13 +13,7 @@ from typing import Any
 
 from lumitui.app.job.fields.mapping_fields import Scale
 from lumitui.app.job.launch import Launch, RankLayout
-from lumitui.app.job.script_args import (
-    argument_value,
-    batch_argument,
-    no_number,
-    with_value,
-)
-from lumitui.app.job.setting import set_in
+from lumitui.app.job.setting import argument_value, batch_argument, no_number, set_in, with_value
 from lumitui.app.job.spec import MOST_NODES, JobSpec, changed
 from lumitui.app.launch import deepspeed_batch as batches
 from lumitui.app.launch.compose import compose

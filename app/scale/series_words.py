@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.phrases.chain_words import time_limit
+from lumitui.app.explain.run_phrases import time_limit
 from lumitui.app.explain.words import count, price, price_limit
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.app.history.run import Run

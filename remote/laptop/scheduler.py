@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lumitui.remote.scheduler.cancelling import NEXT
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview
-from lumitui.remote.scheduler.job_step import StepCall, place_step
+from lumitui.remote.scheduler.evidence import settle_by_evidence, submit_once
+from lumitui.remote.scheduler.job_step import GpuReading, StepCall, place_step
 from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_WORDS,
@@ -23,8 +24,6 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     Submission,
     Watch,
 )
-from lumitui.remote.scheduler.step_gpus import GpuReading
-from lumitui.remote.scheduler.submission import settle_by_evidence, submit_once
 from lumitui.remote.site.answer_fields import json_of, last_words, lines, moment, short
 from lumitui.remote.site.errors import OutcomeUnknown, RefusedError
 from lumitui.remote.site.run_folder import POLL_SECONDS, STATE
@@ -35,7 +34,7 @@ from lumitui.remote.transport.transport import Transport
 
 if TYPE_CHECKING:
     # Pydantic, which it brings, is not needed to poll.
-    from lumitui.remote.site.gpu_readings import GpuReadings
+    from lumitui.remote.site.meters import GpuReadings
 
 # Isolated and without site-packages: the job's environment must not change the supervisor.
 _CALL = f"{quote(sys.executable)} -I -S {quote(str(Path(__file__).with_name('supervisor.py')))}"

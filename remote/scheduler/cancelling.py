@@ -8,8 +8,7 @@ a job of the run has ended, or is being ended and its next attempt would read th
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lumitui.remote.scheduler.scheduler_protocol import MOST_WORDS, Watch
-from lumitui.remote.scheduler.slurm_answers import MOST_LIST
+from lumitui.remote.scheduler.scheduler_protocol import MOST_LIST, MOST_WORDS, Watch
 from lumitui.remote.site.answer_fields import count
 from lumitui.remote.site.errors import OutcomeUnknown, RefusedError
 from lumitui.remote.site.run_folder import CANCELLED, CLAIM

@@ -1,19 +1,29 @@
-"""A command inside a running job: one step on one node, in the environment of one of its ranks.
+"""Inside a running job: a command as one step, and the GPUs of all nodes as they are now.
 
 The step begins with the variables of a rank's process (/proc/PID/environ), so that it sees what the
 program sees: modules, caches, secrets, `RANK`. They are read on the node; nothing of them is
 written to a file or to a command line.
+
+The step that reads GPUs has one task a node. `--overlap` lets it share the nodes with the job's own
+(srun(1)); it starts at once or not at all, and ends after half a minute. Slingshot has no network
+for a step on several nodes beside one that runs (lumi-userguide, pull request 223): there one node
+is asked after the other.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lumitui.remote.site.answer_fields import last_words, lines
+from lumitui.remote.site.answer_fields import json_of, last_words, lines
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.meters import GpuReadings
 
 
 @dataclass(frozen=True)
@@ -189,3 +199,164 @@ file=$(mktemp {folder}/.step-XXXXXX) || exit
 begin step; printf '%s\n' "$file"; finish
 exit 0
 """
+
+
+MOST_ANSWER = 8 << 20
+"""Most bytes that are read: 1,000 nodes print some 3 MB."""
+MOST_GPUS = 64
+"""Most GPUs of one node."""
+SECONDS = 75.0
+"""The time limit of the request; the step has 40 s."""
+_LONGEST = 100
+# As dash, bash, busybox and env(1) say it, a label and the path of the shell before it.
+_MISSING = re.compile(
+    r"(?m)^(?:.*[ :])?['\u2018]?([\w.+/-]{1,60})['\u2019]?: "
+    r"(?:command not found|not found|No such file or directory)$"
+)
+
+# ROCm 5 and 6 call the same sensor by two names (rocm_smi.py, showPower). Of the two dies of an
+# MI250X only the first has a figure, for both; the other says "N/A (Secondary die)".
+_POWER = ("Average Graphics Package Power (W)", "Current Socket Graphics Package Power (W)")
+_USE = "GPU use (%)"
+_USED, _TOTAL = "VRAM Total Used Memory (B)", "VRAM Total Memory (B)"
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """One GPU at one moment; None: the command says nothing of it."""
+
+    node: str
+    index: int
+    watts: float | None
+    used: float | None
+    """Bytes of its memory that are in use."""
+    total: float | None
+    """Bytes of its memory."""
+    use: float | None
+    """Percent of the time in which something ran on it."""
+
+
+@purpose("GPUs")
+def read_gpus(
+    transport: Transport, clean: str, job_id: str, nodes: int, readings: "GpuReadings"
+) -> tuple[GpuReading, ...]:
+    """Return the GPUs of a job's nodes, in the order of the nodes; one request.
+
+    `clean` is sh that unsets what would change Slurm's answers.
+
+    Raises:
+        RefusedError: the step could not start, or the command failed everywhere.
+        LinkError: the site could not be asked.
+    """
+    marker = new_marker()
+    script = gpus_script(marker, clean, job_id, nodes, readings)
+    result = transport.run(script, timeout=SECONDS)
+    for words, content in parse_records(result.out, marker):
+        if words != ["gpus"]:
+            continue
+        gpus = tuple(parse_gpus(content[:MOST_ANSWER], readings))
+        if gpus:
+            return gpus
+        raise _unread(content[:MOST_ANSWER].decode("utf-8", "replace").strip())
+    raise AnswerUnusable("The site's answer ends before the GPUs.", "Try again in a minute.")
+
+
+def _unread(text: str) -> RefusedError:
+    """Return why no GPU could be read, from what the step printed: its lines and its status."""
+    first, _, status = text.rpartition("\n")
+    if missing := _MISSING.search(first):
+        return RefusedError(
+            f"There is no `{missing[1]}` on the nodes of the job, so its GPUs cannot be read.",
+            "Name the command that reads them there below `gpu_readings:` in the site's profile.",
+        )
+    reason = re.sub(r"^ *\d{1,6}: ", "", last_words(first, status))  # srun's label
+    return RefusedError(
+        f"The GPUs cannot be read: {reason}.",
+        "The command is `gpu_readings:` in the site's profile; `lumitui site show NAME` shows it.",
+    )
+
+
+def gpus_script(marker: str, clean: str, job_id: str, nodes: int, readings: "GpuReadings") -> str:
+    """Return the one request: a step with a task on each node, whose lines are labelled."""
+    task = f'echo "node ${{SLURMD_NODENAME:-$(uname -n)}}"; {readings.command}'
+    return fill(
+        _SCRIPT,
+        clean=clean,
+        records=record_functions(marker),
+        job=quote(f"--jobid={job_id}"),
+        listed=quote(f"--jobs={job_id}"),
+        nodes=str(int(nodes)),
+        task=quote(task),
+        most=MOST_ANSWER,
+    )
+
+
+_SCRIPT = r"""
+{clean}
+{records}
+t=; if command -v timeout >/dev/null 2>&1; then t='timeout 40'; fi
+step() {
+  $t srun {job} --overlap --immediate=15 --ntasks-per-node=1 --label --quiet "$@" \
+    sh -c {task} 2>&1 </dev/null
+  echo "srun ended with status $?"
+}
+one_by_one() {
+  began=$(date +%s) number=0
+  for node in $(scontrol show hostnames "$(squeue -h {listed} -o %N)"); do
+    [ "$(($(date +%s) - began))" -lt 25 ] || break
+    step --nodes=1 --ntasks=1 --nodelist="$node" | sed "s/^ *0: /$number: /"
+    number=$((number + 1))
+  done
+}
+said=$(step --nodes={nodes} --ntasks={nodes} | head -c {most})
+case $said in *'configuring interconnect'*) said=$(one_by_one | head -c {most}) ;; esac
+begin gpus; printf '%s\n' "$said"; finish
+exit 0
+"""
+
+
+def parse_gpus(output: bytes, readings: "GpuReadings") -> Iterator[GpuReading]:
+    """Yield the GPUs in labelled lines (`3: …`); no bytes make it raise but too many lines."""
+    by_task: dict[int, list[str]] = {}
+    for line in lines(output):
+        if label := re.match(r" *(\d{1,6}): (.*)", line, re.DOTALL):
+            by_task.setdefault(int(label[1]), []).append(label[2])
+    read = _rocm if readings.prints == "rocm-smi" else _nvidia
+    for _, rows in sorted(by_task.items()):
+        node = next((row[5:].strip()[:_LONGEST] for row in rows if row.startswith("node ")), "?")
+        yield from read(node, rows)
+
+
+def _rocm(node: str, rows: list[str]) -> Iterator[GpuReading]:
+    # Warnings, as of a low-power state, may come before the one line of JSON.
+    data = next((json_of(row) for row in rows if row.startswith("{")), None)
+    if not isinstance(data, dict):
+        return
+    for name, card in list(data.items())[: MOST_GPUS + 8]:
+        index = re.fullmatch(r"card(\d{1,3})", name)
+        if index is None or not isinstance(card, dict):
+            continue
+        powers = (_number(card.get(key)) for key in _POWER)
+        watts = next((power for power in powers if power is not None), None)
+        used, total, use = (_number(card.get(key)) for key in (_USED, _TOTAL, _USE))
+        yield GpuReading(node, int(index[1]), watts, used, total, use)
+
+
+def _nvidia(node: str, rows: list[str]) -> Iterator[GpuReading]:
+    kept = [row.split(",") for row in rows if re.match(r"\d{1,3},", row)]
+    for row in kept[:MOST_GPUS]:
+        if len(row) != 5:
+            continue
+        watts, used, total, use = (_number(word) for word in row[1:])
+        # nvidia-smi(1): memory is in MiB.
+        yield GpuReading(node, int(row[0]), watts, _mib(used), _mib(total), use)
+
+
+def _mib(value: float | None) -> float | None:
+    return None if value is None else value * (1 << 20)
+
+
+def _number(value: object) -> float | None:
+    """Return the number that a text spells; None for `N/A` and the like."""
+    text = str(value).strip()[:40] if isinstance(value, str | int | float) else ""
+    return float(text) if re.fullmatch(r"\d{1,18}(\.\d{1,9})?", text) else None

@@ -11,12 +11,14 @@ from lumitui.remote.site.states import State as State
 if TYPE_CHECKING:
     # Neither they nor pydantic are needed to poll.
     from lumitui.remote.scheduler.cluster_overview import ClusterOverview
-    from lumitui.remote.scheduler.job_step import StepCall
-    from lumitui.remote.scheduler.step_gpus import GpuReading
-    from lumitui.remote.site.gpu_readings import GpuReadings
+    from lumitui.remote.scheduler.job_step import GpuReading, StepCall
+    from lumitui.remote.site.meters import GpuReadings
 
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
+MOST_LIST = 8 << 20
+"""Most bytes of a list of jobs. 20,000 jobs of one person have some 5 MB; a part of a longer list
+would make the jobs beyond it look as if they had ended, so nothing of it counts."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,78 @@
-"""The containers of a site, one generation each: image, modules and options that fit together."""
+"""What programs run in at a site: containers, how images are listed, and virtual environments."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from lumitui.remote.site.environments import ByMinor, ImageListing
-from lumitui.remote.site.facts import Facts, Pattern, WholePath
+from lumitui.remote.site.facts import Count, Facts, Pattern, WholePath, WorkPath, fills
 from lumitui.remote.site.node import Precision
+
+
+def _glob(text: str) -> str:
+    if not text.startswith("/") or set(text) & set("'\"\\$`;&|<>()\n \t"):
+        raise ValueError(f"{text!r} must be a whole path; of a shell's signs it may have * ? [ ]")
+    return text
+
+
+Glob = Annotated[str, AfterValidator(_glob)]
+"""A path from /, with `*`, `?` and `[…]` as in a shell."""
+ByMinor = Annotated[str, Field(pattern=r"^(3\.\d{1,2})?$")]
+"""A version of Python like `3.12`; empty: it is not known."""
+
+
+class ImageListing(Facts):
+    """Where the images of a generation are, and how to know what one holds."""
+
+    paths: Annotated[tuple[Glob, ...], Field(min_length=1)]
+    names: Pattern | None = None
+    """A regular expression that is searched in an image's path. A group `torch` has a version, with
+    `torch_minor` what comes after its first dot; so with every other name. None: the names say
+    nothing."""
+    asked: bool = True
+    """Whether a Python in the image may be started on the login node to list its packages."""
+
+
+class VenvRecipe(Facts):
+    """How `venv:` of a job file becomes an environment at this site."""
+
+    build: Literal["job", "login"] = "job"
+    """Where it is built: on the login host before the job is submitted, or in the job."""
+    index: bool = True
+    """Whether a package index can be reached where it is built; if not, wheels must be sent."""
+    python: ByMinor = ""
+    """The version of the Python that the site's modules bring; for wheels that would not fit."""
+    create: Annotated[str, fills("python", "folder")] = (
+        "{python} -m venv --without-pip --system-site-packages {folder}"
+    )
+    """What makes an empty environment that sees the image's or the modules' own packages."""
+    squash: Annotated[str, fills("folder", "file")] = (
+        "mksquashfs {folder} {file} -processors 1 -no-xattrs -quiet -no-progress"
+    )
+    """What makes one file of it, where it is mounted into a container."""
+    environment: dict[str, str] = Field(default={})
+    """Exported while it is built; `$NAME` is expanded."""
+    keeps: tuple[str, ...] = (
+        "torch", "torchvision", "torchaudio", "triton", "pytorch-triton", "pytorch-triton-rocm",
+        "deepspeed", "flash-attn",
+    )  # fmt: skip
+    """Packages that are built for the site's GPUs: no other version of them is installed unless
+    the job file asks for it by name."""
+    folder: WorkPath | Literal[""] = ""
+    """Where the environments are; empty: beside the runs, below `work_root`. One that several
+    people may write to is shared by them, who must trust each other: jobs run what is in it."""
+    minutes: Count = 20
+    """How long a build may take."""
+
+
+class Mpi(Facts):
+    """The mpirun of a site, for the launcher of that name."""
+
+    kind: Literal["openmpi", "hydra"]
+    """Whose options it takes: Open MPI's; or those of Hydra, which MPICH and Intel MPI have."""
+    command: str = "mpirun"
+    """Its name or path on the nodes."""
+    modules: tuple[str, ...] = ()
+    """Shell lines that make the command available."""
 
 
 class ImageVariant(Facts):

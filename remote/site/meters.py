@@ -1,7 +1,7 @@
-"""How a site's own commands tell what is used and what is left: quotas, and the budget."""
+"""How a site's own commands tell what is used and left: quotas, the budget, and its GPUs."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -66,3 +66,15 @@ class Budget(_MeterRows):
     @classmethod
     def _possible(cls) -> tuple[str, ...]:
         return ("used", "limit", "left")
+
+
+class GpuReadings(Facts):
+    """The command that shows the GPUs of a node, as data for one step on all nodes of a job."""
+
+    command: str
+    """A command line without placeholders, run by sh on each node."""
+    prints: Literal["rocm-smi", "nvidia-smi"]
+    """`rocm-smi`: the JSON of `rocm-smi --json`. `nvidia-smi`: lines of `--format=csv,noheader,
+    nounits` with index, power.draw, memory.used, memory.total, utilization.gpu."""
+    idle_watts: Annotated[float, Field(gt=0, le=10_000)]
+    """A GPU that draws less does nothing; of two dies on one board it is what both draw."""

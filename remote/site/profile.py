@@ -8,8 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from lumitui.remote.site.container import Container
-from lumitui.remote.site.environments import Mpi, VenvRecipe
+from lumitui.remote.site.container import Container, Mpi, VenvRecipe
 from lumitui.remote.site.facts import (
     Count,
     Day,
@@ -21,8 +20,7 @@ from lumitui.remote.site.facts import (
     WorkPath,
     fills,
 )
-from lumitui.remote.site.gpu_readings import GpuReadings
-from lumitui.remote.site.meters import Budget, Quota
+from lumitui.remote.site.meters import Budget, GpuReadings, Quota
 from lumitui.remote.site.node import NodeShape
 from lumitui.remote.site.partition import Partition
 

@@ -1,11 +1,168 @@
-"""Contents that have the shape of a key: a search that reads in pieces."""
+"""The shapes of keys, a table with sources, and a search for them that reads in pieces."""
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lumitui.remote.site.key_shapes import SHAPES, KeyShape
+_LEAKS = "gitleaks, config/gitleaks.toml"
+_DETECT = "Yelp/detect-secrets, plugins"
+_HOG = "trufflesecurity/trufflehog, detectors"
+
+_DATABASES = (
+    b"postgres", b"postgresql", b"psycopg", b"psycopg2", b"asyncpg", b"mysql", b"mariadb",
+    b"pymysql", b"aiomysql", b"mysqldb", b"mysqlconnector", b"mongodb", rb"mongodb\+srv", b"redis",
+    b"rediss", b"amqp", b"amqps", b"mssql", b"pyodbc", b"pymssql", b"clickhouse", b"cockroachdb",
+)  # fmt: skip
+_WORDS_FOR_PASSWORDS = (
+    rb"(?i:my|the|a|some|db)?[-_]?(?i:pass|password|passwd|pwd|secret|secretpassword|changeme|user"
+    rb"|username|root|admin|postgres|mysql|guest|test|testing|default)"
+)
+"""What documentation writes in the place of a password."""
+
+# What follows `TOKEN=`: no variable, path or sentence, and both letters and digits.
+_MIXED = rb"(?![/.~])(?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[A-Za-z])"
+_LONG = _MIXED + rb"([A-Za-z0-9+/=_.~-]{16,200})"
+# Tokenizers have words like special_token_250: here nothing may join words.
+_UNJOINED = _MIXED + rb"([A-Za-z0-9+/=]{20,200})"
+_PASSWORD = _MIXED + rb"([^\s\"'$<>{}()\[\]`,;\\|]{10,200})"
+_END = rb"(?![^\s\"',;}\]])"
+_SETTINGS = (
+    ("API_KEY", _LONG),
+    ("api_key", _LONG),
+    ("TOKEN", _LONG),
+    ("token", _UNJOINED),
+    ("PASSWORD", _PASSWORD),
+    ("password", _PASSWORD),
+)
+
+
+@dataclass(frozen=True)
+class KeyShape:
+    """What one kind of key looks like."""
+
+    id: str
+    what: str
+    """What it is, as the end of a sentence."""
+    source: str
+    expression: bytes
+    """Begins with a plain character; its first group must not be a placeholder."""
+    keyword: bytes = b""
+    """A rarer part of it, where it begins with a character that files are full of."""
+    within: bool = False
+    """Whether a letter or digit may come before it."""
+    settings_only: bool = False
+    """Whether it counts only in files of settings."""
+
+
+SHAPES: tuple[KeyShape, ...] = (
+    KeyShape("private-key", "a private key", f"{_LEAKS}, private-key; {_DETECT}/private_key.py",
+          # The mere header is in many programs that read keys: a line of the key must follow.
+          rb"----(?:-| )BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?:-| )----"
+          rb"[\s\S]{1,600}?[A-Za-z0-9+/=]{32}", b"PRIVATE KEY"),
+    KeyShape("aws", "an access key of AWS", f"{_LEAKS}, aws-access-token",
+          rb"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{16})(?![A-Za-z0-9])"),
+    KeyShape("aws-secret", "a secret access key of AWS", f"{_DETECT}/aws.py",
+          rb"ACCESS_KEY[\"'\]\) \t]*[=:,][\"' \t]*([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])"),
+    KeyShape("aws-secret-setting", "a secret access key of AWS", f"{_DETECT}/aws.py",
+          rb"secret_access_key[\"' \t]*[=:][\"' \t]*([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
+          b"secret_access_key"),
+    KeyShape("wandb", "an API key of Weights & Biases",
+          "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
+          rb"API_KEY[\"'\]\) \t]*[=:,][\"' \t]*((?:local-)?[0-9a-f]{40})(?![0-9a-f])"),
+    KeyShape("wandb-login", "an API key of Weights & Biases",
+          "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
+          rb"login\([^)\n]{0,80}[\"']((?:local-)?[0-9a-f]{40})[\"']", b"wandb.login("),
+    KeyShape("google", "an API key of Google", f"{_LEAKS}, gcp-api-key",
+          rb"AIza([A-Za-z0-9_-]{35})(?![A-Za-z0-9_-])"),
+    KeyShape("azure-storage", "an account key of Azure", f"{_DETECT}/azure_storage_key.py",
+          rb"AccountKey=([A-Za-z0-9+/]{86}==)"),
+    KeyShape("github", "a token of GitHub",
+          f"{_LEAKS}, github-pat and its neighbours; {_DETECT}/github_token.py",
+          rb"gh[pousr]_([A-Za-z0-9]{36,})"),
+    KeyShape("github-fine-grained", "a token of GitHub", f"{_LEAKS}, github-fine-grained-pat",
+          rb"github_pat_([A-Za-z0-9_]{60,})"),
+    KeyShape("gitlab", "a token of GitLab", f"{_LEAKS}, gitlab-pat and its neighbours",
+          rb"gl(?:pat|dt|rt|ptt|oas|soat|ft|imt|agent)-([A-Za-z0-9_-]{20,})"),
+    KeyShape("huggingface", "a token of Hugging Face",
+          f"{_LEAKS}, huggingface-access-token; trufflesecurity/trufflehog, detectors/huggingface",
+          rb"hf_([A-Za-z0-9]{30,})"),
+    KeyShape("openai", "an API key of OpenAI, Anthropic or a service with the same shape",
+          f"{_LEAKS}, openai-api-key and anthropic-api-key; {_DETECT}/openai.py",
+          # A digit: class names of web pages have the same characters.
+          rb"sk-((?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{32,})"),
+    KeyShape("slack", "a token of Slack",
+          f"{_LEAKS}, slack-bot-token and its neighbours; {_DETECT}/slack.py",
+          rb"xox[abeoprs]-([A-Za-z0-9-]{10,})"),
+    KeyShape("slack-webhook", "a webhook of Slack", f"{_LEAKS}, slack-webhook-url",
+          rb"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,60})"),
+    KeyShape("stripe", "a key of Stripe", f"{_LEAKS}, stripe-access-token; {_DETECT}/stripe.py",
+          rb"sk_live_([A-Za-z0-9]{10,})"),
+    KeyShape("vault", "a token of HashiCorp Vault",
+          f"{_LEAKS}, vault-service-token and vault-batch-token",
+          rb"hv[sb]\.([A-Za-z0-9_-]{24,})"),
+    KeyShape("age", "a private key of age", f"{_LEAKS}, age-secret-key",
+          rb"AGE-SECRET-KEY-1([0-9A-Z]{58})"),
+    KeyShape("jwt", "a signed token (JWT)", f"{_LEAKS}, jwt; {_DETECT}/jwt.py",
+          rb"eyJ[A-Za-z0-9_-]{14,}\.eyJ[A-Za-z0-9_-]{14,}\.([A-Za-z0-9_-]{20,})", b".eyJ"),
+    KeyShape("aws-secret-answer", "a secret access key of AWS",
+          "AWS CLI manual, sts get-session-token",
+          rb"ecretAccessKey[\"' \t]*[=:][\"' \t]*([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
+          b"ecretAccessKey", within=True),
+    KeyShape("npm", "a token of npm", f"{_LEAKS}, npm-access-token",
+          rb"npm_([A-Za-z0-9]{36})(?![A-Za-z0-9])", b"npm_"),
+    KeyShape("pypi", "a token of PyPI", f"{_LEAKS}, pypi-upload-token",
+          rb"pypi-Ag(?:EIcHlwaS5vcmc|ENdGVzdC5weXBpLm9yZw)([A-Za-z0-9_-]{50,})", b"pypi-Ag"),
+    KeyShape("sendgrid", "an API key of SendGrid", f"{_LEAKS}, sendgrid-api-token",
+          rb"SG\.([A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50})(?![A-Za-z0-9_-])", b"SG."),
+    KeyShape("groq", "an API key of Groq", f"{_HOG}/groq", rb"gsk_([A-Za-z0-9]{48,})", b"gsk_"),
+    KeyShape("replicate", "a token of Replicate", f"{_HOG}/replicate",
+          rb"r8_([A-Za-z0-9_-]{37})(?![A-Za-z0-9_-])", b"r8_"),
+    KeyShape("digitalocean", "a token of DigitalOcean",
+          f"{_LEAKS}, digitalocean-pat and its neighbours",
+          rb"do[opr]_v1_([a-f0-9]{64})(?![a-f0-9])", b"_v1_"),
+    KeyShape("databricks", "a token of Databricks", f"{_LEAKS}, databricks-api-token",
+          rb"dapi([a-f0-9]{32})(?:-[0-9])?(?![A-Za-z0-9])", b"dapi"),
+    KeyShape("discord-webhook", "a webhook of Discord", f"{_HOG}/discordwebhook",
+          rb"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,})",
+          b"/webhooks/"),
+    KeyShape("telegram", "a token of a Telegram bot", f"{_LEAKS}, telegram-bot-api-token",
+          rb":(?<=[0-9]{8}:)(A[A-Za-z0-9_-]{34})(?![A-Za-z0-9_-])", b":A", within=True),
+    KeyShape("database-address", "an address of a database with its password",
+          f"{_HOG}/postgres, mongodb, redis; {_DETECT}/basic_auth.py",
+          b":(?:" + b"|".join(b"(?<=" + word + b":)" for word in _DATABASES) + b")//"
+          rb"[^\s:/@'\"$<>{}\[\]]{0,80}:(?!" + _WORDS_FOR_PASSWORDS + rb"@)"
+          rb"((?:%[0-9A-Fa-f]{2}|[^\s:/@'\"$<>{}()\[\]*%\\]){6,200})@[A-Za-z0-9\[]", b"://",
+          within=True),
+    KeyShape("wandb-v1", "an API key of Weights & Biases",
+          "docs.wandb.ai, API keys: newer ones begin with wandb_v1_",
+          rb"wandb_v1_([A-Za-z0-9_-]{30,})", b"wandb_v1_"),
+    KeyShape("wandb-api-key", "an API key of Weights & Biases or a service with the same shape",
+          "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
+          rb"api_key[\"'\]\) \t]*[=:,][\"' \t]*((?:local-)?[0-9a-f]{40})(?![0-9a-f])", b"api_key"),
+    *(
+        KeyShape(
+            f"wandb-near-{word}",
+            "an API key of Weights & Biases",
+            "docs.wandb.ai, wandb login: the key is 40 hexadecimal digits",
+            word.encode() + rb"[\s\S]{0,200}?(?i:key|token|secret|password)"
+            rb"[\"'\]\)]{0,2}[=:, \t][\"'=:, \t]{0,8}((?:local-)?[0-9a-f]{40})(?![0-9a-f])",
+            word.encode(),
+        )
+        for word in ("wandb", "WANDB", "Wandb")
+    ),
+    *(
+        KeyShape(
+            f"setting-{word}",
+            f"a value of {word}",
+            f"{_LEAKS}, generic-api-key; {_DETECT}/keyword.py",
+            word.encode() + rb"[\"']?[ \t]{0,20}[=:][ \t]{0,20}[\"']?" + value + _END,
+            word.encode(),
+            settings_only=True,
+        )
+        for word, value in _SETTINGS
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

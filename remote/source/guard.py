@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lumitui.remote.site.secret_shapes import KeyMark, shape_of
-from lumitui.remote.source.gitignore import Patterns
+from lumitui.remote.source.ignore import Patterns
 from lumitui.remote.source.secret_names import HEAD_BYTES, NameRule, has_settings, secret_name
 
 

@@ -1,6 +1,6 @@
 """A connection to a site over SSH, opened when it is first needed.
 
-`channels` and `exchange` share it among requests; `config` and `options` tell where to log in,
+`channels` shares it among requests; `config` and `options` tell where to log in,
 `trust` checks the host's key, and `auth` logs in.
 """
 
@@ -21,8 +21,7 @@ from lumitui.remote.ssh.channels import Requests
 from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
-from lumitui.remote.ssh.options.aliases import aliases
-from lumitui.remote.ssh.options.openssh import openssh_table
+from lumitui.remote.ssh.options.openssh import aliases, openssh_table
 from lumitui.remote.ssh.options.resolve import resolve, stricter
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
 from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from lumitui.remote.site.errors import LinkError, LinkLost
-from lumitui.remote.transport.answer_limits import Outputs, check_stream
-from lumitui.remote.transport.framing import Framing, pieces
+from lumitui.remote.transport.framing import Framing, Outputs, check_stream, pieces
 from lumitui.remote.transport.transport import Result
 
 _POLL = 0.3

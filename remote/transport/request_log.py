@@ -1,4 +1,4 @@
-"""What a site was asked lately: when, what for, how long it took, how many bytes, how it ended.
+"""What a site was asked lately, and what this program has cost its login node.
 
 Kept in memory, for a user who wonders what lumitui does. It holds no script, no answer and no
 path: those may be secret.
@@ -7,10 +7,11 @@ path: those may be secret.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from lumitui.remote.site.errors import LinkLost, LumiError
 from lumitui.remote.transport.framing import pieces
@@ -152,4 +153,45 @@ def _word(error: LumiError) -> str:
         return "link lost"
     return {"AnswerNeeded": "login needed", "LinkError": "no link", "RefusedError": "refused"}.get(
         type(error).__name__, "failed"
+    )
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Counts since the program began, for one site."""
+
+    logins: int = 0
+    """TCP connections made."""
+    requests: int = 0
+    """Scripts and streams run there, each in a channel of the one connection."""
+    commands: int = 0
+    """Slurm commands that the requests ran."""
+    bytes_up: int = 0
+    """Sent to the site, with the overhead of encryption."""
+    bytes_down: int = 0
+
+
+class CountedLink(Protocol):
+    """A transport that counts what it does."""
+
+    connections: int
+    requests: int
+    bytes_up: int
+    bytes_down: int
+
+
+class CountedScheduler(Protocol):
+    """A scheduler that counts the commands it has run."""
+
+    commands: int
+
+
+def footprint(links: Sequence[CountedLink], scheduler: CountedScheduler) -> Footprint:
+    """Return the present counts of all connections to a site, those for files too."""
+    return Footprint(
+        logins=sum(link.connections for link in links),
+        requests=sum(link.requests for link in links),
+        commands=scheduler.commands,
+        bytes_up=sum(link.bytes_up for link in links),
+        bytes_down=sum(link.bytes_down for link in links),
     )

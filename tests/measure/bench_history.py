@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse_filter
+from lumitui.app.history.listing.filters import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.app.history.listing.order import Order, OrderBy
 from lumitui.app.history.run import Provenance, Run

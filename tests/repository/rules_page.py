@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.app.knowledge.rule import Topic
 from lumitui.app.runs.rulebook import EXAMPLES, RuleExample, topics
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.repository.markdown_text import plain_markdown

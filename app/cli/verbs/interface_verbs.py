@@ -8,13 +8,7 @@ from pathlib import Path
 import click
 
 from lumitui.app.cli import output
-from lumitui.app.cli.session import (
-    GivenPath,
-    core,
-    open_tui,
-    own_settings,
-    refuse_without_terminal,
-)
+from lumitui.app.cli.session import GivenPath, core, open_tui, own_settings, refuse_without_terminal
 from lumitui.app.runs import InputError
 
 
@@ -49,9 +43,9 @@ def tour() -> int:
 def demo(target: Path) -> int:
     """Train on this machine, then again with twice the ranks."""
     from lumitui.app.cli import demo_session as trial
-    from lumitui.app.runs.guide.demo_job import prepare
+    from lumitui.app.runs.guide import prepare_demo
 
-    job = prepare(target)
+    job = prepare_demo(target)
     if os.environ.get("DEMO") != "headless" and output.has_person() and sys.stdout.isatty():
         return open_tui(job, demo=True)
     with core() as runs:

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lumitui.app.explain.proof.device_proof import compare_devices, unmeasured
-from lumitui.app.explain.proof.preflight_report import Preflight
-from lumitui.app.explain.proof.probe_report import ProbeReport, read
-from lumitui.app.explain.proof.rank_proof import RankProof, compare_ranks
+from lumitui.app.explain.proof.probe_report import Preflight, ProbeReport, read
+from lumitui.app.explain.proof.rank_proof import (
+    RankProof,
+    compare_devices,
+    compare_ranks,
+    unmeasured,
+)
 from lumitui.app.explain.words import count, ranks_named
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import ALL_NODES, RankLayout, measured_nodes

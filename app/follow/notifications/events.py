@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
@@ -60,7 +59,7 @@ def event_of(run: Run, before: State) -> Event | None:
 
 def _sentence(run: Run, kind: Happened) -> str:
     if kind is Happened.STARTED:
-        again = f", {chain_words.attempt(run)}" if run.attempt > 1 else ""
+        again = f", {run_phrases.attempt(run)}" if run.attempt > 1 else ""
         return f"{run.id} is running on {run.site}{again}."
     ran = run.ran(run.ended or 0.0)
     took = f" after {words.length(ran)}" if run.started or ran else ""

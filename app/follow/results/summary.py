@@ -1,15 +1,86 @@
-"""What a run's metrics come to: a summary, and the curve of its loss."""
+"""What a run's metrics come to: a summary, its speed, and every number over the steps."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from lumitui.app.explain.training_summary import Summary
-from lumitui.app.follow.results.throughput import throughput_of
-from lumitui.app.history.metric_points import MetricPoint, slowest_save, speeds_of
+from lumitui.app.explain.training_summary import Summary, Throughput
+from lumitui.app.history.history import History
+from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowest_save, speeds_of
+
+WIRE = ("communication_s", "exposed_s")
+"""Seconds of a backward pass in which gradients are on their way, and those it waits for them."""
+PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
+"""Seconds of a step that a trainer tells (trainers/engine/speed.py)."""
+
+
+def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throughput:
+    """Return the figures of a run's points; `median` is its samples a second.
+
+    Operations and tokens are so many a sample: those of the median are told.
+    """
+    starts = [at for at, point in enumerate(points) if point.event == "start"]
+    mine = points[starts[-1] if starts else 0 :]
+    start = mine[0].extra if starts else {}
+    steps = [point for point in mine if point.event == "step" and point.step is not None]
+    told = [point for point in steps if point.samples_per_s]
+
+    def scaled(name: str) -> float | None:
+        having = [point for point in told if isinstance(point.extra.get(name), float)]
+        if not having or median is None:
+            return None
+        per_sample = _number(having[-1], name) / (having[-1].samples_per_s or 1.0)
+        return per_sample * median
+
+    precision = start.get("precision")
+    return Throughput(
+        over_all=_over_all(mine, steps),
+        tokens_per_s=scaled("tokens_per_s"),
+        tflops=scaled("tflops"),
+        mfu=scaled("mfu"),
+        peak_tflops=_last([mine[0]] if starts else [], "peak_tflops"),
+        precision=precision if isinstance(precision, str) else None,
+        memory_gib=_last(steps, "memory_gib"),
+        parts=_parts(mine, told),
+    )
+
+
+def _over_all(mine: Sequence[MetricPoint], steps: Sequence[MetricPoint]) -> float | None:
+    """Return the samples of the steps after the warm-up by the time that went by."""
+    batch = next((point.global_batch for point in mine if point.global_batch), None)
+    timed = [point for point in steps if point.seconds is not None]
+    after = [point for point in timed if (point.step or 0) >= (timed[0].step or 0) + WARM_UP_STEPS]
+    if batch is None or len(after) < 2:
+        return None
+    seconds = (after[-1].seconds or 0.0) - (after[0].seconds or 0.0)
+    samples = ((after[-1].step or 0) - (after[0].step or 0)) * batch
+    return samples / seconds if seconds > 0 and samples > 0 else None
+
+
+def _parts(
+    mine: Sequence[MetricPoint], told: Sequence[MetricPoint]
+) -> tuple[tuple[str, float], ...]:
+    batch = next((point.global_batch for point in mine if point.global_batch), None)
+    split = [point for point in told if isinstance(point.extra.get(PARTS[0]), float)]
+    if not split or batch is None:
+        return ()
+    step_s = batch / (split[-1].samples_per_s or 1.0)
+    return tuple(
+        (name, _number(split[-1], name) / step_s) for name in PARTS if name in split[-1].extra
+    )
+
+
+def _last(points: Sequence[MetricPoint], name: str) -> float | None:
+    having = [point for point in points if isinstance(point.extra.get(name), float)]
+    return _number(having[-1], name) if having else None
+
+
+def _number(point: MetricPoint, name: str) -> float:
+    value = point.extra[name]
+    return value if isinstance(value, float) else 0.0
 
 
 def summarize(points: Iterable[MetricPoint]) -> Summary:
@@ -96,3 +167,79 @@ def _mean(values: Sequence[float]) -> float:
         return values[0]
     twice = 2 * math.fsum(value / len(values) / 2 for value in values)
     return min(max(twice, min(values)), max(values))
+
+
+MOST_SERIES = 12
+"""Numbers of a run that are shown; a user's own trainer may write hundreds."""
+_FIRST = ("loss", "samples_per_s", "lr", "test_accuracy")
+_THEN = ("tokens_per_s", "tflops", "mfu")
+_EVENTS = ("step", "eval")
+
+
+@dataclass(frozen=True)
+class FigureSeries:
+    """One number over the steps."""
+
+    name: str
+    """As metrics.jsonl has it."""
+    curve: Curve
+    last: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the metrics of one run come to, as far as they have arrived on the laptop."""
+
+    summary: Summary
+    loss: Curve
+    points: int
+    """Lines of metrics.jsonl that the history keeps."""
+    broken: int
+    """Lines of it that could not be read."""
+    series: tuple[FigureSeries, ...] = ()
+    """Every number of it over the steps."""
+
+
+def figures_of(history: History, run_id: str) -> Figures:
+    """Return the figures of a run; 100,000 steps take about a second."""
+    return figures_from(history.metrics.of(run_id), history.metrics.broken(run_id))
+
+
+def figures_from(points: Sequence[MetricPoint], broken: int) -> Figures:
+    """Return the figures of a run's points, and how many of its lines were broken."""
+    return Figures(summarize(points), curve(points), len(points), broken, series_of(points))
+
+
+def series_of(points: Iterable[MetricPoint], most: int = MOST_SERIES) -> tuple[FigureSeries, ...]:
+    """Return the numbers of a run's points: those that trainers write first, then others by name.
+
+    The later line of a step counts. A line of an evaluation without a step belongs to the step
+    before it.
+    """
+    by_name: dict[str, dict[int, float]] = {}
+    step: int | None = None
+    for point in points:
+        step = point.step if point.step is not None else step
+        if point.event in _EVENTS and step is not None:
+            for name, value in _numbers(point):
+                by_name.setdefault(name, {})[step] = value
+    names = [name for name in _FIRST + _THEN if name in by_name]
+    names += sorted(name for name in by_name if name not in names)
+    return tuple(_series(name, by_name[name]) for name in names[:most])
+
+
+def _numbers(point: MetricPoint) -> Iterator[tuple[str, float]]:
+    for name in _FIRST:
+        value: float | None = getattr(point, name)
+        if value is not None:
+            yield name, value
+    for name, other in point.extra.items():
+        if isinstance(other, float):
+            yield name, other
+
+
+def _series(name: str, values: dict[int, float]) -> FigureSeries:
+    last = values[max(values)]
+    return FigureSeries(name, curve_of(values), last, min(values.values()), max(values.values()))

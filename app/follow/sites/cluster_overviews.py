@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from lumitui.app.history.history import History
 from lumitui.remote.connect import Connection
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview
-from lumitui.remote.scheduler.step_gpus import GpuReading
+from lumitui.remote.scheduler.job_step import GpuReading
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import Sites
 from lumitui.remote.site.states import State
 from lumitui.remote.ssh.prompts import attendance
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, budget_rows
+from lumitui.remote.survey.meter_rows import BudgetRow, budget_rows
 
 Keep = Callable[[str, tuple[BudgetRow, ...], float], None]
 """Keeps what the accounts of a site had left at a moment."""

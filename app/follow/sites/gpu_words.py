@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lumitui.app.explain.words import count, number, size
-from lumitui.remote.scheduler.step_gpus import GpuReading
+from lumitui.remote.scheduler.job_step import GpuReading
 
 MOST_NAMED = 8
 """Idle GPUs that are named; of the rest their number is said."""

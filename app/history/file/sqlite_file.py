@@ -10,25 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lumitui.app.history.file.damage import Damage, damage_in
-from lumitui.app.history.file.filesystem import (
-    NO_FILE,
-    can_lock,
-    identity,
-    is_shared,
-    size,
-)
-from lumitui.app.history.file.fresh import begin_missing
+from lumitui.app.history.file.damage import Damage, begin_missing, damage_in
+from lumitui.app.history.file.filesystem import NO_FILE, can_lock, identity, is_shared, size
 from lumitui.app.history.file.schema import check
 from lumitui.app.history.file.sqlite_errors import (
     DAMAGED,
     ELSEWHERE,
     FAULTS,
     RECOVER,
+    PendingWarnings,
     history_error,
     result_code,
 )
-from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import lost_texts
 from lumitui.remote.site.errors import HistoryError
 

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from lumitui.app.history.file.sqlite_errors import RECOVER
+from lumitui.app.history.file.sqlite_errors import RECOVER, PendingWarnings
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.listing.order import NEWEST_FIRST, Order, is_descending, keys_of
-from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.history.rows.kept_texts import LostText, unpack
 from lumitui.app.history.rows.run_row import EMPTY, PARTS, PLAIN, TEXTS, Part, from_row, part_of
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
-    from lumitui.app.history.listing.filter_sql import Condition
-    from lumitui.app.history.listing.filter_syntax import FilterTerm
+    from lumitui.app.history.listing.filters import Condition, FilterTerm
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Filter:
             parts.append(("r.state = ?", [self.state.value]))
         if not self.terms:
             return parts
-        from lumitui.app.history.listing.filter_sql import condition_of
+        from lumitui.app.history.listing.filters import condition_of
 
         return parts + [condition_of(term, now) for term in self.terms]
 

@@ -2,17 +2,9 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from lumitui.app.job.fields.env_variables import check_secret_name
-from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm
+from lumitui.app.job.fields.text_fields import Inside, Line, ShortForm, check_secret_name
 
 StageName = Annotated[str, Field(pattern="^[A-Z][A-Z0-9_]{0,30}$")]
 """The name of a staged item, as part of a variable name."""

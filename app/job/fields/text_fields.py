@@ -118,3 +118,126 @@ Signal = _formed(
 )
 """A signal and its seconds before the time limit, like `USR1@120`. With `B:` Slurm signals the job
 script, which creates the file `stop` in RUN_DIR."""
+
+
+# Words that end a part of a name: HF_TOKEN and APIKEY match, TOKENIZERS_PARALLELISM does not.
+_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)S?(?:_|$)", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LAUNCH = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    | {"RUN_DIR", "SRUN_CPUS_PER_TASK", "PET_LOCAL_ADDR", "PET_SIGNALS_TO_HANDLE"}
+    | {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT"}
+)
+# Variables of job.sh and lumitui.sh, which also use all names in small letters.
+_SCRIPT = frozenset(
+    {"CODE", "CPU_BIND_MASKS", "NODE_TMP", "PROOF_DIR", "SIF", "VENV", "VIRTUAL_ENV"}
+)
+_SMALL = re.compile(r"[a-z]+")
+# bash sets these itself, or ends at once if a job sets them (bash(1)).
+_SHELL = frozenset(
+    {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID", "BASHPID", "BASH_COMMAND"}
+    | {"DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO"}
+    | {"OLDPWD", "PWD", "RANDOM", "SECONDS", "SHLVL", "SRANDOM", "_"}
+)
+
+
+def is_taken(name: str) -> bool:
+    """Return whether the launch, the job script or its shell uses the variable `name`."""
+    return name in _LAUNCH | _SCRIPT | _SHELL or _SMALL.fullmatch(name) is not None
+
+
+def check_environment_name(name: str) -> None:
+    """Raise ValueError if a job file's `env:` may not set the variable `name`."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not a variable name")
+    if _SECRET.search(name):
+        raise ValueError(
+            f"{name} looks like a secret; list its name under `secrets:` and set it in your "
+            "laptop's environment"
+        )
+    if name in _LAUNCH:
+        raise ValueError(f"the launch itself sets {name}; remove it")
+    _check_free(name)
+
+
+def check_secret_name(name: str) -> None:
+    """Raise ValueError if `secrets:` may not list `name`; never repeat a pasted value."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("an entry is not a variable name; give names, never values")
+    _check_free(name)
+
+
+def _check_free(name: str) -> None:
+    if is_taken(name):
+        raise ValueError(f"the job script or its shell uses {name}; use another name")
+
+
+MOST_CHARACTERS = 1000
+"""Per pattern; a line of a log is seldom longer."""
+MOST_COPIES = 20_000
+"""Most characters and groups of a pattern with its repeats written out."""
+
+_TOKEN = re.compile(
+    r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:[^\]\\]|\\.)*\])|(?P<open>\()|(?P<close>\))"
+    r"|\{(?P<least>[0-9]*)(?:,(?P<most>[0-9]*))?\}|(?P<space>\s)|(?P<other>.)",
+    re.DOTALL,
+)
+_COUNTED = re.compile(r"\{([0-9]*)(?:,([0-9]*))?\}")
+# Verbose patterns have comments, and version 1 nests sets: only a full parser finds their groups.
+_UNCLEAR = re.compile(r"\(\?(?:#|[a-zA-Z0-9-]*[Vx])")
+
+
+def check_log_pattern(pattern: str) -> None:
+    """Check that `pattern` is a regular expression with one group that compiles quickly.
+
+    Raises:
+        ValueError: it is not; the message continues a sentence.
+    """
+    if len(pattern) > MOST_CHARACTERS:
+        raise ValueError(f"the pattern has more than {MOST_CHARACTERS} characters")
+    if _copies(pattern) > MOST_COPIES:
+        raise ValueError(
+            f"its counted repeats make more than {MOST_COPIES} copies; use * or + instead of {{…}}"
+        )
+    import regex  # late: few job files have patterns
+
+    try:
+        groups = regex.compile(pattern).groups
+    except (regex.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError("the pattern needs exactly one (group)")
+
+
+def _copies(pattern: str) -> int:
+    """Return an upper bound on the items of `pattern` with its repeats written out."""
+    if _UNCLEAR.search(pattern):
+        product = len(pattern)
+        for match in _COUNTED.finditer(pattern):
+            product = min(product * _times(match[1], match[2]), MOST_COPIES + 1)
+        return product
+    sums, last = [0], 0  # of each open group, and of the item that a repeat would copy
+    for token in _TOKEN.finditer(pattern):
+        match token.lastgroup:
+            case "open":
+                sums.append(1)
+            case "close" if len(sums) > 1:
+                last = sums.pop()
+                sums[-1] += last
+            case "least" | "most":
+                more = last * (_times(token["least"], token["most"]) - 1)
+                sums[-1] += more
+                last += more
+            case "space":
+                sums[-1] += 1
+            case _:
+                last = 1
+                sums[-1] += 1
+        if sums[-1] > MOST_COPIES:
+            return sums[-1]
+    return sum(sums)
+
+
+def _times(least: str, most: str | None) -> int:
+    # Nine digits exceed the limit, and int() refuses thousands of digits.
+    return max(1, *(int(text[:9]) for text in (least, most) if text))

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 
 from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.command_line import CommandLine, name_of, read_line, starts_others
 from lumitui.app.knowledge.bash.expand import ExpandedWord
-from lumitui.app.knowledge.bash.loaded_modules import loaded
 from lumitui.app.knowledge.bash.option_tables import IDLE
 from lumitui.app.knowledge.bash.origins import ParsedSource, Piece, Pieces, plain, span
 from lumitui.app.knowledge.bash.parsed_text import Tree, flat
@@ -16,6 +16,46 @@ from lumitui.app.knowledge.bash.scope import UNKNOWN, Scope, Value
 from lumitui.app.knowledge.bash.shell_state import ShellState
 from lumitui.app.knowledge.script_job import JobStep, Trouble
 from lumitui.remote.site.source_position import Position
+
+_LOAD = {"load", "add", "switch", "swap", "try-load"}
+_UNLOAD = {"unload", "rm", "del", "delete"}
+_OTHER = {
+    "use", "unuse", "list", "avail", "spider", "show", "help", "whatis", "key", "save", "restore",
+    "reset", "update", "refresh", "is-loaded", "is-avail", "display", "keyword", "overview",
+    "disable", "describe", "savelist", "search", "available", "table", "tablelist",
+}  # fmt: skip
+
+
+def module_call(program: str, words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what `module WORDS` or `ml WORDS` does, and the names it does it with."""
+    words = [word for word in words if not word.startswith("--") and word != "-f"]
+    if program == "module":
+        words = [*dropwhile(lambda word: word.startswith("-"), words)]
+    if program == "ml" and words and words[0] not in _LOAD | _UNLOAD | _OTHER | {"purge"}:
+        return "load", words
+    return "".join(words[:1]), words[1:]
+
+
+def loaded(before: Sequence[str], program: str, words: Sequence[str]) -> list[str]:
+    """Return the modules after `module WORDS` or `ml WORDS`, where `before` were loaded."""
+    verb, names = module_call(program, words)
+    if verb == "purge":
+        return []
+    if verb in _UNLOAD:
+        return _without(before, names)
+    if verb not in _LOAD:
+        return [*before]
+    gone = [name[1:] for name in names if name.startswith("-")]
+    if verb in ("switch", "swap"):
+        gone += names[:1]
+        names = names[-1:]
+    new = [name for name in names if not name.startswith("-")]
+    return [*(each for each in _without(before, gone) if each not in new), *new]
+
+
+def _without(modules: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [each for each in modules if not {each, each.split("/")[0]} & {*names}]
+
 
 _DEEPEST = 60
 """Statements within statements; what stands deeper is not read."""

@@ -3,20 +3,186 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Literal
 
 from lumitui.app.knowledge.bash.command_line import of_srun
 from lumitui.app.knowledge.bash.directives import BYTE_ORDER_MARK, read_directives
 from lumitui.app.knowledge.bash.interpreter import Interpreter
 from lumitui.app.knowledge.bash.origins import File, ParsedSource
 from lumitui.app.knowledge.bash.parsed_text import Tree
-from lumitui.app.knowledge.bash.rank_shares import rank_of
-from lumitui.app.knowledge.bash.resource_options import resources_of
+from lumitui.app.knowledge.bash.resource_options import count_of, gpus_of, nodes_of, resources_of
 from lumitui.app.knowledge.bash.scope import Scope
 from lumitui.app.knowledge.bash.shell_state import Reading
 from lumitui.app.knowledge.bash.syntax_mistakes import early_end, troubles_of
-from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob, Trouble
+from lumitui.app.knowledge.script_job import (
+    NO_OPTIONS,
+    UNKNOWN_RANK,
+    CommandOptions,
+    ContainerCall,
+    JobStep,
+    Rank,
+    Resources,
+    ScriptJob,
+    Trouble,
+    Variable,
+)
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE, Position
+
+_VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+_COUNTS = {
+    "torchrun": "nproc-per-node",
+    "deepspeed": "num-gpus",
+}
+_ASKED = ("$SLURM_NTASKS", "${SLURM_NTASKS}", "$SLURM_NPROCS")
+_NODES = ("$SLURM_NNODES", "${SLURM_NNODES}", "$SLURM_JOB_NUM_NODES", "${SLURM_JOB_NUM_NODES}")
+_PER_NODE = ("$SLURM_NTASKS_PER_NODE", "${SLURM_NTASKS_PER_NODE}")
+_GPUS = ("$SLURM_GPUS_ON_NODE", "${SLURM_GPUS_ON_NODE}", "$SLURM_GPUS_PER_NODE",
+         "${SLURM_GPUS_PER_NODE}", "gpu", "auto")  # fmt: skip
+
+
+def rank_of(
+    step: JobStep | None,
+    request: Resources,
+    options: CommandOptions,
+    variables: tuple[Variable, ...],
+    *,
+    inherits: bool | None = None,
+) -> Rank:
+    """Return what a rank of `step` has; `options` are sbatch's.
+
+    `inherits`: whether srun takes `--cpus-per-task` from sbatch; None: not known.
+    """
+    if step is None:
+        return UNKNOWN_RANK
+    nodes = _nodes(step, request)
+    tasks_per_node, tasks = _tasks(step, request, nodes)
+    starts = _started(step, request)
+    if step.launcher in ("torchrun", "deepspeed", "accelerate"):
+        per_node = None if starts is None or tasks_per_node is None else starts * tasks_per_node
+        if step.launcher == "accelerate":
+            per_node = starts // nodes if starts and nodes and starts % nodes == 0 else None
+        world = None if per_node is None or nodes is None else per_node * nodes
+    elif step.launcher == "mpirun":
+        world = _number(step.launcher_options.value("np"), _ASKED, request.tasks) or request.tasks
+        per_node = world // nodes if world and nodes and world % nodes == 0 else None
+    else:
+        per_node, world = tasks_per_node, tasks
+    shares = {"plain": 1, "mpirun": 1, "accelerate": per_node}.get(step.launcher, starts)
+    return Rank(
+        per_node=per_node,
+        world_size=world,
+        cores=_cores(step, request, variables, shares, inherits),
+        visible_gpus=_visible(step, request, options, variables),
+    )
+
+
+def _nodes(step: JobStep, request: Resources) -> int | None:
+    if step.srun is None:
+        several = step.launcher in ("mpirun", "accelerate", "deepspeed")
+        return (request.nodes or 1) if several else 1
+    own = step.srun.value("nodes")
+    if own is None or own in _NODES:
+        return request.nodes or 1
+    return nodes_of(own)
+
+
+def _tasks(step: JobStep, request: Resources, nodes: int | None) -> tuple[int | None, int | None]:
+    """Return the tasks that Slurm starts on each node and in all; one each where none is asked."""
+    srun = step.srun
+    if srun is None:
+        return 1, nodes
+    total = _number(srun.value("ntasks"), _ASKED, request.tasks, nodes=request.nodes)
+    each = _number(srun.value("ntasks-per-node"), _PER_NODE, request.tasks_per_node)
+    if (srun.has("ntasks") and total is None) or (srun.has("ntasks-per-node") and each is None):
+        return None, None
+    if total is None and each is not None and nodes:
+        total = each * nodes
+    if total is None and srun.has("nodes") and nodes and request.nodes not in (None, nodes):
+        each = request.tasks_per_node
+        total = each * nodes if each else None
+    elif total is None:
+        total = request.tasks or nodes
+    if total is None or nodes is None:
+        return None, total
+    return -(-total // nodes), total
+
+
+def _number(
+    text: str | None, names: tuple[str, ...], value: int | None, *, nodes: int | None = None
+) -> int | None:
+    if text is None:
+        return None
+    if text.isdecimal():
+        return int(text)
+    if text in _NODES:
+        return nodes
+    return value if text in names else None
+
+
+def _started(step: JobStep, request: Resources) -> int | None:
+    """Return the processes that a launcher starts in each task."""
+    options = step.launcher_options
+    if step.launcher == "accelerate":
+        return options.number("num-processes")
+    name = _COUNTS.get(step.launcher)
+    if name is None:
+        return 1
+    if not options.has(name):
+        return 1 if step.launcher == "torchrun" else request.gpus_per_node
+    return _number(options.value(name), _GPUS, request.gpus_per_node)
+
+
+def _cores(
+    step: JobStep,
+    request: Resources,
+    variables: tuple[Variable, ...],
+    shares: int | None,
+    inherits: bool | None,
+) -> int | None:
+    """Return the cores of a rank: those of its task, shared by what a launcher starts there."""
+    if not shares:
+        return None
+    if step.srun is None:
+        if step.launcher == "mpirun":
+            return request.cpus_per_task
+        tasks, cores = request.tasks_per_node or 1, request.cpus_per_task
+        return None if cores is None else max(1, tasks * cores // shares)
+    own = step.srun.value("cpus-per-task")
+    if own is not None:
+        cores = _number(
+            own, ("$SLURM_CPUS_PER_TASK", "${SLURM_CPUS_PER_TASK}"), request.cpus_per_task
+        )
+    elif not inherits and not any(v.name == "SRUN_CPUS_PER_TASK" for v in variables):
+        # Since 22.05 srun does not take sbatch's `--cpus-per-task`; some sites changed that back.
+        # With masks a task has their cores, whatever srun was told.
+        alone = inherits is False and not step.srun.has("cpu-bind")
+        return 1 if alone and request.cpus_per_task else None
+    else:
+        cores = request.cpus_per_task
+    return None if cores is None else max(1, cores // shares)
+
+
+def _visible(
+    step: JobStep, request: Resources, options: CommandOptions, variables: tuple[Variable, ...]
+) -> Literal["one", "all", "none"] | None:
+    srun = step.srun or NO_OPTIONS
+    if step.srun is not None and step.launcher == "plain":
+        if any(v.name in _VISIBLE and "SLURM_LOCALID" in v.value for v in variables):
+            return "one"
+        bind = srun.value("gpu-bind") or options.value("gpu-bind") or ""
+        if bind.startswith(("single:1", "per_task:1", "map_gpu", "closest", "mask_gpu")):
+            return "one" if not bind.startswith(("closest", "mask_gpu")) else None
+        each = srun.value("gpus-per-task") or options.value("gpus-per-task")
+        if each is not None and bind != "none":
+            return "one" if (count_of(each) or ("", 0))[1] == 1 else None
+    if any(v.name in _VISIBLE for v in variables):
+        return None
+    count, _, total = gpus_of(srun, request.nodes, request.tasks_per_node)
+    if count or total or request.gpus_per_node or request.gpus_total:
+        return "all"
+    return None
+
 
 _LARGEST = 262_144
 """Characters of a script that is read; Slurm itself takes 4 MiB (`max_script_size`)."""

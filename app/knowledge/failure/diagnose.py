@@ -47,7 +47,7 @@ from lumitui.app.knowledge.failure.tracebacks import (
     orphaned_lines,
     raised_lines,
 )
-from lumitui.app.knowledge.log.log_lines import LogLine
+from lumitui.app.knowledge.log_lines import LogLine
 from lumitui.remote.site.safe_text import plain
 from lumitui.remote.site.states import BY_YOU, HANGS, State
 

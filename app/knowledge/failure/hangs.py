@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.knowledge.causes.meanings import Meaning
-from lumitui.app.knowledge.log.log_lines import LogLine
+from lumitui.app.knowledge.log_lines import LogLine
 
 _TAG = re.compile(r"\[rank(\d{1,6})\]:")
 _PLACE = re.compile(r"\[(?:(PG [^\[\]]{1,200}) )?Rank (\d{1,6})\]")

@@ -1,6 +1,6 @@
 """The lines of a log as the rules read them: without what loggers and launchers write before. Pure.
 
-app/knowledge/log/log_lines.py takes srun's and torchrun's labels; here go those of Ray, Open MPI,
+app/knowledge/log_lines.py takes srun's and torchrun's labels; here go those of Ray, Open MPI,
 accelerate, pdsh and of loggers, the time a line was written, and whether the program went on.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from lumitui.app.knowledge.log.log_lines import LogLine, log_line_of, log_of
+from lumitui.app.knowledge.log_lines import LogLine, log_line_of, log_of
 
 _MOST_PREFIXES = 4
 _PREFIX = re.compile(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from lumitui.app.knowledge.causes.cause_table import CONSEQUENCES, RULES
 from lumitui.app.knowledge.failure.message_lines import Read
-from lumitui.app.knowledge.log.log_lines import LogLine
+from lumitui.app.knowledge.log_lines import LogLine
 
 _BEGIN = "Traceback (most recent call last)"
 # A traceback ends at its first line that is not indented; in torchrun's report all of it is.

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lumitui.app.knowledge.program.guards import Sides, flags_of, guard_of
 from lumitui.app.knowledge.program.program_facts import (
     Assignment,
     Call,
@@ -21,7 +20,10 @@ from lumitui.app.knowledge.program.program_facts import (
     Value,
 )
 from lumitui.app.knowledge.program.roles import (
+    Sides,
     dotted,
+    flags_of,
+    guard_of,
     looked_up,
     mentioned,
     names_with_roles,

@@ -1,9 +1,12 @@
 """Which names of a program hold the rank, the rank on its node, or the number of ranks."""
 
 import ast
+import operator
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
-from lumitui.app.knowledge.program.program_facts import Role
+from lumitui.app.knowledge.program.program_facts import ABOUT_RANKS, GuardKind, LineGuard, Role
 
 _VARIABLES: dict[str, Role] = {
     "RANK": "rank",
@@ -190,3 +193,207 @@ def _parts(value: ast.expr) -> list[ast.expr]:
             found = [re.sub(name, text.replace("\\", r"\\\\"), whole) for text in texts]
             return [ast.parse(text, mode="eval").body for text in found]
     return []
+
+
+_SIDES = r"(?:is|am|on|if|the|i)"
+_FIRST = re.compile(
+    rf"_?(?:{_SIDES}_?)*(?:(?:global|world)_?)?(?:main|master|primary|chief|root|lead|leader)"
+    r"(?:_?(?:process|proc|rank|worker|device))?|"
+    rf"_?(?:{_SIDES}_?)*(?:first_?(?:rank|process|proc|worker)"
+    r"|(?:global_?)?rank_?(?:0|zero)|global_?zero|world_process_zero)",
+    re.IGNORECASE,
+)
+"""The name of a condition that holds on one rank of the job: `is_main_process`, `master`."""
+_FIRST_OF_NODE = re.compile(
+    rf"_?(?:{_SIDES}_?)*(?:local|node)_?(?:main|master|primary|rank_?(?:0|zero)|zero|process_zero)"
+    r"(?:_?(?:process|proc|rank))?|"
+    rf"_?(?:{_SIDES}_?)*(?:main|master)_?(?:local|on_node)(?:_?process)?",
+    re.IGNORECASE,
+)
+_RANK = re.compile(r"(?:global_?|world_?|dist_?)?rank|proc(?:ess)?_?(?:id|index)", re.IGNORECASE)
+_LOCAL = re.compile(r"(?:node_?)?local_?(?:rank|id|process_?index)", re.IGNORECASE)
+_SOMEHOW = re.compile(
+    r"rank|main_?proc|master|is_main|is_root|is_primary|is_chief|procid|process_index|global_zero|"
+    r"process_zero|leader|stage|is_first|is_last|(?<![a-z])[dtp]p_",
+    re.IGNORECASE,
+)
+"""A condition that may ask for ranks in a way that is not read here."""
+_MANY = 70  # ranks that a comparison is tried on: more than a program names by their numbers
+_COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.Gt: ast.Lt,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+}
+Names = dict[str, Role]
+
+
+class Sides(NamedTuple):
+    """Whom a condition lets through where it holds, and where it does not."""
+
+    true: GuardKind
+    false: GuardKind
+    mixed: bool = False
+    """Whether it asks for something besides the rank, too."""
+
+    def side(self, holds: bool) -> GuardKind:
+        """Return one of the two."""
+        return self.true if holds else self.false
+
+
+_OTHER = Sides("other", "other")
+_SOME = Sides("some", "some")
+_ONE: dict[Role, Sides] = {"rank": Sides("rank", "some"), "local": Sides("local", "some")}
+
+
+def flags_of(tree: ast.Module, names: Names) -> dict[str, Sides]:
+    """Return the names that hold a condition about ranks, like `master = rank == 0`."""
+    flags: dict[str, set[Sides]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            sides = _OTHER
+            if isinstance(node.value, ast.Compare | ast.BoolOp | ast.UnaryOp):
+                sides = _sides(node.value, names, {})
+            for target in node.targets:
+                if not isinstance(node.value, ast.Constant):
+                    flags.setdefault(dotted(target), set()).add(sides)
+    return {
+        name: next(iter(sides)) if len(sides) == 1 else _SOME
+        for name, sides in flags.items()
+        if sides != {_OTHER}
+    }
+
+
+def guard_of(
+    node: ast.expr, names: Names, flags: dict[str, Sides], *, holds: bool = True
+) -> LineGuard:
+    """Return what a condition lets through where it holds, or where it does not."""
+    sides = _sides(node, names, flags)
+    return LineGuard(ast.unparse(node), sides.side(holds), sides.mixed)
+
+
+def _sides(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = _sides(node.operand, names, flags)
+        return Sides(inner.false, inner.true, inner.mixed)
+    if isinstance(node, ast.BoolOp):
+        return _joined(node, [_sides(value, names, flags) for value in node.values])
+    if isinstance(node, ast.NamedExpr):
+        return _sides(node.value, names, flags)
+    if isinstance(node, ast.Compare):
+        return _compared(node, names)
+    return _named(node, names, flags)
+
+
+def _joined(node: ast.BoolOp, parts: list[Sides]) -> Sides:
+    """Return whom `and` or `or` lets through: `a or b` fails where `not a and not b` holds."""
+    both = isinstance(node.op, ast.And)
+    # `rank == 0 or not distributed` is how a program says rank 0 that also runs without ranks.
+    plain = [
+        side
+        for part, side in zip(node.values, parts, strict=True)
+        if side != _OTHER or not ABOUT_RANKS.search(ast.unparse(part))
+    ]
+    mixed = _OTHER in parts or any(side.mixed for side in parts)
+    all_true = _narrowest([side.true for side in parts])
+    if both:
+        return Sides(all_true, _widest([side.false for side in plain]), mixed)
+    return Sides(
+        _widest([side.true for side in plain]), _narrowest([s.false for s in parts]), mixed
+    )
+
+
+def _narrowest(kinds: list[GuardKind]) -> GuardKind:
+    order: tuple[GuardKind, ...] = ("rank", "local", "some")
+    return next((kind for kind in order if kind in kinds), "other")
+
+
+def _widest(kinds: list[GuardKind]) -> GuardKind:
+    """Return whom one of several conditions lets through."""
+    different = set(kinds)
+    if different <= {"other"}:
+        return "other"
+    if different == {"rank"}:
+        return "rank"
+    return "local" if different <= {"rank", "local"} else "some"
+
+
+def _compared(node: ast.Compare, names: Names) -> Sides:
+    left, right, sign = node.left, node.comparators[0], type(node.ops[0])
+    if len(node.comparators) > 1:
+        return _unclear(node, names)
+    role = _role(left, names)
+    if role not in _ONE and _role(right, names) in _ONE:
+        left, right, role = right, left, _role(right, names)
+        sign = _TURNED.get(sign, sign)
+    if role not in _ONE:
+        return _unclear(node, names)
+    numbers = _numbers(right)
+    if numbers is None:
+        last = "world" in mentioned(right, names) and isinstance(right, ast.BinOp)
+        sides = _ONE[role] if last and sign in (ast.Eq, ast.NotEq) else _SOME
+        return Sides(sides.false, sides.true) if sign is ast.NotEq else sides
+    if sign in (ast.In, ast.NotIn):
+        passing = {rank for rank in range(_MANY) if (rank in numbers) == (sign is ast.In)}
+    elif sign in _COMPARED and len(numbers) == 1:
+        passing = {rank for rank in range(_MANY) if _COMPARED[sign](rank, numbers[0])}
+    else:
+        return _SOME
+    return Sides(_kind(len(passing), role), _kind(_MANY - len(passing), role))
+
+
+def _kind(count: int, role: Role) -> GuardKind:
+    return ("rank" if role == "rank" else "local") if count == 1 else "some"
+
+
+def _numbers(node: ast.expr) -> list[int] | None:
+    """Return the whole numbers of a constant, or of a tuple of them; None: there are others."""
+    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+    try:
+        return [int(ast.literal_eval(part)) for part in parts]
+    except (ValueError, TypeError, SyntaxError):
+        return None
+
+
+def _named(node: ast.expr, names: Names, flags: dict[str, Sides]) -> Sides:
+    """Return whom a name, a call or a value by itself lets through."""
+    called = node.func if isinstance(node, ast.Call) else node
+    if isinstance(called, ast.Name | ast.Attribute):
+        name = dotted(called)
+        if name in flags and called is node:
+            return flags[name]
+        last = name.rpartition(".")[2]
+        if _FIRST_OF_NODE.fullmatch(last):
+            return _ONE["local"]
+        if _FIRST.fullmatch(last):
+            return _ONE["rank"]
+    role = _role(node, names)
+    if role in _ONE:  # `if not rank:`
+        return Sides("some", _ONE[role].true)
+    return _unclear(node, names)
+
+
+def _unclear(node: ast.expr, names: Names) -> Sides:
+    text = ast.unparse(node)
+    asks = "__name__" not in text and _SOMEHOW.search(text)
+    return _SOME if asks or mentioned(node, names) & {"rank", "local"} else _OTHER
+
+
+def _role(node: ast.expr, names: Names) -> Role:
+    """Return the role of a value; where nothing tells it, that which its name says."""
+    if role := role_of(node, names):
+        return role
+    if isinstance(node, ast.Call) and dotted(node.func) in ("int", "str") and node.args:
+        return _role(node.args[0], names)
+    if isinstance(node, ast.Name | ast.Attribute):
+        last = dotted(node).rpartition(".")[2]
+        return "local" if _LOCAL.fullmatch(last) else "rank" if _RANK.fullmatch(last) else ""
+    return ""

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.memory_rules import asked_gib, memory_option
 from lumitui.app.knowledge.rules.phrases import rewrite, some
+from lumitui.app.knowledge.rules.request_rules import asked_gib, memory_option
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.knowledge.site_facts.allocation import (
     NamedPartition,

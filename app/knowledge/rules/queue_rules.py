@@ -1,13 +1,24 @@
-"""Rules about where a job goes: account, partition, QOS, and what must come first."""
+"""Rules about where a job goes, account, partition and QOS, and about the limits there."""
 
+import posixpath
 import re
 from collections.abc import Iterator
 from datetime import date
 
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.rules.phrases import nearest, one_of, rewrite
+from lumitui.app.knowledge.rules.file_rules import logs_of
+from lumitui.app.knowledge.rules.phrases import nearest, one_of, rewrite, some
 from lumitui.app.knowledge.script_job import ScriptJob
-from lumitui.app.knowledge.site_facts.allocation import asks_for_gpus, qos_of
+from lumitui.app.knowledge.site_facts.allocation import (
+    NamedPartition,
+    asks_for_gpus,
+    gpu_option,
+    gpus_of_node,
+    qos_of,
+    queue_of,
+)
+from lumitui.remote.site import walltime
+from lumitui.remote.site.finding import Cure, Severity
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.source_position import NOWHERE
 
@@ -190,3 +201,186 @@ def _reservation(job: ScriptJob, site: Site) -> Iterator[Hit]:
             "Remove --reservation once the course or the agreed time has ended.",
             option.at,
         )
+
+
+def _limit(queue: NamedPartition, job: ScriptJob) -> int:
+    return walltime.seconds_of(queue.partition.max_time_for(job.nodes))
+
+
+def _severity(site: Site, queue: NamedPartition, key: str) -> Severity | None:
+    """Return `warning` for a limit that nobody has checked on the site."""
+    return "warning" if f"partitions.{queue.name}.{key}" in site.unverified else None
+
+
+@rule(
+    "time-limit",
+    "error",
+    "more time than the partition allows",
+    why="sbatch refuses the job, or it waits forever with the reason PartitionTimeLimit.",
+    source=_PROFILE,
+)
+def _time(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option, asked = queue_of(job, site), job.options.get("time"), job.resources.seconds
+    if queue is None or option is None or asked is None or asked <= _limit(queue, job):
+        return
+    most = queue.partition.max_time_for(job.nodes)
+    size = "" if most == queue.partition.max_time else f" a job of {some(job.nodes, 'node')}"
+    yield Hit(
+        f"{option.value} is more than {queue.name} allows{size} ({most}).",
+        f"Write --time={most} or less, and continue from a checkpoint in a next job.",
+        option.at,  # and no edit: a shorter limit is the user's choice, or another partition
+        severity=_severity(site, queue, "max_time"),
+        cure=_room(job, site, queue, asked) or Cure("time", most),
+    )
+
+
+def _room(job: ScriptJob, site: Site, queue: NamedPartition, seconds: int = 0) -> Cure | None:
+    """Return the partition that the job grows to and fits in; None: there is none."""
+    gpus = (gpus_of_node(job) or 0) * job.nodes
+    for name, partition in site.partitions_from(queue.name):
+        longest = walltime.seconds_of(partition.max_time_for(job.nodes))
+        if longest >= seconds and not partition.too_small(job.nodes, gpus):
+            return Cure("partition", name)
+    return None
+
+
+@rule(
+    "time-missing",
+    "warning",
+    "no time limit",
+    why="Slurm takes the partition's default, which differs from site to site: the job ends too "
+    "early, or waits longer than a short job would.",
+    source="sbatch(1) --time",
+)
+def _no_time(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if site.scheduler == "slurm" and not job.options.has("time"):
+        queue = queue_of(job, site)
+        most = f", at most {queue.partition.max_time_for(job.nodes)}" if queue else ""
+        where = queue.name if queue else "the partition"
+        yield Hit(
+            f"The job names no time limit, so it gets the default of {where}.",
+            f"Write #SBATCH --time= with hours:minutes:seconds{most}.",
+        )
+
+
+@rule(
+    "time-format",
+    "error",
+    "a time that Slurm cannot read",
+    why="sbatch refuses it: `Invalid --time specification`.",
+    source="sbatch(1) --time",
+)
+def _format(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    option = job.options.get("time")
+    if option is None or option.value is None or "$" in option.value:
+        return
+    if option.value.lower() in ("unlimited", "infinite", "-1"):
+        return
+    try:
+        walltime.seconds_of(option.value)
+    except ValueError:
+        right = _meant(option.value)
+        yield Hit(
+            f"Slurm cannot read the time {option.value!r}.",
+            f"Write it as hours:minutes:seconds or days-hours, like --time={right or '08:00:00'}.",
+            option.at,
+            rewrite(option, f"--time={right}") if right else None,
+        )
+
+
+def _meant(text: str) -> str | None:
+    """Return what `8h`, `30 min` or `2d` means in Slurm's form; None: nobody knows."""
+    found = re.fullmatch(r"(\d{1,3})\s*(h|hours?|hrs?|m|mins?|minutes?|d|days?)", text.lower())
+    if not found:
+        return None
+    number, unit = int(found[1]), found[2][0]
+    return walltime.text_of(number * {"h": 3600, "m": 60, "d": 86_400}[unit])
+
+
+@rule(
+    "nodes",
+    "error",
+    "more nodes than the partition gives a job",
+    why="sbatch refuses the job, or it waits forever with the reason PartitionNodeLimit.",
+    source=_PROFILE,
+)
+def _nodes(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, option = queue_of(job, site), job.options.get("nodes", "ntasks")
+    if queue is None or job.nodes <= queue.partition.max_nodes:
+        return
+    most, other = queue.partition.max_nodes, queue.partition.grows_to
+    yield Hit(
+        f"{some(job.nodes, 'node')} are more than {queue.name} gives a job ({most}).",
+        f"Ask for {most} at most{f', or use {other}' if other else ''}.",
+        option.at if option else NOWHERE,
+        severity=_severity(site, queue, "max_nodes"),
+        cure=_room(job, site, queue) or Cure("nodes", str(most)),
+    )
+
+
+@rule(
+    "gpus",
+    "error",
+    "more GPUs on a node than it has, or than the partition gives",
+    why="sbatch refuses the job: `Requested node configuration is not available`.",
+    source="the site's profile, node.gpus and partitions",
+)
+def _gpus(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, asked, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    most = queue.partition.max_gpus_per_node if queue else None
+    most = most or site.node.gpus
+    if asked is None or asked <= most or (queue is None and job.resources.partition):
+        return
+    yield Hit(
+        f"{some(asked, 'GPU')} on each node are more than the {most} of a node of {site.name}.",
+        f"Ask for {most} per node"
+        + (f" and for {-(-asked * job.nodes // most)} nodes." if asked % most == 0 else "."),
+        option.at if option else NOWHERE,
+        cure=Cure("gpus-per-node", str(most)),
+    )
+
+
+@rule(
+    "job-gpus",
+    "error",
+    "more GPUs than the partition gives one job",
+    why="sbatch refuses the job, or it waits forever with the reason QOSMaxGRESPerJob.",
+    source=_PROFILE,
+)
+def _gpus_of_job(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    queue, each, option = queue_of(job, site), gpus_of_node(job), gpu_option(job)
+    if queue is None or each is None or queue.partition.max_gpus is None:
+        return
+    gpus, most = each * job.nodes, queue.partition.max_gpus
+    if gpus > most and job.nodes <= queue.partition.max_nodes:
+        room, fits = _room(job, site, queue), most // job.nodes
+        yield Hit(
+            f"{some(gpus, 'GPU')} are more than a job may have on {queue.name} ({most}).",
+            f"Use {room.value}." if room else f"Ask for {most} in all.",
+            option.at if option else NOWHERE,
+            severity=_severity(site, queue, "max_gpus"),
+            cure=room or (Cure("gpus-per-node", str(fits)) if fits else None),
+        )
+
+
+@rule(
+    "array-output",
+    "warning",
+    "one log for all jobs of an array",
+    why="All jobs of the array open the same file: each erases what the others wrote.",
+    source="sbatch(1) --output, filename pattern",
+)
+def _array_output(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if not job.options.has("array"):
+        return
+    for option, text in logs_of(job):
+        name = option.name
+        if text != "/dev/null" and not re.search(r"%\d*[ajJ]", text):
+            stem, ending = posixpath.splitext(text)
+            right = f"{stem}-%A_%a{ending or '.out'}".replace("%A-", "")
+            yield Hit(
+                f"All jobs of the array write to {text}.",
+                f"Put %A_%a into the name, like --{name}={right}.",
+                option.at,
+                rewrite(option, f"--{name}={right}"),
+            )

@@ -1,12 +1,28 @@
-"""Rules about variables: those that are lost on the way to the ranks, and those that are secret."""
+"""Rules about variables: names, values, secrets, which shell expands them, and who gets them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lumitui.app.knowledge.rule import Hit, rule
-from lumitui.app.knowledge.script_job import ScriptJob, Variable
-from lumitui.app.knowledge.site_facts.expansions import is_named
-from lumitui.app.knowledge.site_facts.process_counts import PER_NODE_LAUNCHERS
+from lumitui.app.knowledge.rules.known_names import NAMES
+from lumitui.app.knowledge.rules.phrases import setting
+from lumitui.app.knowledge.script_job import CommandWord, JobStep, ScriptJob, Variable
+from lumitui.app.knowledge.site_facts.allocation import has_unknown_sources
+from lumitui.app.knowledge.site_facts.expansions import (
+    Use,
+    alike,
+    is_mentioned,
+    is_named,
+    names_in,
+    outside_single_quotes,
+    source_at,
+    uses,
+)
+from lumitui.app.knowledge.site_facts.process_counts import (
+    PER_NODE_LAUNCHERS,
+    RANK_VARIABLES,
+    loses_ranks,
+)
 from lumitui.remote.site.finding import Fix
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.secret_shapes import marks_in, shape_of
@@ -117,3 +133,330 @@ def threads_unset(job: ScriptJob, site: Site) -> Iterator[Hit]:
             f"Set OMP_NUM_THREADS to {value}.",
             job.training[0].at,
         )
+
+
+_WHOLE = "Write the whole path, as it is on the site."
+_PATH = re.compile(r"\$\{?[A-Za-z_]\w*\}?(?:/.*)?")
+
+
+@rule(
+    "literal-variable",
+    "warning",
+    "a value in single quotes that names a variable",
+    why="Single quotes keep the dollar sign: programs get the variable's name in place of its "
+    "value, and make a folder of that name.",
+    source="bash(1), quoting",
+)
+def literal_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `export HF_HOME='$SCRATCH/hf'`."""
+    for variable in job.variables:
+        image = variable.at.field == "container.image"
+        if variable.quoted != "'" or not (variable.exported or image) or variable.shell != "batch":
+            continue
+        if not _PATH.fullmatch(variable.value):
+            continue
+        if job.origin == "job file" and variable.at.field:
+            yield _of_job_file(variable, "$")
+        elif not is_named(job, variable.name):
+            yield Hit(
+                f"{variable.name} becomes the text {variable.value}, as single quotes keep the "
+                "dollar sign.",
+                "Write double quotes.",
+                variable.at,
+                setting(variable, f'"{variable.value}"', "write double quotes"),
+            )
+    for word in _arguments(job):
+        if word.expanded_in == "never" and word.quotes == "'" and _PATH.fullmatch(word.text):
+            yield Hit(
+                f"The program gets the text {word.text}, as single quotes keep the dollar sign.",
+                "Write double quotes.",
+                word.at,
+            )
+
+
+def _arguments(job: ScriptJob) -> Iterator[CommandWord]:
+    return (word for step in job.steps for word in step.arguments)
+
+
+@rule(
+    "literal-tilde",
+    "warning",
+    "a tilde that no shell expands",
+    why="Bash expands ~ only at the beginning of a word and without quotes. Elsewhere the "
+    "program makes a folder named ~.",
+    source="bash(1), tilde expansion",
+)
+def literal_tilde(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `--data=~/imagenet` and `export HF_HOME="~/hf"`."""
+    for variable in job.variables:
+        if variable.quoted in ('"', "'") and variable.value.startswith("~/"):
+            yield _of_variable(job, variable)
+    for word in _arguments(job):
+        quoted = word.quotes in ('"', "'") and word.text.startswith("~/")
+        if quoted or re.match(r"--?[\w-]+=~/", word.text):
+            yield Hit(
+                f"The program gets {word.text} with its ~, which no shell expands there.",
+                _WHOLE if job.origin == "job file" else "Write $HOME in place of ~.",
+                word.at,
+            )
+
+
+def _of_variable(job: ScriptJob, variable: Variable) -> Hit:
+    if job.origin == "script":
+        return Hit(
+            f"{variable.name} becomes the text {variable.value}: in quotes ~ stays as it is.",
+            "Write $HOME in place of ~.",
+            variable.at,
+        )
+    return _of_job_file(variable, "~")
+
+
+def _of_job_file(variable: Variable, sign: str) -> Hit:
+    image = variable.at.field == "container.image"
+    return Hit(
+        f"`{variable.at.field or 'env'}:` is {variable.value}, and no shell expands its {sign} in "
+        "a job.",
+        _WHOLE,
+        variable.at,
+        severity="error" if image else None,
+    )
+
+
+@rule(
+    "path-overwritten",
+    "error",
+    "a search path that loses what was in it",
+    why="Without the old value, the job no longer finds the system's commands (including srun) or "
+    "the modules' libraries.",
+    source="bash(1), PATH; ld.so(8), LD_LIBRARY_PATH",
+)
+def path_overwritten(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `export PATH=/projappl/env/bin`."""
+    for variable in job.settings("PATH", "LD_LIBRARY_PATH"):
+        source = source_at(job, variable.at) or variable.value
+        if variable.shell != "batch" or variable.step is not None or "$" in variable.value:
+            continue
+        if variable.name in names_in(source) or "/usr/bin" in variable.value:
+            continue
+        if variable.name == "PATH" or job.modules:
+            right = f"{variable.value}:${variable.name}"
+            yield Hit(
+                f"{variable.name} becomes only {variable.value}, without what was in it.",
+                f"Write {variable.name}={right}.",
+                variable.at,
+                setting(variable, right, "keep the old value"),
+                severity=None if variable.name == "PATH" else "warning",
+            )
+
+
+_WEIGHTS = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME",
+            "HUGGINGFACE_HUB_CACHE", "PIP_CACHE_DIR", "SINGULARITY_CACHEDIR",
+            "APPTAINER_CACHEDIR", "WANDB_DIR", "WANDB_CACHE_DIR", "MLFLOW_TRACKING_URI",
+            "XDG_CACHE_HOME")  # fmt: skip
+_KERNELS = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR",
+            "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR", "CUDA_CACHE_PATH")  # fmt: skip
+_OF_JOB = re.compile(r"SLURM_JOB|SLURM_ARRAY|\$\{?USER|TMPDIR|NODE_TMP|LOCAL_SCRATCH|mktemp|RANDOM")
+
+
+@rule(
+    "cache-name-shared",
+    "note",
+    "a folder below /tmp that all users would share",
+    why="Another user's job on the node may have created the folder: yours then cannot write to "
+    "it, and files of killed jobs stay in it.",
+    source="LUMI-AI-Guide pull request 108",
+)
+def cache_name_shared(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `MIOPEN_USER_DB_PATH=/tmp/miopen`."""
+    for variable in job.settings(*_WEIGHTS, *_KERNELS):
+        fixed = variable.value.startswith(("/tmp/", "/dev/shm/", "/var/tmp/"))
+        if fixed and not _OF_JOB.search(variable.value):
+            yield Hit(
+                f"{variable.name} is {variable.value}, which another person's job may own.",
+                "Add $USER-$SLURM_JOB_ID to the name.",
+                variable.at,
+            )
+
+
+_SLURM = frozenset(name for name in NAMES if name.startswith(("SLURM_", "SBATCH_", "SRUN_")))
+_CONFUSED = {
+    "SLURM_CPUS_PER_NODE": "SLURM_CPUS_ON_NODE",
+    "SLURM_NODE_ID": "SLURM_NODEID",
+    "SLURM_NUM_NODES": "SLURM_NNODES",
+    "SLURM_NUM_TASKS": "SLURM_NTASKS",
+    "SLURM_LOCAL_ID": "SLURM_LOCALID",
+    "SLURM_PROC_ID": "SLURM_PROCID",
+    "SLURM_NODE_LIST": "SLURM_NODELIST",
+    "SLURM_TASK_ID": "SLURM_PROCID",
+}
+"""Names that Slurm does not have, where the nearest one is not what is meant."""
+_MOST = 300
+"""Names of a script that are compared; nobody writes more manually."""
+
+
+@rule(
+    "misspelt-variable",
+    "warning",
+    "a variable whose name is nearly that of another",
+    why="Slurm, the libraries and bash know only the other name: what is set has no effect, and "
+    "what is read is empty.",
+    source="sbatch(1), srun(1), NCCL, PyTorch, OpenMP and others: known_names.py",
+)
+def misspelt_variable(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `$SLURM_PROCD`, and `export OMP_NUM_THREAD=7`."""
+    yield from _misspelt_settings(job)
+    every = {item.name for item in job.variables}
+    own = set[str]() if has_unknown_sources(job) else every - NAMES
+    reported = set[str]()
+    for use in list(uses(job))[:_MOST]:
+        if use.name in reported or use.name in NAMES | every or is_mentioned(job, use.name):
+            continue
+        meant = _meant(use, own)
+        if meant is not None:
+            reported.add(use.name)
+            what = "Slurm sets" if meant in NAMES else "the script sets"
+            glued = meant == use.name.rstrip("_")
+            yield Hit(
+                f"${use.name} is set nowhere, and {what} {meant}.",
+                f"Write ${{{meant}}}_." if glued else f"Write ${meant}.",
+                use.at,
+                severity="note" if use.guarded else None,
+            )
+
+
+def _meant(use: Use, own: Collection[str]) -> str | None:
+    """Return the variable that a name was probably meant for."""
+    if re.match(r"S[A-Z]{3,5}_", use.name):
+        return _CONFUSED.get(use.name) or alike(use.name, _SLURM)
+    if use.guarded or use.in_single_quotes:
+        return None
+    if (plain := use.name.rstrip("_")) in own:
+        return plain
+    return alike(use.name, {name for name in own if name[0] == use.name[0]})
+
+
+def _misspelt_settings(job: ScriptJob) -> Iterator[Hit]:
+    """Yield the exported variables that nothing reads, and whose name is nearly a known one."""
+    names = {item.name for item in job.variables}
+    reported = set[str]()
+    for variable in job.variables[:_MOST]:
+        name = variable.name
+        sent = variable.exported and name not in reported and name.lstrip("_") not in NAMES
+        own = any(name in text for text in job.files.values())
+        if not sent or own or is_named(job, name):
+            continue
+        reported.add(name)
+        meant = alike(name, NAMES)
+        if meant is not None and meant not in names:
+            yield Hit(
+                f"No program is known to read {name}; {meant} is the name.",
+                f"Write {meant}.",
+                variable.at,
+            )
+
+
+_RANKS = "csc-user-guide, ml-multi.md; LUMI-AI-Guide ea60bc1, multi-gpu-and-node"
+_NODE_RANK = re.compile(r"--(?:node|machine)[_-]rank[= ](?<!\\)\$\{?(SLURM_(?:NODEID|PROCID))\b")
+_GIVEN = re.compile(r"--(?:node|machine)[_-]rank[= ][\"']?\$\{?([A-Za-z_]\w*)")
+"""The variable that a launcher is given as the rank of its node."""
+_OF_RANKS = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "MACHINE_RANK")
+
+
+@rule(
+    "rank-set-in-batch",
+    "error",
+    "a rank that the batch script sets for all",
+    why="The batch script is one process on the first node. Every task gets its 0, takes itself "
+    "for rank 0, and waits for ranks that never come.",
+    source=_RANKS,
+)
+def rank_set_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `export RANK=$SLURM_PROCID` before srun."""
+    if not any(step.srun for step in job.training):
+        return
+    for variable in job.settings(*_OF_RANKS, *_GIVEN.findall(job.text)):
+        of_task = [name for name in names_in(variable.value) if name in RANK_VARIABLES]
+        if variable.shell == "batch" and of_task and loses_ranks(job, of_task[0]):
+            yield Hit(
+                f"{variable.name} is set in the batch script, where ${of_task[0]} is 0 for all "
+                "tasks.",
+                f"Set it behind srun: srun bash -c 'export {variable.name}=${of_task[0]}; …'.",
+                variable.at,
+            )
+
+
+def _outer_words(step: JobStep) -> list[tuple[str, Position]]:
+    """Return the texts behind srun whose variables the batch script may expand."""
+    words = [(word.text, word.at) for word in step.shells[:1]]
+    if not step.shells:
+        words += [(word.text, word.at) for word in step.arguments if word.expanded_in == "batch"]
+        words += [(item.value or "", item.at) for item in step.launcher_options.all]
+    return words
+
+
+@rule(
+    "rank-expanded-in-batch",
+    "error",
+    "a rank in the launch line that the batch script expands",
+    why="In double quotes or without quotes the variable gets its value before srun starts, "
+    "which is 0 for all tasks: every task takes itself for the first.",
+    source=_RANKS,
+)
+def rank_expanded_in_batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `srun bash -c "RANK=$SLURM_PROCID …"` and `srun torchrun --node_rank $SLURM_NODEID`."""
+    said = set[str]()
+    for variable in job.variables:
+        source = source_at(job, variable.at) or variable.value
+        found = _NODE_RANK.search(outside_single_quotes(source))
+        if variable.shell == "batch" and found and loses_ranks(job, found[1]):
+            said.add(found[1])
+            yield Hit(
+                f"${found[1]} gets its value in the batch script, where it is 0, and not in each "
+                "task.",
+                f"Write \\${found[1]}, or put the text in single quotes.",
+                variable.at,
+            )
+    for step in job.training:
+        if step.srun is None:
+            continue
+        for text, at in _outer_words(step):
+            source = source_at(job, at) or text
+            names = names_in(outside_single_quotes(source))
+            early = [n for n in names if n in RANK_VARIABLES and loses_ranks(job, n)]
+            in_setting = any(v.at.line <= at.line <= v.at.end_line for v in job.variables)
+            if early and early[0] in said and in_setting:
+                continue  # what the line takes over was said there
+            if early:
+                yield Hit(
+                    f"${early[0]} gets its value in the batch script, where it is 0, and not in "
+                    "each task.",
+                    f"Put the command in single quotes, bash -c '…', or write \\${early[0]}.",
+                    at if at.line else step.at,
+                )
+                break
+
+
+@rule(
+    "container-variable-outside",
+    "error",
+    "a variable of the image that is expanded outside it",
+    why="Only the image sets it. The batch script expands it to nothing, so the environment is "
+    "never activated, and an `&&` after it is a syntax error.",
+    source="LUMI-training-materials, 205-Containers; the site's profile, containers",
+)
+def container_variable_outside(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    """Find `bash -c "$WITH_CONDA; python …"`."""
+    own = {name for item in site.containers.values() for name in names_in(item.activate)}
+    for step in job.steps:
+        for text in step.shells[:1]:
+            if not step.container:
+                continue
+            source = source_at(job, text.at) or text.text
+            early = [name for name in names_in(outside_single_quotes(source)) if name in own]
+            if early and text.expanded_in == "batch" and text.quotes != "'":
+                yield Hit(
+                    f"${early[0]} is set only in the image, and the batch script expands it to "
+                    "nothing.",
+                    f"Write \\${early[0]}, or put the command in single quotes.",
+                    text.at,
+                )

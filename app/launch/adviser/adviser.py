@@ -8,21 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.job.script_args import argument_value
+from lumitui.app.job.setting import argument_value
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.knowledge.program.python_reader import read_python
 from lumitui.app.launch import rank_memory
 from lumitui.app.launch.adviser import lint_findings
 from lumitui.app.launch.deepspeed_batch import MICRO, sent_config, whole
 from lumitui.app.launch.placement import Placement, placement_of
-from lumitui.app.launch.rules import (
-    chain_rules,
-    launcher_rules,
-    mistakes,
-    offline_rules,
-    slurm_rules,
-    venv_rules,
-)
+from lumitui.app.launch.rules import launcher_rules, mistakes, offline_rules, slurm_rules
 from lumitui.app.launch.rules.job_file_catalogue import LaunchRule, hit
 from lumitui.remote.site.finding import RANK, Finding, Fix
 from lumitui.remote.site.profile import Site
@@ -115,10 +108,8 @@ def _two_micro_batches(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 RULES: tuple[LaunchRule, ...] = (
     *slurm_rules.RULES,
-    *chain_rules.RULES,
     *launcher_rules.RULES,
     *offline_rules.RULES,
-    *venv_rules.RULES,
     *mistakes.RULES,
     _image,
     *rank_memory.RULES,

@@ -24,7 +24,7 @@ from lumitui.app.knowledge.script_job import (
 from lumitui.app.launch.compose import plain_script
 from lumitui.app.launch.option_keys import KEY_OF_OPTION
 from lumitui.app.launch.placement import Placement
-from lumitui.app.launch.script.program_call import BUNDLED
+from lumitui.app.launch.program_call import BUNDLED
 from lumitui.remote.site.run_folder import DEEPSPEED_CONFIG
 from lumitui.remote.site.source_position import Position
 

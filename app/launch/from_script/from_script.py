@@ -8,15 +8,14 @@ from lumitui.app.knowledge.bash.other_statements import other_statements
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
-from lumitui.app.launch.from_script.program_keys import arguments_of, main_step, program_of
+from lumitui.app.launch.from_script.program_keys import arguments_of, line_of, main_step, program_of
 from lumitui.app.launch.from_script.request_keys import request_of
 from lumitui.app.launch.from_script.script_environment import environment_of, known_of, settings_of
 from lumitui.app.launch.from_script.shell_losses import modules_of, shell_of
-from lumitui.app.launch.from_script.unkept_words import line_of
 from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.layout import layout_of
 from lumitui.app.launch.placement import Placement, placement_of
-from lumitui.app.launch.script.program_call import container_environment
+from lumitui.app.launch.program_call import container_environment
 from lumitui.app.launch.site_names import names_in, templates_of
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate

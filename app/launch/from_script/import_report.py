@@ -1,19 +1,141 @@
-"""The report on a script that became a job file, and its lines on a terminal. Pure."""
+"""What a script became: the text of its job file, what differs in the job, and the report. Pure."""
 
+import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from types import MappingProxyType
 
+import yaml
+
+from lumitui.app.job.edit import UNSEEN
+from lumitui.app.job.fields.text_fields import check_environment_name, is_taken
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.from_script.from_script import adopt, spec_of
-from lumitui.app.launch.from_script.launcher_options import launcher_options
 from lumitui.app.launch.from_script.notes import ImportNote, Notes, safe
-from lumitui.app.launch.from_script.script_diff import differences
+from lumitui.app.launch.from_script.program_keys import directives, launcher_options
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.writer import marked
+from lumitui.remote.site.safe_text import comment, spell_out
+
+_CARRIED = {
+    "qos", "signal", "constraint", "hint", "nodelist", "exclude", "reservation", "dependency",
+}  # fmt: skip
+"""Options that the new script keeps; the report lists those whose value changed."""
+
+
+def differences(before: ScriptJob, after: ScriptJob) -> tuple[ImportNote, ...]:
+    """Return what differs between two jobs: a directive, the ranks, the program, a variable."""
+    notes = [
+        ImportNote(what, f"{_shown(old)} → {_shown(new)}")
+        for what, old, new in _compared(before, after)
+        if old != new
+    ]
+    options = _CARRIED if after.options.has("qos") else _CARRIED - {"qos"}
+    return (*notes, *directives(before.options, after.options, options))
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else str(value)
+
+
+def _compared(before: ScriptJob, after: ScriptJob) -> Iterator[tuple[str, object, object]]:
+    old, new = before.resources, after.resources
+    yield "account", old.account, new.account
+    # A script without one gets the site's, which a note about lost parts mentions.
+    if old.partition is not None:
+        yield "partition", old.partition, new.partition
+    yield "nodes", before.nodes, after.nodes
+    yield "GPUs per node", old.gpus_per_node, new.gpus_per_node
+    if old.gpu_type and new.gpu_type:
+        yield "type of GPU", old.gpu_type, new.gpu_type
+    yield "tasks per node", _tasks(before), _tasks(after)
+    yield "cores per task", old.cpus_per_task, new.cpus_per_task
+    yield "memory per node", _memory(old.memory_gib), _memory(new.memory_gib)
+    yield "seconds", old.seconds, new.seconds
+    yield "ranks", before.rank.world_size, after.rank.world_size
+    if before.rank.cores is not None and before.rank.cores != old.cpus_per_task:
+        yield "cores of a rank", before.rank.cores, after.rank.cores or new.cpus_per_task
+    if before.rank.visible_gpus == "one":
+        yield "GPUs that a rank sees", before.rank.visible_gpus, after.rank.visible_gpus
+    first, second = (job.training[-1] if job.training else None for job in (before, after))
+    yield "launcher", first and first.launcher, second and second.launcher
+    yield "srun", bool(first and first.srun), bool(second and second.srun)
+    cores = first.srun.number("cpus-per-task") if first and first.srun else None
+    if cores is not None:
+        yield "srun --cpus-per-task", cores, new.cpus_per_task
+    yield "image", _image(first), _image(second)
+    yield from _arguments(first, second)
+    names = {
+        item.name
+        for item in before.variables
+        if item.exported and item.shell == "batch" and not item.local
+    }
+    for name in sorted(name for name in names if not is_taken(name) and not _secret(name)):
+        one, other = before.variable(name), after.variable(name)
+        # Variables that the new script lacks are among the lost parts, with the reason.
+        if one is not None and other is not None:
+            yield name, one.value, other.value
+    yield "variables of the site's profile", "not set", _added(before, after) or "not set"
+
+
+def _added(before: ScriptJob, after: ScriptJob) -> str:
+    """Return the variables that only the new job sets."""
+    set_before = {item.name for item in before.variables if not item.local}
+    set_before |= {re.sub(r"^(?:SINGULARITY|APPTAINER)ENV_", "", name) for name in set_before}
+    starts = [before.options, *(step.srun for step in before.training if step.srun)]
+    exports = (options.value("export") or "" for options in starts)
+    set_before |= {part.partition("=")[0] for text in exports for part in text.split(",")}
+    names = dict.fromkeys(
+        item.name
+        for item in after.variables
+        if item.exported and item.shell == "batch" and not is_taken(item.name)
+        and item.name not in set_before
+    )  # fmt: skip
+    return ", ".join(names)
+
+
+def _memory(gib: float | None) -> str:
+    return "the site's default" if gib is None else f"{gib:g} GiB"
+
+
+def _image(step: JobStep | None) -> str | None:
+    image = step.container.image if step and step.container else None
+    return image.known if image else None
+
+
+def _arguments(
+    first: JobStep | None, second: JobStep | None
+) -> Iterator[tuple[str, object, object]]:
+    one, other = (step.arguments if step else () for step in (first, second))
+    if len(one) != len(other):
+        yield "arguments", " ".join(w.known for w in one), " ".join(w.known for w in other)
+        return
+    for before, after in zip_longest(one, other):
+        # Arguments with variables that only the site knows are among the lost parts.
+        if "$" not in after.known:
+            yield "argument", before.known, after.known
+
+
+def _secret(name: str) -> bool:
+    """Return whether a variable's value is never shown."""
+    try:
+        check_environment_name(name)
+    except ValueError:
+        return True
+    return False
+
+
+def _tasks(job: ScriptJob) -> int | None:
+    request = job.resources
+    if request.tasks_per_node is not None:
+        return request.tasks_per_node
+    return None if request.tasks is None else -(-request.tasks // job.nodes)
+
 
 _WIDTH = 100
 _SHORT, _LONG = 70, 170
@@ -84,4 +206,63 @@ def _wrapped(title: str, text: str) -> list[str]:
     return textwrap.wrap(
         f"{title}: {text}", _WIDTH, subsequent_indent="  ", break_long_words=False,
         break_on_hyphens=False,
+    )  # fmt: skip
+
+
+_TEXT_WIDTH = 96
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts texts with invisible characters into double quotes, so that they are escaped."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Return the node of a text."""
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def job_file_text(report: ImportReport, script: str) -> str:
+    """Return the job file; `script` is the script's name."""
+    lines = [f"# Made from {comment(script)} by `lumitui import`."]
+    if report.lost:
+        lines.append("# Not carried over; check each:")
+        lines += _listed(report.lost)
+    if report.changed:
+        lines.append("# Changed:")
+        lines += _listed(report.changed)
+    body = yaml.dump(
+        dict(report.keys), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+        width=_TEXT_WIDTH, default_flow_style=None,
+    )  # fmt: skip
+    lines += ["", UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", body.rstrip("\n"))]
+    if report.derived:
+        lines += ["", "# Left out, since lumitui derives it:"]
+        lines += _listed(report.derived)
+    return marked("\n".join(lines))
+
+
+def _listed(items: Sequence[ImportNote]) -> Iterator[str]:
+    """Yield the parts by reason; parts of several lines keep their lines."""
+    by_reason: dict[str, list[str]] = {}
+    for item in items:
+        by_reason.setdefault(item.words, []).append(item.what)
+    for words, parts in by_reason.items():
+        several = len(parts) > 1 or "\n" in parts[0].strip()
+        if not several:
+            yield from _wrapped_comment(f"{parts[0].strip()}: {words}", "#   ")
+            continue
+        yield from _wrapped_comment(f"{words}:", "#   ")
+        for part in parts:
+            for line in part.strip("\n").split("\n"):
+                shown = spell_out(line, keep="\t")
+                yield f"#     {shown}".rstrip()
+
+
+def _wrapped_comment(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        comment(text), _TEXT_WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip

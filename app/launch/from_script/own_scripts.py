@@ -10,8 +10,7 @@ from lumitui.app.knowledge.bash import read_script
 from lumitui.app.knowledge.guess import guess_site
 from lumitui.app.knowledge.program.program_facts import ProgramOption
 from lumitui.app.knowledge.program.python_reader import read_python
-from lumitui.app.launch.from_script.import_report import ImportReport, import_report
-from lumitui.app.launch.from_script.job_file_text import job_file_text
+from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import ImportNote
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site

@@ -1,17 +1,36 @@
-"""The keys of a job file for what a script starts: launcher, program, arguments, container."""
+"""The keys of a job file for what a script starts: launcher, program, arguments, container.
+
+What no key keeps of the launcher's options and of the program's command line becomes a note.
+"""
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
-from lumitui.app.knowledge.script_job import ContainerCall, JobStep, ScriptJob
+from lumitui.app.knowledge.script_job import (
+    NO_OPTIONS,
+    Command,
+    CommandOptions,
+    CommandWord,
+    ContainerCall,
+    JobStep,
+    Option,
+    ScriptJob,
+)
 from lumitui.app.knowledge.site_facts.allocation import generation_of
-from lumitui.app.launch.from_script.notes import Notes
-from lumitui.app.launch.from_script.plain_values import Values, spreads, within, written_at
+from lumitui.app.launch.from_script.notes import ImportNote, Notes
+from lumitui.app.launch.from_script.plain_values import (
+    Values,
+    spreads,
+    with_numbers,
+    within,
+    written_at,
+)
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.source_position import Position
 
 _HERE = re.compile(r"^(?:\$\{?(?:PWD|SLURM_SUBMIT_DIR)\}?(?:/|$)|\./)+")
 
@@ -243,3 +262,213 @@ def _binds(
         else:
             notes.lose(f"{call.program} {text}", "the profile's container command lacks it")
     return choice | ({"binds": binds} if binds else {})
+
+
+_LAYOUT = {
+    "nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus", "gpus-per-node", "gres",
+    "mem", "mem-per-cpu", "mem-per-gpu", "hint", "threads-per-core",
+}  # fmt: skip
+"""Options that follow from the ranks' layout; the report compares the totals instead."""
+_PLAIN = {
+    "kill-on-bad-exit", "label", "unbuffered", "exclusive", "overlap", "jobid", "wait", "verbose",
+    "quiet", "job-name",
+}  # fmt: skip
+"""Options of srun that do not affect the ranks."""
+_REQUEST = {"account", "partition", "time"}
+_MEANT = {
+    "rdzv-id", "rdzv-backend", "rdzv-endpoint", "rdzv-conf", "node-rank", "machine-rank",
+    "master-addr", "master-port", "main-process-ip", "main-process-port", "hostfile", "num-nodes",
+    "nnodes", "num-machines", "standalone", "same-network", "multi-gpu", "no-local-rank", "host",
+    "machinefile", "launcher", "no-ssh", "force-multi", "no-ssh-check", "use-env",
+}  # fmt: skip
+"""Options of a launcher by which its processes find each other."""
+_COUNTS = {"nproc-per-node", "num-gpus", "num-processes", "np", "npernode", "ppn", "n"}
+"""Options with the number of ranks; the report compares the totals instead."""
+_NODES = {"nnodes": 1, "num-nodes": 1, "num-machines": 1}
+
+
+def launcher_options(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
+    """Note what becomes of a script's options of srun and launcher in the new script."""
+    _srun(before, after, notes)
+    step = before.training[-1] if before.training else None
+    theirs = after.training[-1].launcher_options if after.training else NO_OPTIONS
+    for option in step.launcher_options.all if step else ():
+        what = f"{step.launcher if step else ''} {option.raw.strip() or '--' + option.name}"
+        ours = theirs.get(option.name)
+        if option.name in _NODES and _nodes(option, before) == after.nodes:
+            notes.derive(what, "the launch has the job's nodes")
+        elif option.name in _COUNTS and before.rank.world_size == after.rank.world_size:
+            notes.derive(what, "the launch has the job's ranks")
+        elif option.name in _MEANT - set(_NODES):
+            notes.derive(what, "the launch sets how its processes find each other")
+        elif ours is None:
+            notes.lose(what, "the new launch lacks it; set it in the program or its files")
+        elif _value(option, before) == _value(ours, after):
+            notes.derive(what, "the new launch has the same")
+        else:
+            new = with_numbers(ours.value or "", after)
+            notes.change(what, option.value or "set", new or "set")
+
+
+def _nodes(option: Option, job: ScriptJob) -> int | None:
+    text = _value(option, job).partition(":")[2] or _value(option, job)
+    return int(text) if text.isdecimal() else None
+
+
+def _srun(before: ScriptJob, after: ScriptJob, notes: Notes) -> None:
+    step = before.training[-1] if before.training else None
+    ours = after.training[-1].srun if after.training else None
+    for option in step.srun.all if step and step.srun else ():
+        what = f"srun {option.raw.strip() or '--' + option.name}"
+        same = (ours or NO_OPTIONS).get(option.name)
+        if option.name in _LAYOUT:
+            notes.derive(what, "it follows from the layout of the ranks")
+        elif option.name in _PLAIN:
+            notes.derive(what, "the launch has its own")
+        elif option.name in ("output", "error"):
+            notes.derive(what, "the log is in the run's folder")
+        elif option.name == "export":
+            if (option.value or "").partition(",")[0] == "ALL":
+                notes.derive(what, "the program gets the job script's variables")
+        elif option.name in _REQUEST and option.value == before.options.value(option.name):
+            notes.derive(what, "the job has the same")
+        elif option.name in ("gpus-per-task", "gpu-bind"):
+            notes.lose(what, "each rank sees all GPUs of its node, and uses that of its LOCAL_RANK")
+        elif same is not None and _masks(same.value) == _masks(option.value):
+            notes.derive(what, "the new launch has the same")
+        elif option.name == "cpu-bind":
+            notes.change(what, option.value or "set", _binding(same))
+        else:
+            notes.lose(what, "a job file cannot set options of srun")
+
+
+def _binding(option: Option | None) -> str:
+    if option is None:
+        return "the launch binds no rank"
+    return "the profile's cores of each GPU"
+
+
+def _masks(value: str | None) -> tuple[str, ...]:
+    """Return a binding in canonical form: masks as numbers."""
+    text = re.sub(r"^(?:v|verbose|q|quiet),", "", (value or "").lower()).replace(":", "=", 1)
+    kind, _, masks = text.partition("=")
+    try:
+        numbers = tuple(f"{int(mask, 16):x}" for mask in masks.split(","))
+    except ValueError:
+        return (text,)
+    return (kind, *numbers)
+
+
+def _value(option: Option, job: ScriptJob) -> str:
+    """Return the value, with the job's numbers instead of Slurm's variables."""
+    return with_numbers((option.value or "").replace('"', ""), job)
+
+
+def directives(
+    before: CommandOptions, after: CommandOptions, names: set[str]
+) -> Iterator[ImportNote]:
+    """Yield a note for each of these options of sbatch whose value changed."""
+    for name in sorted(names):
+        old, new = before.get(name), after.get(name)
+        if old is not None and (new is None or _plain(old) != _plain(new)):
+            yield ImportNote(
+                f"--{name}", f"{old.value or 'set'} → {new.value if new else 'not set'}"
+            )
+
+
+def _plain(option: Option) -> str:
+    """Return a value in canonical form: `SIGUSR1@300` is `USR1@300`."""
+    return (option.value or "").upper().replace("SIG", "")
+
+
+_NOTHING = {
+    "srun", "torchrun", "deepspeed", "accelerate", "launch", "mpirun", "mpiexec", "python",
+    "python3", "exec", "--", "env", "-m", "torch.distributed.run", "torch.distributed.launch",
+    "accelerate.commands.launch", "deepspeed.launcher.runner", "command", "nohup",
+}  # fmt: skip
+"""Words that only start the program."""
+_SHELL = re.compile(
+    r"^(?:(?:/usr)?/bin/)?(?:ba|da)?sh$|^-[elx]*c$|^-[el]+$|^--login$|^/usr/bin/env$"
+)
+_QUIET = {"export", "exec", "set", "wait", ":", "true", "exit", "echo", "printf", "unset"}
+
+
+def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
+    """Note the words of the program's command line that the job file lacks.
+
+    `activate` is the command that the profile runs in its containers before the program.
+    """
+    index = job.steps.index(step)
+    explained = [item.at for item in job.variables if item.step == index]
+    explained += _explained(step)
+    outer = [item for item in job.commands if item.at == step.at][:1]
+    inner = [item for item in job.commands if item.step == index and item.at != step.at]
+    texts = [word.at for word in step.shells]
+    for command in (*outer, *inner):
+        if command in outer or (step.program and within(step.program.at, command.at)):
+            places = explained + texts if command in outer else explained
+            for words in _left(job, command, places, shells=bool(step.shells)):
+                if words == "-u":
+                    notes.derive("python -u", "the launch sets PYTHONUNBUFFERED")
+                else:
+                    notes.lose(words, "the new launch lacks it")
+        elif activate and _text(job, command) == activate:
+            notes.derive(activate, "the launch also runs it")
+        elif command.program in ("cd", "pushd"):
+            notes.lose(_text(job, command), "the program starts in `workdir:`")
+        elif command.program not in _QUIET:
+            notes.lose(_text(job, command), "the job runs only the program")
+        elif command.program in ("echo", "printf"):
+            notes.lose(_text(job, command), "it only prints")
+
+
+def _text(job: ScriptJob, command: Command) -> str:
+    words = " ".join(word.text for word in command.words)
+    return written_at(job.text, command.at) or f"{command.program} {words}".strip()
+
+
+def _explained(step: JobStep) -> list[Position]:
+    options = [*(step.srun.all if step.srun else ()), *step.launcher_options.all]
+    words = [*step.arguments]
+    places = []
+    if step.program is not None:
+        words.append(step.program)
+    if step.container is not None:
+        options += step.container.options.all
+        words += [step.container.image] if step.container.image else []
+        places.append(step.container.at)
+    return [*places, *(option.at for option in options), *(word.at for word in words)]
+
+
+def _left(
+    job: ScriptJob, command: Command, explained: Sequence[Position], *, shells: bool
+) -> Iterator[str]:
+    """Yield the unexplained words of a command, with consecutive words joined."""
+    first = CommandWord(_program(job, command), command.at)
+    words: list[str] = []
+    for word in (first, *command.words):
+        place = command.at if word is first else word.at
+        plain = word.text in _NOTHING or (word is first and _is_plain(word.text))
+        plain = plain or (shells and bool(_SHELL.match(word.text)))
+        plain = plain or (word.text in ("exec", "run", "shell") and bool(explained))
+        if plain or (word is not first and any(within(place, each) for each in explained)):
+            if words:
+                yield " ".join(words)
+            words = []
+        else:
+            words.append(word.text)
+    if words:
+        yield " ".join(words)
+
+
+def _program(job: ScriptJob, command: Command) -> str:
+    """Return a command's program as written, with its folder."""
+    written = written_at(job.text, command.at)
+    for word in re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", written):
+        if word.strip("\"'").rstrip("/").rsplit("/", 1)[-1] == command.program:
+            return str(word.strip("\"'"))
+    return command.program
+
+
+def _is_plain(text: str) -> bool:
+    return text in _NOTHING or "singularity" in text or "apptainer" in text

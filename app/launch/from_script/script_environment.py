@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lumitui.app.job.fields.env_variables import check_environment_name, check_secret_name, is_taken
+from lumitui.app.job.fields.text_fields import check_environment_name, check_secret_name, is_taken
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 from lumitui.app.launch.from_script.notes import Notes

@@ -7,7 +7,7 @@ findings with `hit`. `app/knowledge` has the rules about any script. `lumitui ru
 from collections.abc import Callable, Iterator
 
 from lumitui.app.job.launch import Launch
-from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.app.knowledge.rule import Topic
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.finding import Finding, Fix, Severity

@@ -10,7 +10,7 @@ from pathlib import Path
 from lumitui.app.history.rows.run_record import record_text
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Launch
-from lumitui.app.launch.script.staged import link_target
+from lumitui.app.launch.program_call import link_target
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.project_files import Code
 from lumitui.app.launch.send.code.provenance import provenance

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lumitui.app.explain.phrases.transfer_words import progress_line
+from lumitui.app.explain.run_phrases import progress_line
 from lumitui.app.explain.words import count, size
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.launch.send.lock import sender_lock
+from lumitui.app.launch.send.settle import sender_lock
 from lumitui.remote.connect import Connection
 from lumitui.remote.site.errors import AnswerNeeded, AnswerUnusable, InputError, LinkError, LinkLost
 from lumitui.remote.site.finding import Finding

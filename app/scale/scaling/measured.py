@@ -6,11 +6,10 @@ from itertools import pairwise
 from statistics import median
 
 from lumitui.app.explain import words
-from lumitui.app.follow.results.summary import summarize
-from lumitui.app.follow.results.throughput import WIRE
+from lumitui.app.follow.results.summary import WIRE, summarize
 from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, speeds_of
 from lumitui.app.history.run import Run
-from lumitui.app.job.script_args import fixed_arguments
+from lumitui.app.job.setting import fixed_arguments
 from lumitui.app.scale.scaling.model import FASTEST, SLOWEST, Point
 from lumitui.app.scale.scaling.step_time import Wire
 from lumitui.remote.scheduler.scheduler_protocol import State

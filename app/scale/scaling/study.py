@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from lumitui.app.history.run import Run
-from lumitui.app.job.script_args import argument_value, batch_argument
+from lumitui.app.job.setting import argument_value, batch_argument
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.deepspeed_batch import whole

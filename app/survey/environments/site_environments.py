@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.launch.draft.job_form import FieldChoice
-from lumitui.app.launch.script.venv_script import name_in
+from lumitui.app.launch.venv_script import name_in
 from lumitui.app.survey.environments.image_contents import choice_of
 from lumitui.app.survey.environments.known_images import (
     KnownImages,

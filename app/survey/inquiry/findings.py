@@ -9,8 +9,7 @@ from lumitui.app.survey.inquiry.topics import finding
 from lumitui.remote.site import walltime
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.source_position import Position
-from lumitui.remote.survey.inquiry.answers import OwnJob, PathState
-from lumitui.remote.survey.inquiry.ask_inquiry import Answers
+from lumitui.remote.survey.ask_inquiry import Answers, OwnJob, PathState
 from lumitui.remote.survey.slurm_records import Association, Qos
 
 ALMOST = 0.95

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lumitui.app.launch.placement import placement_of
-from lumitui.app.launch.rules.venv_rules import python_of
-from lumitui.app.launch.script.program_call import own_python
+from lumitui.app.launch.program_call import own_python
+from lumitui.app.launch.rules.offline_rules import python_of
 from lumitui.app.survey.inquiry import job_paths
 from lumitui.app.survey.inquiry.findings import findings
 from lumitui.app.survey.inquiry.job_paths import InquiryNeeds
@@ -20,8 +20,8 @@ from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.source_position import Position
 from lumitui.remote.ssh.prompts import attendance
-from lumitui.remote.survey.inquiry.ask_inquiry import MOST_PATHS, Answers, InquiryRequest, inquire
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
+from lumitui.remote.survey.ask_inquiry import MOST_PATHS, Answers, InquiryRequest, inquire
+from lumitui.remote.survey.meter_rows import BudgetRow
 
 if TYPE_CHECKING:
     from lumitui.app.knowledge.script_job import ScriptJob

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lumitui.app.job.settings import write_whole
 from lumitui.remote.site.answer_fields import json_of
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
+from lumitui.remote.survey.meter_rows import BudgetRow
 
 OLDEST_SECONDS = 86_400.0
 """Older answers are not shown: other members of the project have run jobs since."""

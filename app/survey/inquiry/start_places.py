@@ -11,7 +11,7 @@ from lumitui.app.job.launch import Price
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.remote.site import walltime
 from lumitui.remote.site.errors import LumiError
-from lumitui.remote.survey.inquiry.ask_starts import MOST_SCRIPTS, ask_starts
+from lumitui.remote.survey.ask_inquiry import MOST_SCRIPTS, ask_starts
 
 if TYPE_CHECKING:
     from lumitui.app.launch.send.preview import Preview

@@ -1,6 +1,6 @@
 """The rules of an inquiry, for `lumitui rules`: id, severity, reason and source."""
 
-from lumitui.app.knowledge.rule_catalogue import Topic
+from lumitui.app.knowledge.rule import Topic
 from lumitui.remote.site.finding import Finding, Severity
 from lumitui.remote.site.source_position import NOWHERE, Position
 

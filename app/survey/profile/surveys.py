@@ -18,10 +18,10 @@ from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.shell_text import quote
 from lumitui.remote.site.states import State
 from lumitui.remote.survey.profile import node_report
-from lumitui.remote.survey.profile.ask_cluster import ask, unprofiled
+from lumitui.remote.survey.profile.ask_cluster import HostAddress, ask, unprofiled
 from lumitui.remote.survey.profile.node_facts import compare
 from lumitui.remote.survey.profile.profile_text import text_of
-from lumitui.remote.survey.profile.proposal import HostAddress, propose
+from lumitui.remote.survey.profile.proposal import propose
 from lumitui.remote.survey.profile.shape_choice import choose
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lumitui.app.history.history import History
     from lumitui.app.history.run import Run
     from lumitui.app.job.settings import Settings
-    from lumitui.app.launch.send.drafts.drafts import Drafts
+    from lumitui.app.launch.send.drafts import Drafts
     from lumitui.app.launch.send.preview import Preview
     from lumitui.remote.connect import Connections
     from lumitui.remote.site.sites import Sites

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain import run_phrases, words
 from lumitui.app.runs import InputError, LinkError, LumiError
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.runs_screen import RunsScreen
@@ -140,7 +139,7 @@ def terms(run: Run) -> list[tuple[str, str]]:
         ("state", str(run.state)),
         ("job", run.job_id or "not known yet"),
         ("asks for", words.layout_size(run.layout)),
-        *([("trained", kept)] if (kept := chain_words.kept(run)) else []),
+        *([("trained", kept)] if (kept := run_phrases.kept(run)) else []),
     ]
 
 

@@ -19,8 +19,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from lumitui.app.explain import run_facts, run_overview, words
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask

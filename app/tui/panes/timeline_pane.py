@@ -9,7 +9,7 @@ from rich.text import Text
 from textual import events
 
 from lumitui.app.explain import timeline
-from lumitui.app.explain.attempt_phases import attempt_phases
+from lumitui.app.explain.timeline import attempt_phases
 from lumitui.app.runs import Run, log_line
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows

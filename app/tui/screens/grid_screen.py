@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets.chart import MARKS, Chart, lines_of

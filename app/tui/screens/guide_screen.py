@@ -20,16 +20,21 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from lumitui.app.runs import InputError, LumiError, Runs, Settings, Site, job_form, write_whole
-from lumitui.app.runs.guide.guide_answers import keep_progress, kept_progress, own_profile
-from lumitui.app.runs.guide.guide_steps import (
+from lumitui.app.runs.guide import (
+    DEMO_FOLDER,
     FIRST_LINE,
     GuideStep,
     Surroundings,
+    first_job,
+    keep_progress,
+    kept_progress,
+    keys_in,
     missing,
+    own_profile,
+    prepare_demo,
     profile_text,
     steps,
 )
-from lumitui.app.runs.guide.ssh_keys import keys_in
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.widgets import styled
@@ -299,14 +304,10 @@ class GuideScreen(FullScreen):
 
     def action_demo(self) -> None:
         """Open the demo's job on the screen New."""
-        from lumitui.app.runs.guide.demo_job import FOLDER, prepare
-
-        self._open(lambda: prepare(Path.cwd() / FOLDER), demo=True)
+        self._open(lambda: prepare_demo(Path.cwd() / DEMO_FOLDER), demo=True)
 
     def action_job(self) -> None:
         """Make a first job for the site, and open it on the screen New."""
-        from lumitui.app.runs.guide.first_job import first_job
-
         site = self._site()
         if not self._stop_at("job") and site is not None:
             self._open(lambda: first_job(site, self._progress.account, Path.cwd()))

@@ -136,7 +136,7 @@ class MarkedPage(RunScreenBase):
         app.notify(f"Fetching the results of {what} to {target} …", markup=False)
 
         def fetch(runs: Runs) -> None:
-            from lumitui.app.runs import fetch_report
+            from lumitui.app.runs import result_files
 
             first: LumiError | None = None
             for run_id in run_ids:
@@ -144,9 +144,9 @@ class MarkedPage(RunScreenBase):
                     there = folder / run_id if several else folder
                     found = runs.fetch(run_id, there)
                     told = [f"{run_id}: {words.count(len(found.files), 'file')} in {there}."]
-                    told += fetch_report.notes(found, named=False)
+                    told += result_files.notes(found, named=False)
                     app.notify(" ".join(told), markup=False)
-                    fetch_report.check_fetch(found, named=False)
+                    result_files.check_fetch(found, named=False)
                 except LumiError as error:
                     first = first or error
             if first is not None:

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Button, Input, Static
 
-from lumitui.app.explain.phrases.price_words import Outlook
+from lumitui.app.explain.run_phrases import Outlook
 from lumitui.app.explain.words import count
 from lumitui.app.runs import (
     CheckedDraft,

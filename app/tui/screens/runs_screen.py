@@ -14,8 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Static
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words, words
 from lumitui.app.runs import (
     COUNTED_STATES,
     NEWEST_FIRST,

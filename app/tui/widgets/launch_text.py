@@ -4,9 +4,8 @@ import time
 
 from rich.text import Text
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import chain_words
-from lumitui.app.explain.phrases.price_words import Outlook, price_outlook
+from lumitui.app.explain import run_phrases, words
+from lumitui.app.explain.run_phrases import Outlook, price_outlook
 from lumitui.app.runs import Preview
 from lumitui.app.tui.widgets import styled
 
@@ -22,7 +21,7 @@ def terms(preview: Preview, price: Outlook | None = None) -> list[tuple[str, str
     lines = [
         ("asks for", f"{words.layout_size(launch.layout)} of {launch.spec.partition}"),
         *([("memory", f"{words.rank_memory(launch.memory)} a rank")] if launch.memory else []),
-        ("time", f"at most {chain_words.time_limit(launch.spec)}"),
+        ("time", f"at most {run_phrases.time_limit(launch.spec)}"),
         ("billed", price_outlook(outlook, time.time())),
     ]
     if launch.spec.account != "none":
@@ -67,7 +66,7 @@ def cost_line(previews: tuple[Preview, ...], price: Outlook | None = None) -> Te
     parts = [("asks for ", f"{runs}{layout}")]
     alone = price if len(previews) == 1 else None
     billed = price_outlook(alone, time.time()) if alone else whole_price(previews)
-    parts += [("billed ", billed), ("time ", chain_words.time_limit(first.spec))]
+    parts += [("billed ", billed), ("time ", run_phrases.time_limit(first.spec))]
     if first.memory:
         parts.append(("memory ", words.rank_memory(first.memory)))
     text = Text(no_wrap=True, overflow="ellipsis")

@@ -10,7 +10,7 @@ from functools import partial
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.shell_text import quote
-from lumitui.remote.survey.doctor import login_node, slurm_checks
+from lumitui.remote.survey.doctor import cluster_checks
 from lumitui.remote.transport.questions import Question, ask
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
@@ -42,15 +42,15 @@ def examine(
     every = questions(site, account)
     answers = ask(transport, "LC_ALL=C; export LC_ALL", (_HOST, *every), timeout=120.0, each=20)
     checks = [
-        login_node.connection(answers.of(_HOST), answers.words),
-        *map(login_node.configuration, notes()),
+        cluster_checks.connection(answers.of(_HOST), answers.words),
+        *map(cluster_checks.configuration, notes()),
         *(check for question in every for check in answers.of(question)),
     ]
-    accounts = slurm_checks.account_names(answers.texts.get("accounts", ""))
+    accounts = cluster_checks.account_names(answers.texts.get("accounts", ""))
     chosen = account or next((a for a in accounts if re.match(site.account.pattern, a)), "")
     if chosen or not site.account.required:
         answer = transport.run(work_script(root_of(chosen)), timeout=60.0)
-        checks.append(login_node.work_root(answer.text, root_of(chosen)))
+        checks.append(cluster_checks.work_root(answer.text, root_of(chosen)))
     else:
         checks.append(Finding("work root", "warning", "not checked", "Give --account."))
     return [replace(check, message=check.message[:MOST_SHOWN]) for check in checks]
@@ -69,7 +69,7 @@ def questions(site: Site, account: str = "") -> tuple[Question[Iterable[Finding]
     return tuple(
         Question(name, sh, partial(check, site=site))
         for name, sh, check in (
-            ("tools", tools, login_node.tools),
+            ("tools", tools, cluster_checks.tools),
             *(_of_slurm(site, account) if slurm else _of_processes(site)),
         )
     )
@@ -82,26 +82,26 @@ def _of_processes(site: Site) -> Iterator[_Row]:
         f': "${{LUMITUI_PYTHON:={sys.executable}}}"\n"{interpreter}" -c "import sys, '
         "importlib.util as i; print(sys.executable, bool(i.find_spec('torch')))\" 2>&1"
     )
-    yield "python", sh, login_node.python
+    yield "python", sh, cluster_checks.python
 
 
 def _of_slurm(site: Site, account: str) -> Iterator[_Row]:
-    yield "slurm", "$t sbatch --version 2>&1", slurm_checks.version
-    yield "partitions", "$t scontrol show partition -o 2>&1", slurm_checks.partitions
+    yield "slurm", "$t sbatch --version 2>&1", cluster_checks.version
+    yield "partitions", "$t scontrol show partition -o 2>&1", cluster_checks.partitions
     # An entry may be a QOS; Slurm lists the nodes under the partition's own name.
     first = quote(next(item.slurm_partition or name for name, item in site.partitions.items()))
     node = rf"""nodes=$($t scontrol show partition -o {first} 2>/dev/null |
   sed -n 's/.* Nodes=\([^ ]*\).*/\1/p')
 one=$($t scontrol show hostnames "$nodes" 2>/dev/null | head -n 1)
 [ -z "$one" ] || $t scontrol show node -o "$one" 2>&1"""
-    yield "node", node, slurm_checks.node
+    yield "node", node, cluster_checks.node
     paths = [quote(container.image) for container in site.containers.values()]
     images = "\n".join(f"[ -r {path} ] || printf '%s\\n' {path}" for path in paths)
-    yield "images", images, login_node.images
+    yield "images", images, cluster_checks.images
     module = "bash -lc 'type module' >/dev/null 2>&1 && echo yes"
-    yield "module", module, login_node.module_command
+    yield "module", module, cluster_checks.module_command
     own = '$t sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null'
-    yield "accounts", own, partial(slurm_checks.accounts, account=account)
+    yield "accounts", own, partial(cluster_checks.accounts, account=account)
 
 
 def work_script(root: str) -> str:

@@ -9,7 +9,7 @@ from datetime import date
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.writer import marked
 from lumitui.remote.site.reading.yaml_document import Document
-from lumitui.remote.survey.profile.entry import MissingFact, ProfileLine, Proposal, Value
+from lumitui.remote.survey.profile.proposal import MissingFact, ProfileLine, Proposal, Value
 
 _WIDE = 100
 _UNSEEN = re.compile("[^\x20-\x7e\xa1-\xac\xae-\u1fff\u2030-\ud7ff]")

@@ -1,35 +1,147 @@
 """A profile from what Slurm said: every value with its source, or marked as a guess. Pure."""
 
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.survey import slurm_records as slurm
-from lumitui.remote.survey.profile.billing import billing_of, weighed
-from lumitui.remote.survey.profile.cluster_records import Cluster, WritableFolder
-from lumitui.remote.survey.profile.entry import MissingFact, ProfileLine, Proposal
-from lumitui.remote.survey.profile.gpu_types import gpu_type
+from lumitui.remote.survey.profile.ask_cluster import Cluster, HostAddress, WritableFolder
+from lumitui.remote.survey.profile.node_facts import gpu_type
 from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeChoice
 from lumitui.remote.survey.slurm_records import Qos
+
+Value = str | int | float | bool | tuple[str, ...]
+"""What a line of a profile holds."""
+
+
+@dataclass(frozen=True)
+class ProfileLine:
+    """One line of a profile."""
+
+    place: tuple[str, ...]
+    value: Value
+    why: str = ""
+    """Where it comes from, or why it is guessed."""
+    guess: bool = False
+
+
+@dataclass(frozen=True)
+class MissingFact:
+    """A key that nothing could be said about."""
+
+    place: tuple[str, ...]
+    what: str
+    """What it would be good for, and who knows it."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A profile that is proposed, in the order of its lines."""
+
+    name: str
+    lines: tuple[ProfileLine | MissingFact, ...]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """The keys that nobody has said, like `work_root`."""
+        return tuple(
+            ".".join(one.place) for one in self.lines if isinstance(one, ProfileLine) and one.guess
+        )
+
+
+_LEAST, _MOST = 0.001, 1e6
+"""The limits of a share in a profile."""
+
+
+def weights_of(queue: ProfilePartition, choice: ShapeChoice) -> tuple[float, float, float]:
+    """Return the weights of a core, a GiB and a GPU; 0: none."""
+    weights = dict(queue.record.weights)
+    core = _number(weights.get("cpu", "")) * choice.threads
+    memory = weights.get("mem", "")
+    gib = _number(memory.rstrip("KMGTkmgt")) * _per_gib(memory)
+    typed = weights.get(f"gres/gpu:{choice.gpus.kind}".lower(), "")
+    gpu = _number(typed or weights.get("gres/gpu", ""))
+    return core, gib, gpu
+
+
+def weighed(choice: ShapeChoice) -> bool:
+    """Return whether any partition has weights, so that bills are in Slurm's billing units."""
+    return any(queue.record.weights for queue in choice.queues)
+
+
+def billing_of(
+    at: tuple[str, ...],
+    queue: ProfilePartition,
+    cluster: Cluster,
+    choice: ShapeChoice,
+    whole: tuple[int, int],
+) -> Iterator[ProfileLine]:
+    """Yield the lines of a partition's billing.
+
+    `whole` is what a job of a whole node gets, and Slurm counts: cores without those that
+    CPUSpecList keeps, and memory in GiB.
+    """
+    here = (*at, "billing")
+    core, gib, gpu = weights_of(queue, choice)
+    if not core + gib + gpu and weighed(choice):
+        yield ProfileLine(
+            (*here, "kind"), "sum", "slurm.conf(5): without weights each CPU counts 1"
+        )
+        yield ProfileLine((*here, "per_core_hour"), choice.threads)
+        return
+    if not core + gib + gpu:
+        yield ProfileLine((*here, "kind"), "sum")
+        yield ProfileLine((*here, "per_gpu_hour"), 1, "Slurm has no weights", guess=True)
+        return
+    source = "TRESBillingWeights"
+    largest = "MAX_TRES" in cluster.config.get("PriorityFlags", "").upper()
+    if queue.record.exclusive:
+        parts = (whole[0] * core, whole[1] * gib, choice.gpus.number * gpu)
+        yield ProfileLine((*here, "kind"), "node")
+        each = max(parts) if largest else sum(parts)
+        yield ProfileLine((*here, "per_node_hour"), _rate(each), f"{source} of a whole node")
+    elif largest:
+        yield ProfileLine((*here, "kind"), "slice", "PriorityFlags: MAX_TRES, the largest counts")
+        for key, weight in (("cores", core), ("memory_gib", gib), ("gpus", gpu)):
+            yield ProfileLine((*here, key), _share(weight), source)
+        yield ProfileLine((*here, "per_slice_hour"), 1)
+    else:
+        yield ProfileLine((*here, "kind"), "sum", source)
+        for key, weight in (("core", core), ("gib", gib), ("gpu", gpu)):
+            if weight:
+                yield ProfileLine((*here, f"per_{key}_hour"), _rate(weight))
+
+
+def _number(text: str) -> float:
+    match = re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text)
+    return float(text) if match else 0.0
+
+
+def _per_gib(memory: str) -> float:
+    """Return what a weight per M (Slurm's unit without a letter), G or T is per GiB."""
+    unit = memory[-1:].upper()
+    return {"K": 1048576.0, "G": 1.0, "T": 1 / 1024}.get(unit, 1024.0)
+
+
+def _share(weight: float) -> float:
+    share = 1 / weight if weight else math.inf
+    return round(min(_MOST, max(_LEAST, share)), 6)
+
+
+def _rate(value: float) -> float:
+    return round(min(_MOST, value), 6)
+
 
 UNMEASURED = (
     "nobody has measured which cores are nearest to each GPU; `lumitui site check {} --probe` does"
 )
 _ENDLESS = 365 * 86_400
 """What stands for no time limit."""
-
-
-@dataclass(frozen=True)
-class HostAddress:
-    """How the user reaches the cluster, as they said it."""
-
-    login: str
-    user: str | None = None
-    port: int | None = None
-    ssh_config: str | None = None
-    fingerprints: dict[str, str] = field(default_factory=dict)
 
 
 def propose(name: str, host: HostAddress, cluster: Cluster, choice: ShapeChoice) -> Proposal:

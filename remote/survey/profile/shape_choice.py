@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.survey.profile.cluster_records import Cluster, Group
+from lumitui.remote.survey.profile.ask_cluster import Cluster, Group
 from lumitui.remote.survey.slurm_records import Gpus, PartitionRecord
 
 

@@ -9,7 +9,7 @@ from lumitui.remote.site.answer_fields import MOST_WORDS, count, json_of, last_w
 from lumitui.remote.site.errors import AnswerUnusable, LinkLost, RefusedError
 from lumitui.remote.site.run_folder import VENV_SCRIPT
 from lumitui.remote.site.shell_text import fill, quote
-from lumitui.remote.transport.answer_limits import limited
+from lumitui.remote.transport.framing import limited
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Result, Transport

@@ -21,7 +21,7 @@ from lumitui.remote.site.errors import AnswerUnusable, InputError, LumiError, Re
 from lumitui.remote.site.run_folder import LISTING_SECONDS, SECRETS
 from lumitui.remote.site.shell_text import SHA, fill, quote
 from lumitui.remote.transfer.results.laptop_files import NameFault, name_of, shown
-from lumitui.remote.transport.answer_limits import limited
+from lumitui.remote.transport.framing import limited
 from lumitui.remote.transport.request_log import purpose
 from lumitui.remote.transport.transport import Transport
 
@@ -460,7 +460,7 @@ def digests_of(
     """Return the hashes of the files in `sizes`; of a `growing` file its first bytes only.
 
     Raises:
-        RefusedError, LinkError: as `listing.list_files`.
+        RefusedError, LinkError: as `list_files`.
     """
     digests = Digests()
     for portion in portions(list(sizes)):

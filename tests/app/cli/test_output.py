@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lumitui.app.cli.views import tables
 from lumitui.app.explain import words
 from lumitui.app.follow.sites.cluster_overviews import RunGpus
-from lumitui.remote.scheduler.step_gpus import GpuReading
+from lumitui.remote.scheduler.job_step import GpuReading
 from lumitui.remote.site.safe_text import spell_out
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.made_runs import a_run

@@ -5,8 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.explain.attempt_phases import MARKS, AttemptPhases, attempt_phases
-from lumitui.app.explain.timeline import Attempt, attempts_of
+from lumitui.app.explain.timeline import MARKS, Attempt, AttemptPhases, attempt_phases, attempts_of
 from lumitui.app.history.attempts import KILLED, AttemptRecord
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run

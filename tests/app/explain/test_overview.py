@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lumitui.app.cli.views.tables import run_table
-from lumitui.app.explain import run_facts, run_overview, words
+from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.idle_words import idle_remark, waiting
-from lumitui.app.explain.phrases import row_words
-from lumitui.app.explain.speedup import Speedup
-from lumitui.app.explain.training_summary import Summary, Throughput
+from lumitui.app.explain.training_summary import Speedup, Summary, Throughput
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.follow.notifications.events import event_of
 from lumitui.app.history.attempts import AttemptRecord

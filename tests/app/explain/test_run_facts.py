@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lumitui.app.explain import run_facts
 from lumitui.app.explain.training_summary import Summary, Throughput
-from lumitui.app.follow.results.throughput import PARTS
+from lumitui.app.follow.results.summary import PARTS
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on
 from tests.support.jobs.made_runs import a_run

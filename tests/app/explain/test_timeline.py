@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.explain import timeline
-from lumitui.app.explain.phrases import chain_words
+from lumitui.app.explain import run_phrases, timeline
 from lumitui.app.explain.waiting import expectations
 from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metric_points import MetricPoint, parse_line
@@ -169,4 +168,4 @@ def test_each_attempt_of_a_chain_is_told() -> None:
 @pytest.mark.parametrize("end", [*ENDS, KILLED])
 def test_every_end_of_an_attempt_has_words(end: str) -> None:
     record = AttemptRecord(2, "7", "nid1", 0.0, 1.0, 1, None, end, "Access denied")
-    assert chain_words.ended(record, None).startswith("attempt 2 ")
+    assert run_phrases.ended(record, None).startswith("attempt 2 ")

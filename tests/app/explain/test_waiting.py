@@ -7,8 +7,7 @@ import pytest
 from lumitui.app.cli.views import show
 from lumitui.app.explain import waiting
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.follow.results.run_figures import Figures
-from lumitui.app.follow.results.summary import Curve, summarize
+from lumitui.app.follow.results.summary import Curve, Figures, summarize
 from lumitui.app.scale.lineage_overview import Relative, RunOverview
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.late_jobs import late_runs, recent_runs
+from lumitui.app.follow.refresh import late_runs, recent_runs
 from lumitui.app.history.history import History
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State

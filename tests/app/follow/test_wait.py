@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
+from lumitui.app.follow import log_follower as waiting
 from lumitui.app.follow import transitions
-from lumitui.app.follow import wait as waiting
+from lumitui.app.follow.log_follower import wait
 from lumitui.app.follow.refresh import Refreshed, Watcher
-from lumitui.app.follow.wait import wait
 from lumitui.app.history.run import Run
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import AnswerNeeded

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import FilterTerm, WordTerm
+from lumitui.app.history.listing.filters import FilterTerm, WordTerm
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.rows.kept_texts import digest_of, pack
 from lumitui.app.history.run import Changes, Provenance, Run

@@ -2,7 +2,7 @@
 
 from threading import Thread
 
-from lumitui.app.history.pending_warnings import PendingWarnings
+from lumitui.app.history.file.sqlite_errors import PendingWarnings
 
 
 def test_threads_share_the_warnings_and_none_is_lost_or_doubled() -> None:

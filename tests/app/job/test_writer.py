@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.history.history import History
 from lumitui.app.history.rows.run_record import record_text, run_of
 from lumitui.app.job.spec import parse_job
-from lumitui.app.launch.send.drafts.draft import open_draft, save_draft
+from lumitui.app.launch.send.draft import open_draft, save_draft
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.reading.writer import MARK, installed, marked, remarked
 from lumitui.remote.site.sites import BUILT_IN, Sites

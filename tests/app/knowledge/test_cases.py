@@ -10,9 +10,9 @@ from functools import cache
 import pytest
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.rule import RULE_FAILED, Hit, run
 from lumitui.app.knowledge.rule_table import SCRIPT_RULES, findings
+from lumitui.app.knowledge.script_check import fixed
 from lumitui.app.knowledge.script_job import ScriptJob
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site

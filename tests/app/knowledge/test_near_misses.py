@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumitui.app.knowledge.report.edits import fixed
 from lumitui.app.knowledge.rules.known_names import GROUPS, NAMES
+from lumitui.app.knowledge.script_check import fixed
 from lumitui.app.knowledge.site_facts.expansions import alike, distance
 from tests.support.rules.script_findings import findings_in, rules_in
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from lumitui.app.job.spec import changed
 from lumitui.app.launch.compose import compose
-from lumitui.app.launch.core_binding import rank_bindings
 from lumitui.app.launch.draft.node_map import bind_text
 from lumitui.app.launch.launcher_templates import TEMPLATES
+from lumitui.app.launch.layout import rank_bindings
 from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site

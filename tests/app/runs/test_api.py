@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import lumitui
-from lumitui.app.follow.results.run_figures import Figures
+from lumitui.app.follow.results.summary import Figures
 from lumitui.app.history.metric_points import MetricPoint
 from lumitui.app.history.run import Run
 from lumitui.app.knowledge.failure.diagnosis import Diagnosis

@@ -43,7 +43,7 @@ def test_what_is_explained_of_a_job_file_can_be_found() -> None:
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.id)
 def test_a_rule_is_named_and_explained_in_words(one: object) -> None:
-    from lumitui.app.knowledge.rule_catalogue import Topic
+    from lumitui.app.knowledge.rule import Topic
 
     assert isinstance(one, Topic)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.id)

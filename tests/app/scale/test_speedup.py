@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.explain.speedup import TrainedRun, speedups
-from lumitui.app.explain.training_summary import Summary
+from lumitui.app.explain.training_summary import Summary, TrainedRun, speedups
 
 
 def summary(speed: float | None, world_size: int | None) -> Summary:

@@ -22,9 +22,10 @@ from lumitui.app.scale.lineage_overview import Overviews
 from lumitui.app.tui.panes.overview_pane import page
 from lumitui.app.tui.panes.proof_pane import proof_lines, rank_table
 from lumitui.remote.laptop import scheduler
-from lumitui.remote.scheduler import run_files, submission
+from lumitui.remote.scheduler import run_files
+from lumitui.remote.scheduler.evidence import outcome_of
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue
+from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue
 from lumitui.remote.site.errors import LumiError
 from lumitui.remote.site.safe_text import CONTROL_CHARACTERS
 from lumitui.remote.site.sites import BUILT_IN, Sites
@@ -129,7 +130,7 @@ def test_exit_files_and_the_evidence_of_a_submission(count: int) -> None:
         found = run_files.parse_exit(text, 1)
         assert found is None or abs(found.rc) < 2**62
         with contextlib.suppress(LumiError):
-            answer = submission.outcome_of(Result(0, text, b""), "M").answer
+            answer = outcome_of(Result(0, text, b""), "M").answer
             assert answer.job_id is None or answer.job_id.isdecimal()
 
     survive(worse([EXIT, evidence], count), take)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lumitui.app.follow.results.run_figures import figures_of
-from lumitui.app.follow.results.summary import curve, summarize
+from lumitui.app.follow.results.summary import curve, figures_of, summarize
 from lumitui.app.history.history import History
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.rows import run_record

@@ -14,7 +14,7 @@ from html import escape
 
 from lumitui.app.cli.views.show import proof_text
 from lumitui.app.cli.views.why_page import cause_text
-from lumitui.app.launch.core_binding import rank_bindings
+from lumitui.app.launch.layout import rank_bindings
 from lumitui.app.runs import ScalingQuestion, Sites, explain_masks
 from lumitui.app.runs.tour.recorded_runs import recorded_runs
 from lumitui.remote.site.core_sets import parse_cores

@@ -7,8 +7,7 @@ import pytest
 from lumitui.remote.scheduler.run_files import poll_files
 from lumitui.remote.scheduler.run_folders import read_folders
 from lumitui.remote.scheduler.scheduler_protocol import NewRunFiles, Watch
-from lumitui.remote.scheduler.slurm import Slurm
-from lumitui.remote.scheduler.slurm_answers import parse_poll
+from lumitui.remote.scheduler.slurm import Slurm, parse_poll
 from lumitui.remote.transport.local import Local
 from tests.support.replies.schedulers import ACCOUNT, WATCHES
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lumitui.remote.laptop import scheduler
 from lumitui.remote.scheduler.run_files import parse_exit
 from lumitui.remote.scheduler.scheduler_protocol import ExitFile, JobStatus
-from lumitui.remote.scheduler.slurm_answers import parse_account, parse_poll, parse_queue
+from lumitui.remote.scheduler.slurm import parse_account, parse_poll, parse_queue
 from tests.support.replies.schedulers import RECORD, WATCHES
 
 OPENINGS = ["exit 0 1", "exit x y", "metrics 0", "metrics ²", "missing 9", "queue 0", "account 0"]

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.follow.sites.gpu_words import gpu_rows, gpu_summary
-from lumitui.app.history.listing.filter_syntax import parse_filter
+from lumitui.app.history.listing.filters import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.app.runs import Runs
+from lumitui.remote.scheduler.job_step import GpuReading, parse_gpus, read_gpus
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.scheduler.slurm import CLEAN
-from lumitui.remote.scheduler.step_gpus import GpuReading, parse_gpus, read_gpus
 from lumitui.remote.site.errors import InputError, RefusedError
-from lumitui.remote.site.gpu_readings import GpuReadings
+from lumitui.remote.site.meters import GpuReadings
 from lumitui.remote.transport.local import Local
 from tests.support.jobs.small_jobs import hello_job, hello_project, wait_until
 from tests.support.servers.cluster import Cluster

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.knowledge.log.log_lines import ERROR_PATTERN, first_errors
+from lumitui.app.knowledge.log_lines import ERROR_PATTERN, first_errors
 from lumitui.remote.scheduler import log_search
 from lumitui.remote.scheduler.log_search import MOST_MATCHES, WIDTH, Match, Sought, find
 from lumitui.remote.site.errors import AnswerUnusable, RefusedError

@@ -17,8 +17,13 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     State,
     Watch,
 )
-from lumitui.remote.scheduler.slurm import poll_script
-from lumitui.remote.scheduler.slurm_answers import is_of, parse_account, parse_poll, parse_queue
+from lumitui.remote.scheduler.slurm import (
+    is_of,
+    parse_account,
+    parse_poll,
+    parse_queue,
+    poll_script,
+)
 from lumitui.remote.site.states import BY_YOU
 from lumitui.remote.transport.records import record_functions
 from tests.support.replies.schedulers import ACCOUNT, ACCOUNT_24, QUEUE, QUEUE_24, RECORD, WATCHES

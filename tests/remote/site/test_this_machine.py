@@ -7,9 +7,9 @@ import pytest
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.compose import compose
 from lumitui.remote.site import node
+from lumitui.remote.site.node import NO_AFFINITY, TOO_FEW, allowed_cores, shape_here
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.site.this_machine import NO_AFFINITY, TOO_FEW, allowed_cores, shape_here
 
 
 def here() -> Site:

@@ -16,8 +16,8 @@ import paramiko
 import pytest
 
 from lumitui.remote.site.errors import LinkError, LinkLost, LumiError, RefusedError
+from lumitui.remote.ssh.channels import RequestExchange
 from lumitui.remote.ssh.connection import Ssh
-from lumitui.remote.ssh.exchange import RequestExchange
 from lumitui.remote.ssh.link import Channel
 from lumitui.remote.transport.framing import Framing
 from tests.support.servers.sshd import Sshd, free_port, running_sshd, wait_for

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lumitui.remote.site.errors import AnswerUnusable, LinkLost
-from lumitui.remote.transport import answer_limits
+from lumitui.remote.transport import framing as limits
 from lumitui.remote.transport.framing import Framing
 from lumitui.remote.transport.transport import Transport
 
@@ -24,7 +24,7 @@ ENDLESS = [
 @pytest.fixture
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MOST_ANSWER", "MOST_ERRORS", "MOST_NOISE"):
-        monkeypatch.setattr(answer_limits, name, 1_000_000)
+        monkeypatch.setattr(limits, name, 1_000_000)
 
 
 @pytest.mark.usefixtures("low")
@@ -49,7 +49,7 @@ def test_the_middle_of_many_errors_is_left_out(transport: Transport) -> None:
     result = transport.run(script)
     assert result.code == 3
     assert result.err.startswith(b"first\n") and result.err.endswith(b"last\n")
-    assert len(result.err) < 3 * answer_limits.KEPT_ERRORS
+    assert len(result.err) < 3 * limits.KEPT_ERRORS
 
 
 def test_few_errors_are_whole(transport: Transport) -> None:
@@ -72,7 +72,7 @@ def test_an_input_that_is_taken_byte_by_byte_ends_with_its_time(transport: Trans
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_noise_is_counted_and_not_kept(place: str) -> None:
     framing = Framing()
-    outputs, block = answer_limits.Outputs(framing), b"x" * (1 << 20)
+    outputs, block = limits.Outputs(framing), b"x" * (1 << 20)
     if place == "after":
         outputs.feed(0, f"{framing.mark}\nanswer{framing.mark} 0\n".encode())
     before = _memory()
@@ -80,7 +80,7 @@ def test_noise_is_counted_and_not_kept(place: str) -> None:
         for _ in range(1 << 10):
             outputs.feed(0, block)
     assert outputs.take() == (b"answer" if place == "after" else b"")
-    assert _memory() - before < 3 * answer_limits.MOST_NOISE
+    assert _memory() - before < 3 * limits.MOST_NOISE
 
 
 def test_a_closing_line_without_a_status_is_output() -> None:
@@ -102,7 +102,7 @@ def test_a_stream_is_limited_in_bytes_and_time() -> None:
 
     def taken(seconds: float, pause: float = 0.0) -> Callable[[], int]:
         return lambda: sum(
-            map(len, answer_limits.limited(chunks(closed, pause), most=100, seconds=seconds))
+            map(len, limits.limited(chunks(closed, pause), most=100, seconds=seconds))
         )
 
     closed: list[bool] = []
@@ -112,7 +112,7 @@ def test_a_stream_is_limited_in_bytes_and_time() -> None:
         taken(0.1, pause=0.2)()
     assert closed == [True, True]
     whole = iter([b"x" * 60, b"", b"x" * 40])
-    assert b"".join(answer_limits.limited(whole, most=100, seconds=60)) == b"x" * 100
+    assert b"".join(limits.limited(whole, most=100, seconds=60)) == b"x" * 100
 
 
 def _memory() -> int:

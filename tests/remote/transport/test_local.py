@@ -198,7 +198,7 @@ def test_pieces_are_never_empty() -> None:
 def test_an_answer_without_end_is_ended(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumitui.remote.transport.answer_limits.MOST_ANSWER", 1_000_000)
+    monkeypatch.setattr("lumitui.remote.transport.framing.MOST_ANSWER", 1_000_000)
     with pytest.raises(AnswerUnusable, match="larger than"):
         transport.run("yes 2>/dev/null")
     assert len(transport.run("head -c 900000 /dev/zero").out) == 900_000

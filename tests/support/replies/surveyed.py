@@ -5,9 +5,9 @@ from datetime import date
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
-from lumitui.remote.survey.profile.ask_cluster import ask
+from lumitui.remote.survey.profile.ask_cluster import HostAddress, ask
 from lumitui.remote.survey.profile.profile_text import text_of
-from lumitui.remote.survey.profile.proposal import HostAddress, propose
+from lumitui.remote.survey.profile.proposal import propose
 from lumitui.remote.survey.profile.shape_choice import choose
 from tests.support.places import ROOT
 from tests.support.servers.transports import FixedAnswer

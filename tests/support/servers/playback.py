@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lumitui.remote.site.errors import LinkLost
-from lumitui.remote.transport.answer_limits import check_stream
+from lumitui.remote.transport.framing import check_stream
 from lumitui.remote.transport.transport import Result, Transport
 
 _MARKER = re.compile(r"lumitui-[0-9a-f]{16}")

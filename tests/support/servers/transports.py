@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.remote.site.errors import LinkError
-from lumitui.remote.transport.answer_limits import check_stream
+from lumitui.remote.transport.framing import check_stream
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.transport import Result, Transport
 from tests.support.servers.sshd import running_sshd

@@ -12,7 +12,7 @@ from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.send.code.project_files import deepspeed_config
-from lumitui.remote.site.environments import Mpi
+from lumitui.remote.site.container import Mpi
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.places import GOLDEN

@@ -26,7 +26,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
 
     Reports what it kept, derived, changed and lost. Never overwrites a file.
     """
-    from lumitui.app.job.examples.new_files import write_new
+    from lumitui.app.job.examples import write_new
     from lumitui.app.runs import import_lines, import_script
 
     data = script_bytes(str(script))

@@ -168,7 +168,7 @@ def fetch(
     Copies folders with their contents. Exits with 4 if a file could not be copied, and with 2 if a
     PATTERN matches nothing.
     """
-    from lumitui.app.runs import fetch_report as results
+    from lumitui.app.runs import result_files as results
 
     if lists:
         if patterns or target:

@@ -11,10 +11,10 @@ from pathlib import Path
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
 from lumitui.app.launch.launcher_templates import TRAINER_FOLDER
+from lumitui.app.launch.program_call import BUNDLED
 from lumitui.app.launch.rules.job_file_catalogue import hit
-from lumitui.app.launch.script.program_call import BUNDLED
-from lumitui.app.launch.send.code import secret_files, weight
-from lumitui.app.launch.send.code.code_links import taken_links
+from lumitui.app.launch.send.code import code_findings
+from lumitui.app.launch.send.code.code_findings import taken_links
 from lumitui.app.launch.send.code.script_texts import texts_of
 from lumitui.app.launch.send.staging_plan import heeded, left_out
 from lumitui.remote.site.errors import InputError
@@ -130,7 +130,7 @@ class Files:
     @property
     def weight(self) -> str:
         """The amount of code, like `12 files, 40 kB`; "" if it is unknown or none."""
-        return weight.code_size(self.count, self.bytes) if self.count else ""
+        return code_findings.code_size(self.count, self.bytes) if self.count else ""
 
 
 def look(
@@ -164,11 +164,11 @@ def look(
     needed = _needed(spec, code, guard)
     problems += _problems(spec, code, guard, needed)
     elsewhere = heeded(spec, project) if guard.unused else frozenset()
-    suspects = secret_files.findings_of(guard, [suspect for suspect, _ in needed], elsewhere)
+    suspects = code_findings.secret_findings(guard, [suspect for suspect, _ in needed], elsewhere)
     own = (one for one in code.manifest.files if not one.path.startswith(f"{BUNDLED}/"))
     return Files(
         project,
-        (*_errors(problems), *suspects, *weight.findings_of(own)),
+        (*_errors(problems), *suspects, *code_findings.weight_findings(own)),
         code.kept_back,
         tuple(guard.shipped),
         programs=texts_of(spec, project),
@@ -211,7 +211,7 @@ def _problems(
 
 def _needed(spec: JobSpec, code: Code, guard: ScanGuard) -> list[tuple[Suspect, InputError]]:
     own = [entry.path for entry in code.manifest.files if entry.path not in code.extra]
-    return list(secret_files.needed_by(spec, code.root, guard, own))
+    return list(code_findings.needed_by(spec, code.root, guard, own))
 
 
 def _no_project(root: Path) -> InputError:

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from lumitui.app.job.fields.requirement_lines import beside, check_requirement, included, lines_of
 from lumitui.app.job.fields.uv_lock import lock_requirements, project_requirements, python_bound
-from lumitui.app.job.fields.venv_field import SentRequirements, VenvChoice
+from lumitui.app.job.fields.venv_field import (
+    SentRequirements,
+    VenvChoice,
+    beside,
+    check_requirement,
+    included,
+    lines_of,
+)
 from lumitui.app.job.spec import JobSpec
-from lumitui.remote.site.environments import VenvRecipe
+from lumitui.remote.site.container import VenvRecipe
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.plain_file import read_plain
 

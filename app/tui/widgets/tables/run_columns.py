@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words, words
 from lumitui.app.runs import (
     WENT_WRONG,
     Glance,

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from lumitui.app.explain import words
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words, words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import RankLayout
 from lumitui.app.launch.draft import job_form

@@ -5,7 +5,7 @@ import time
 
 from lumitui.app.explain import log_words
 from lumitui.app.explain.log_words import RankMark
-from lumitui.app.knowledge.log.log_lines import LogError
+from lumitui.app.knowledge.log_lines import LogError
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lumitui.app.explain.phrases.price_words import (
+from lumitui.app.explain.run_phrases import (
     Outlook,
     price_outlook,
     price_outlook_sentence,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words
 from lumitui.app.history.run import Run
 from lumitui.app.job.launch import Price, RankLayout
 from lumitui.remote.scheduler.scheduler_protocol import State

@@ -1,6 +1,6 @@
 """One line about a transfer: a bar, bytes, rate, time left; it fits beside the steps of a send."""
 
-from lumitui.app.explain.phrases.transfer_words import progress_line
+from lumitui.app.explain.run_phrases import progress_line
 from lumitui.remote.transfer.contents.shipment_progress import Meter, ShipmentProgress
 
 

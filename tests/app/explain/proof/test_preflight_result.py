@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain import run_facts
 from lumitui.app.explain.proof.binding_proof import verdict
-from lumitui.app.explain.proof.preflight_report import preflight_of
+from lumitui.app.explain.proof.probe_report import preflight_of
 from lumitui.app.job.spec import changed, parse_job
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import RunEnd

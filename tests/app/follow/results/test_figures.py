@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.run_figures import Figures
+from lumitui.app.follow.results.summary import Figures
 from lumitui.app.history.history import History
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp

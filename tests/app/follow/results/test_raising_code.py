@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.raising_code import code_around
+from lumitui.app.follow.ending import code_around
 from lumitui.app.launch.send.code import project_files
 from tests.support.jobs.made_runs import SPEC, a_run
 

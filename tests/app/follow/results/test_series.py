@@ -1,7 +1,7 @@
 """Every number of metrics.jsonl over its steps."""
 
 from lumitui.app.explain import run_facts
-from lumitui.app.follow.results.run_figures import MOST_SERIES, series_of
+from lumitui.app.follow.results.summary import MOST_SERIES, series_of
 from lumitui.app.history.metric_points import parse_line
 
 LINES = (

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.explain.training_summary import Throughput
-from lumitui.app.follow.results.run_figures import series_of
-from lumitui.app.follow.results.summary import summarize
+from lumitui.app.follow.results.summary import series_of, summarize
 from lumitui.app.history.metric_points import MetricPoint, parse_line
 
 START = {

@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lumitui.app.follow.sites.link_words import LinkState, SiteLink, link_titles, site_links
-from lumitui.app.follow.sites.poll_schedule import IDLE_SECONDS, RefreshEnding, Schedule
+from lumitui.app.follow.sites.poll_schedule import (
+    IDLE_SECONDS,
+    LinkState,
+    RefreshEnding,
+    Schedule,
+    SiteLink,
+    link_titles,
+    site_links,
+)
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 

@@ -94,11 +94,11 @@ for number in range(100_000):
 BEGIN_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from lumitui.app.history.file import fresh, schema
+from lumitui.app.history.file import damage, schema
 from lumitui.app.history.history import History
 step = sys.argv[2]
 if step == "before":
-    fresh.create = lambda *all: os.kill(os.getpid(), signal.SIGKILL)
+    damage.create = lambda *all: os.kill(os.getpid(), signal.SIGKILL)
 elif step == "inside":
     schema.version = lambda: os.kill(os.getpid(), signal.SIGKILL)
 else:

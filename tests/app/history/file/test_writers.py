@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lumitui.app.history.file.sqlite_errors import PendingWarnings
 from lumitui.app.history.history import History
-from lumitui.app.history.pending_warnings import PendingWarnings
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.remote.scheduler.scheduler_protocol import State

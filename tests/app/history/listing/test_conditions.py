@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse_filter
+from lumitui.app.history.listing.filters import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, ListedRun, RunListing
 from lumitui.app.history.listing.order import Order, OrderBy, is_descending
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG, states_like

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse_filter
+from lumitui.app.history.listing.filters import parse_filter
 from lumitui.app.history.listing.find_runs import Filter, RunListing
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError

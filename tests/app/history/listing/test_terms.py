@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lumitui.app.history.listing.filter_syntax import (
+from lumitui.app.history.listing.filters import (
     FilterError,
     FilterTerm,
     IdleTerm,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lumitui.app.history.listing.find_runs import ListedRun
-from lumitui.app.history.listing.run_tree import TreeLine, arranged, flat
+from lumitui.app.history.listing.page_cache import TreeLine, arranged, flat
 
 
 def entries(parents: list[int | None]) -> list[ListedRun]:

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from lumitui.app.history.history import History
-from lumitui.app.history.listing.filter_syntax import parse_filter
+from lumitui.app.history.listing.filters import parse_filter
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.listing.order import Order, OrderBy
 from lumitui.app.history.listing.page_cache import PAGE, ROWS_AROUND, RunWindow

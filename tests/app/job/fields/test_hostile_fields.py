@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.job.fields.env_variables import is_taken
+from lumitui.app.job.fields.text_fields import is_taken
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.launch import deepspeed_batch
 from lumitui.app.launch.compose import compose, plain_script

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.job.fields.log_pattern import check_log_pattern
+from lumitui.app.job.fields.text_fields import check_log_pattern
 
 
 @pytest.mark.parametrize(

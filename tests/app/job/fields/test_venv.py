@@ -2,8 +2,13 @@
 
 import pytest
 
-from lumitui.app.job.fields.requirement_lines import check_requirement, included, lines_of
-from lumitui.app.job.fields.venv_field import VenvChoice, package_of
+from lumitui.app.job.fields.venv_field import (
+    VenvChoice,
+    check_requirement,
+    included,
+    lines_of,
+    package_of,
+)
 from lumitui.app.job.spec import parse_job
 from lumitui.remote.site.errors import InputError
 

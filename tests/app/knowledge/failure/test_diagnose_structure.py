@@ -3,10 +3,9 @@
 import pytest
 
 from lumitui.app.knowledge.causes.cause_table import EVERY
-from lumitui.app.knowledge.causes.literals import literals
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import RunEnd
-from lumitui.app.knowledge.failure.matching import Evidence
+from lumitui.app.knowledge.failure.matching import Evidence, literals
 from lumitui.app.knowledge.failure.message_lines import read
 from lumitui.remote.site.states import State
 from tests.exam.corpus import benign, excerpts, wordings

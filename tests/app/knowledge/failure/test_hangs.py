@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumitui.app.explain import run_overview
-from lumitui.app.explain.phrases import row_words
+from lumitui.app.explain import row_words, run_overview
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.knowledge.failure.diagnose import diagnose
 from lumitui.app.knowledge.failure.diagnosis import RunEnd

@@ -1,7 +1,6 @@
 """Mechanical changes are put in without overlap, and comments silence a rule where they stand."""
 
-from lumitui.app.knowledge.report.edits import edits_diff, fixed
-from lumitui.app.knowledge.report.silence import heard
+from lumitui.app.knowledge.script_check import edits_diff, fixed, heard
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import NOWHERE, Position
 

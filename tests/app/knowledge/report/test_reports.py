@@ -1,7 +1,11 @@
 """Findings are laid out as linters and GitHub have them."""
 
-from lumitui.app.knowledge.report.finding_text import CheckedScript, findings_summary, findings_text
-from lumitui.app.knowledge.report.github_lines import github_lines
+from lumitui.app.knowledge.finding_text import (
+    CheckedScript,
+    findings_summary,
+    findings_text,
+    github_lines,
+)
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import NOWHERE, Position
 

@@ -8,7 +8,7 @@ from lumitui.app.launch.adviser.job_model import job_of
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.placement import placement_of
-from lumitui.app.launch.script.program_call import container_environment
+from lumitui.app.launch.program_call import container_environment
 from lumitui.remote.site import walltime
 from tests.support.jobs.sites.lumi_job import LUMI, job
 from tests.support.jobs.sites.official_jobs import Official, official_jobs

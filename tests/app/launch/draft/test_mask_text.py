@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumitui.app.launch.core_binding import rank_bindings
-from lumitui.app.launch.draft.mask_text import explain_masks, masks_text
+from lumitui.app.launch.draft.node_map import explain_masks, masks_text
+from lumitui.app.launch.layout import rank_bindings
 from lumitui.remote.site.sites import BUILT_IN, Sites
 
 SITES = Sites([BUILT_IN])

@@ -7,8 +7,7 @@ import pytest
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.from_script.from_script import adopt
-from lumitui.app.launch.from_script.import_report import ImportReport, import_report
-from lumitui.app.launch.from_script.job_file_text import job_file_text
+from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site

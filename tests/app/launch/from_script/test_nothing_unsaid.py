@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.job.fields.env_variables import is_taken
+from lumitui.app.job.fields.text_fields import is_taken
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.compose import compose, plain_script
-from lumitui.app.launch.from_script.import_report import ImportReport, import_lines, import_report
-from lumitui.app.launch.from_script.job_file_text import job_file_text
+from lumitui.app.launch.from_script.import_report import (
+    ImportReport,
+    import_lines,
+    import_report,
+    job_file_text,
+)
 from lumitui.app.launch.site_names import expanded
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site

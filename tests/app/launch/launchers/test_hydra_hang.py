@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.launch.compose import compose, plain_script
-from lumitui.remote.site.environments import Mpi
+from lumitui.remote.site.container import Mpi
 from tests.support.jobs.sites.lumi_job import LUMI, job
 
 STUBS = {

@@ -8,7 +8,7 @@ import pytest
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.launcher_templates import launchers
-from lumitui.remote.site.environments import Mpi
+from lumitui.remote.site.container import Mpi
 from lumitui.remote.site.errors import InputError
 from tests.support.guide.scripts import MASKS
 from tests.support.jobs.sites.lumi_job import LUMI, job

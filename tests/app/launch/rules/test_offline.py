@@ -3,8 +3,8 @@
 import pytest
 
 from lumitui.app.job.spec import JobSpec, parse_job
-from lumitui.app.knowledge.program.downloads import downloads
 from lumitui.app.knowledge.program.python_reader import read_python
+from lumitui.app.knowledge.program.step_program import downloads
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.compose import compose
 from lumitui.remote.site.profile import Site

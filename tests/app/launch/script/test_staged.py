@@ -5,7 +5,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.launch.script.staged import link_target, named_in, word
+from lumitui.app.launch.program_call import link_target, named_in, word
 
 _PIECES = st.sampled_from(
     [

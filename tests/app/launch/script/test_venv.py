@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.placement import placement_of
-from lumitui.app.launch.script.venv_script import name_in, venv_name
+from lumitui.app.launch.venv_script import name_in, venv_name
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import VENV_SCRIPT

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.job.settings import is_first_run
-from lumitui.app.runs.guide.guide_answers import GuideAnswers, keep_progress, kept_progress
-from lumitui.app.runs.guide.guide_steps import Surroundings, missing, profile_text, steps
-from lumitui.app.runs.guide.ssh_keys import keys_in
+from lumitui.app.runs.guide import (
+    GuideAnswers,
+    Surroundings,
+    keep_progress,
+    kept_progress,
+    keys_in,
+    missing,
+    profile_text,
+    steps,
+)
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.accounts import own_account
 from tests.support.program.home import Home

@@ -9,7 +9,7 @@ import pytest
 from lumitui.app.runs.tour.recorded_runs import RecordedRuns, recorded_runs
 from lumitui.remote.site.errors import LumiError, RefusedError
 from lumitui.remote.site.states import State
-from lumitui.remote.survey.profile.proposal import HostAddress
+from lumitui.remote.survey.profile.ask_cluster import HostAddress
 from tests.support.program.home import Home
 
 LARGEST, FAILED = "vit-l16-b83d5e", "vit-l16-f60a27"

@@ -12,9 +12,15 @@ from lumitui.app.survey.inquiry.topics import TOPICS
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.site.source_position import Position
-from lumitui.remote.survey.inquiry.answers import FoundEnvironment, OwnJob, PathState, Space, Trial
-from lumitui.remote.survey.inquiry.ask_inquiry import Answers
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, QuotaRow
+from lumitui.remote.survey.ask_inquiry import (
+    Answers,
+    FoundEnvironment,
+    OwnJob,
+    PathState,
+    Space,
+    Trial,
+)
+from lumitui.remote.survey.meter_rows import BudgetRow, QuotaRow
 from lumitui.remote.survey.slurm_records import Association, PartitionRecord, Qos
 
 LUMI = Sites([BUILT_IN]).load("lumi")

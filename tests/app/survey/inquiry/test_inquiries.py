@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lumitui.app.knowledge.bash import read_script
-from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
 from lumitui.app.survey.inquiry.inquiries import Inquiries

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.survey.inquiry.kept_budgets import OLDEST_SECONDS, KeptBudgets
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow
+from lumitui.remote.survey.meter_rows import BudgetRow
 
 
 def test_a_budget_is_known_to_the_next_call_and_for_a_day(tmp_path: Path) -> None:

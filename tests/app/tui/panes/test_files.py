@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, Tree
 
-from lumitui.app.follow.results.listed_files import PREVIEW_BYTES, fetch_pattern, group_of
+from lumitui.app.follow.results.result_files import PREVIEW_BYTES, fetch_pattern, group_of
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.line_dialog import LineDialog

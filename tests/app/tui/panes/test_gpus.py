@@ -8,8 +8,8 @@ from lumitui.app.follow.sites.cluster_overviews import Clusters, RunGpus
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.run_screen import RunScreen
+from lumitui.remote.scheduler.job_step import GpuReading
 from lumitui.remote.scheduler.scheduler_protocol import State
-from lumitui.remote.scheduler.step_gpus import GpuReading
 from lumitui.remote.site.errors import RefusedError
 from tests.support.jobs.binding.binding_reports import EXACT
 from tests.support.jobs.made_runs import a_run

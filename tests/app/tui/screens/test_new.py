@@ -8,8 +8,8 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList
 
 from lumitui.app.job.settings import Settings
-from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft
+from lumitui.app.launch.send.draft import Draft
+from lumitui.app.launch.send.drafts import CheckedDraft
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.line_dialog import LineDialog

@@ -12,7 +12,7 @@ from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog, ssh_hosts
 from lumitui.app.tui.screens.sites_screen import SitesScreen, hourly
-from lumitui.remote.transport.footprint import Footprint
+from lumitui.remote.transport.request_log import Footprint
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project, wait_until
 from tests.support.program.driven_tui import (
     app_of,

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from lumitui.remote.ssh.key_files import Locked, Unusable, load_key
+from lumitui.remote.ssh.keyring import Locked, Unusable, load_key
 from tests.support.servers.sshd import new_key, public
 
 KEYS = {

@@ -11,7 +11,7 @@ from lumitui.remote.connect import connect
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.doctor import examine, login_node, slurm_checks
+from lumitui.remote.survey.doctor import cluster_checks, examine
 from lumitui.remote.transport.local import Local
 from tests.support.program.home import Home
 from tests.support.servers.transports import FixedAnswer
@@ -42,14 +42,14 @@ def states(checks: Iterable[Finding]) -> set[str]:
 
 
 def test_a_profile_that_fits_is_ok(site: Site) -> None:
-    checks = [*slurm_checks.partitions(PARTITIONS, site), *slurm_checks.node(NODE, site)]
+    checks = [*cluster_checks.partitions(PARTITIONS, site), *cluster_checks.node(NODE, site)]
     assert states(checks) == {"note"}, checks
     assert len(checks) == 4
 
 
 def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
     text = PARTITIONS.replace("OverSubscribe=EXCLUSIVE", "Exclusive=NODE OverSubscribe=NO")
-    assert states(list(slurm_checks.partitions(text, site))) == {"note"}
+    assert states(list(cluster_checks.partitions(text, site))) == {"note"}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_whole_nodes_are_understood_as_slurm_26_writes_them(site: Site) -> None:
 )
 def test_another_limit_of_a_partition_is_shown(site: Site, old: str, new: str, found: str) -> None:
     assert old in PARTITIONS
-    checks = list(slurm_checks.partitions(PARTITIONS.replace(old, new), site))
+    checks = list(cluster_checks.partitions(PARTITIONS.replace(old, new), site))
     (wrong,) = [check for check in checks if check.severity != "note"]
     assert wrong.severity == "warning"
     assert wrong.message.startswith(found)
@@ -88,13 +88,13 @@ def test_all_nodes_or_a_qos_may_limit_a_job_below_its_partition(
     site: Site, limit: str, total: str, severity: str
 ) -> None:
     text = PARTITIONS.replace("MaxNodes=8", limit).replace("TotalNodes=49", total)
-    checks = {check.rule: check for check in slurm_checks.partitions(text, site)}
+    checks = {check.rule: check for check in cluster_checks.partitions(text, site)}
     assert checks["partition dev-g"].severity == severity
 
 
 def test_a_partition_that_is_not_there_fails_and_the_others_are_named(site: Site) -> None:
     checks = {
-        c.rule: c for c in slurm_checks.partitions(PARTITIONS.replace("dev-g", "debug"), site)
+        c.rule: c for c in cluster_checks.partitions(PARTITIONS.replace("dev-g", "debug"), site)
     }
     assert checks["partition dev-g"].severity == "error"
     assert "debug" in checks["partition dev-g"].message
@@ -106,14 +106,14 @@ def test_a_qos_is_looked_for_in_slurms_own_partition() -> None:
         "PartitionName=accinteractive MaxTime=02:00:00 MaxNodes=1 TotalNodes=4 State=UP\n"
     )
     mn5 = Sites([BUILT_IN]).load("mn5")
-    assert states(list(slurm_checks.partitions(text, mn5))) == {"note"}
-    checks = {c.rule: c for c in slurm_checks.partitions(text.replace("accinter", "other"), mn5)}
+    assert states(list(cluster_checks.partitions(text, mn5))) == {"note"}
+    checks = {c.rule: c for c in cluster_checks.partitions(text.replace("accinter", "other"), mn5)}
     assert checks["partition acc_interactive"].severity == "error"
     assert checks["partition acc_debug"].severity == "note"
 
 
 def test_no_answer_of_scontrol_fails_with_its_words(site: Site) -> None:
-    (check,) = slurm_checks.partitions("slurm_load_partitions: Connection refused\n", site)
+    (check,) = cluster_checks.partitions("slurm_load_partitions: Connection refused\n", site)
     assert (check.severity, "Connection refused" in check.message) == ("error", True)
 
 
@@ -132,14 +132,14 @@ def test_another_shape_of_the_node_is_shown(
     site: Site, old: str, new: str, name: str, severity: str
 ) -> None:
     assert old in NODE
-    (check,) = slurm_checks.node(NODE.replace(old, new), site)
+    (check,) = cluster_checks.node(NODE.replace(old, new), site)
     assert (check.rule, check.severity) == (f"node nid005001 {name}", severity)
 
 
 def test_reserved_cores_may_be_numbered_thread_after_thread(site: Site) -> None:
     other = "CPUSpecList=0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120 "
     text = NODE.replace(NODE[NODE.index("CPUSpecList") : NODE.index("State")], other)
-    assert states(list(slurm_checks.node(text, site))) == {"note"}
+    assert states(list(cluster_checks.node(text, site))) == {"note"}
 
 
 def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -> None:
@@ -156,41 +156,41 @@ def test_a_node_is_asked_for_by_the_partitions_name_where_the_entry_is_a_qos() -
 
 
 def test_missing_tools_images_and_modules_are_shown(site: Site) -> None:
-    assert states(login_node.tools("", site)) == {"note"}
-    assert [check.message for check in login_node.tools("sacct\n", site)] == ["missing: sacct"]
+    assert states(cluster_checks.tools("", site)) == {"note"}
+    assert [check.message for check in cluster_checks.tools("sacct\n", site)] == ["missing: sacct"]
     legacy, laif = site.containers["legacy"].image, site.containers["laif"].image
-    found = {c.rule: c.severity for c in login_node.images(f"{legacy}\n", site)}
+    found = {c.rule: c.severity for c in cluster_checks.images(f"{legacy}\n", site)}
     assert found == {"image laif": "note", "image legacy": "warning"}
-    found = {c.rule: c.severity for c in login_node.images(f"{laif}\n", site)}
+    found = {c.rule: c.severity for c in cluster_checks.images(f"{laif}\n", site)}
     assert found == {"image laif": "error", "image legacy": "note"}
-    assert [c.severity for c in login_node.module_command("", site)] == ["error"]
+    assert [c.severity for c in cluster_checks.module_command("", site)] == ["error"]
 
 
 def test_accounts_are_compared_with_the_profile_and_the_one_asked_for(site: Site) -> None:
     text = "project_462000001|\nproject_462000001|\nother|\n"
-    assert slurm_checks.account_names(text) == ("project_462000001", "other")
-    assert states(slurm_checks.accounts(text, site)) == {"note"}
-    assert states(slurm_checks.accounts(text, site, "project_465000001")) == {"error"}
-    assert states(slurm_checks.accounts("other\n", site)) == {"warning"}
-    assert states(slurm_checks.accounts("", site)) == {"warning"}
+    assert cluster_checks.account_names(text) == ("project_462000001", "other")
+    assert states(cluster_checks.accounts(text, site)) == {"note"}
+    assert states(cluster_checks.accounts(text, site, "project_465000001")) == {"error"}
+    assert states(cluster_checks.accounts("other\n", site)) == {"warning"}
+    assert states(cluster_checks.accounts("", site)) == {"warning"}
 
 
 def test_a_newer_slurm_is_a_warning(site: Site) -> None:
-    assert states(slurm_checks.version("slurm 25.05.9\n", site)) == {"note"}
-    assert states(slurm_checks.version("slurm 25.11.1\n", site)) == {"warning"}
-    assert states(slurm_checks.version("sbatch: not found\n", site)) == {"error"}
+    assert states(cluster_checks.version("slurm 25.05.9\n", site)) == {"note"}
+    assert states(cluster_checks.version("slurm 25.11.1\n", site)) == {"warning"}
+    assert states(cluster_checks.version("sbatch: not found\n", site)) == {"error"}
 
 
 def test_the_work_root_is_really_written_to(tmp_path: Path) -> None:
     root = f"{tmp_path}/a b/c"
     answer = Local().run(examine.work_script(root)).text
-    check = login_node.work_root(answer, root)
+    check = cluster_checks.work_root(answer, root)
     assert (check.severity, str(tmp_path) in check.message) == ("note", True)
     assert list(tmp_path.iterdir()) == []
     answer = Local().run(examine.work_script("/proc/1/nothing")).text
-    assert login_node.work_root(answer, "/proc/1/nothing").severity == "error"
+    assert cluster_checks.work_root(answer, "/proc/1/nothing").severity == "error"
     little = f"{tmp_path}\nwritable\ntmpfs 100 90 10 90% /\n"
-    assert login_node.work_root(little, root).severity == "warning"
+    assert cluster_checks.work_root(little, root).severity == "warning"
 
 
 def test_an_option_of_ssh_that_is_read_otherwise_is_shown(site: Site, tmp_path: Path) -> None:
@@ -287,5 +287,5 @@ def test_an_answer_without_sense_fails_the_connection_with_its_words(
 def test_the_answer_about_the_work_root_may_be_anything(
     answer: str, severity: str, found: str
 ) -> None:
-    check = login_node.work_root(answer, "/work")
+    check = cluster_checks.work_root(answer, "/work")
     assert check.severity == severity and found in check.message

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from lumitui.app.runs import Runs
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from lumitui.remote.survey.inquiry.answers import trial
-from lumitui.remote.survey.inquiry.ask_inquiry import (
+from lumitui.remote.survey.ask_inquiry import (
     Answers,
     InquiryRequest,
     inquire,
     parse_answers,
     questions,
+    trial,
 )
-from lumitui.remote.survey.inquiry.meter_rows import BudgetRow, amount, budget_rows, quota_rows
+from lumitui.remote.survey.meter_rows import BudgetRow, amount, budget_rows, quota_rows
 from lumitui.remote.transport.local import Local
 from lumitui.remote.transport.questions import Question
 from tests.support.servers.cluster import Cluster

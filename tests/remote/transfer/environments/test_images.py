@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.remote.site.container import Container
-from lumitui.remote.site.environments import ImageListing
+from lumitui.remote.site.container import Container, ImageListing
 from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from lumitui.remote.transfer.environments import image_listing

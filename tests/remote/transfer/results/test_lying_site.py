@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.follow.results.fetch_report import check_fetch
+from lumitui.app.follow.results.result_files import check_fetch
 from lumitui.remote.site.errors import AnswerUnusable, InputError, LinkError, RefusedError
 from lumitui.remote.transfer.results import site_files, transfer
 from lumitui.remote.transfer.results.fetch_files import FetchOutcome, fetch

@@ -8,7 +8,7 @@ from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import JobSpec, changed, parse_job
 from lumitui.app.launch.compose import compose, plain_script
 from lumitui.app.launch.send.code.project_files import deepspeed_config
-from lumitui.remote.site.environments import Mpi
+from lumitui.remote.site.container import Mpi
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide.scripts import SCRIPTS, Script
 from tests.support.places import GOLDEN

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from lumitui.app.job.examples import Beginning, text_for
-from lumitui.app.job.examples.example_table import examples
+from lumitui.app.job.examples import Beginning, examples, text_for
 from lumitui.app.job.grid import cells
 from lumitui.app.job.launch import Launch
 from lumitui.app.job.spec import parse_job

@@ -7,7 +7,7 @@ import pytest
 from lumitui.app.job.fields.venv_field import VenvChoice
 from lumitui.app.job.spec import JobSpec, parse_job, read_job
 from lumitui.app.launch.send.code.requirement_files import with_requirements
-from lumitui.app.launch.send.drafts.draft import from_run
+from lumitui.app.launch.send.draft import from_run
 from lumitui.remote.site.errors import InputError
 from tests.support.files.wheels import make_wheel
 from tests.support.jobs.made_runs import a_run

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.launch.draft import job_form
-from lumitui.app.launch.draft.problems import apply_fix
-from lumitui.app.launch.send.drafts import draft as drafts
-from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft, total_price
+from lumitui.app.launch.draft.job_form import apply_fix
+from lumitui.app.launch.send import draft as drafts
+from lumitui.app.launch.send.draft import Draft
+from lumitui.app.launch.send.drafts import CheckedDraft, total_price
 from lumitui.app.runs import Runs, files_here
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
@@ -176,7 +176,7 @@ def test_a_key_does_not_look_at_all_files_again(
     (folder / "other.py").write_text("print(2)\n")
     other = check(runs, folder, JOB.replace("train.py", "other.py"))
     assert not other.errors and other.previews[0].files is not first.files
-    monkeypatch.setattr("lumitui.app.launch.send.drafts.drafts.LOOK_SECONDS", -1.0)
+    monkeypatch.setattr("lumitui.app.launch.send.drafts.LOOK_SECONDS", -1.0)
     (folder / "train.py").unlink()
     assert "lacks the script train.py" in check(runs, folder, JOB).errors[0].words
 

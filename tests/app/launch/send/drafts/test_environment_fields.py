@@ -6,7 +6,7 @@ import pytest
 
 from lumitui.app.job.edit import place_of_key, set_key
 from lumitui.app.launch.draft import job_form
-from lumitui.app.launch.send.drafts.draft import Draft
+from lumitui.app.launch.send.draft import Draft
 from lumitui.app.runs import Runs
 from lumitui.app.survey.environments.known_images import KnownImages, SiteImages
 from lumitui.remote.transfer.environments.image_listing import Image, ImageContents

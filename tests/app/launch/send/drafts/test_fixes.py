@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from lumitui.app.launch.draft.problems import apply_fixes
-from lumitui.app.launch.send.drafts.draft import Draft
-from lumitui.app.launch.send.drafts.drafts import CheckedDraft
-from lumitui.app.launch.send.drafts.fixes import fixed_draft
+from lumitui.app.launch.draft.job_form import apply_fixes
+from lumitui.app.launch.send.draft import Draft
+from lumitui.app.launch.send.drafts import CheckedDraft, fixed_draft
 from lumitui.app.runs import Runs
 from lumitui.remote.site.finding import Finding, Fix
 from lumitui.remote.site.source_position import at_key

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.launch.compose import compose
 from lumitui.app.job.spec import parse_job
+from lumitui.app.launch.compose import compose
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.remote.site.run_folder import VENV_SCRIPT
 from lumitui.remote.site.sites import BUILT_IN, Sites
-from tests.support.jobs.small_jobs import wait_until
 from tests.support.files.wheels import make_wheel
+from tests.support.jobs.small_jobs import wait_until
 
 JOB = "name: a\nsite: laptop\npartition: local\ntime: '1:00:00'\nscript: a.py\n"
 Make = Callable[..., Path]

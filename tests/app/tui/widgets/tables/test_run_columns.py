@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from lumitui.app.history.listing.metrics_preview import Glance
-from lumitui.app.history.listing.run_tree import TreeLine
+from lumitui.app.history.listing.page_cache import TreeLine
+from lumitui.app.history.metric_points import Glance
 from lumitui.app.tui.widgets.tables.run_columns import RowValues, columns_for, moves, row
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run

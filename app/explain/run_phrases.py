@@ -1,0 +1,194 @@
+"""Sentences about a part of a run: its chain, its price, its speed, its transfers. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lumitui.app.explain import words
+from lumitui.app.explain.training_summary import Throughput
+from lumitui.app.explain.words import short_length, size
+from lumitui.app.history.attempts import KILLED, SAVED, AttemptRecord, saved
+from lumitui.app.history.run import Run
+from lumitui.app.job.launch import Price
+from lumitui.remote.site.states import State
+from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
+
+if TYPE_CHECKING:
+    from lumitui.app.job.spec import JobSpec
+
+_ENDS = {
+    "requeue": "saved{at}, queued again",
+    "done": "done{at}",
+    "failed": "failed{at} with exit {rc}",
+    "used-up": "saved{at}; no limit is left",
+    "no-progress": "ended: it trained nothing new",
+    "unsaved": "ended with 85{at}, saved nothing",
+    "cancelled": "did nothing: the run was cancelled",
+    "refused": "saved{at}; its requeue was refused",
+    KILLED: "was ended: node, requeue or preemption",
+}
+"""Short: at 80 columns there is room for 50 characters."""
+
+
+def time_limit(spec: "JobSpec") -> str:
+    """Return `01:00:00`, or `4 x 01:00:00`."""
+    return f"{spec.chain} x {spec.time}" if spec.chain > 1 else spec.time
+
+
+def attempt(run: Run) -> str:
+    """Return `attempt 2`, or `attempt 2 of at most 4`."""
+    most = run.brief.chain
+    number = run.attempt
+    if run.between_attempts and not run.state.is_final:
+        number = run.attempts[-1].number + 1
+    return f"attempt {number}" + (f" of at most {most}" if most > 1 else "")
+
+
+def began(record: AttemptRecord) -> str:
+    """Return that an attempt began, as which job and on which nodes."""
+    where = f" on {record.nodes}" if record.nodes else ""
+    return f"attempt {record.number} started as job {record.job_id}{where}"
+
+
+def ended(record: AttemptRecord, steps: int | None) -> str:
+    """Return how an attempt ended, and how many steps it trained, as far as that is known."""
+    at = f" at step {record.step:,}" if record.step is not None else ""
+    at += f" ({steps:,} new)" if at and steps is not None else ""
+    words = f" ({record.said})" if record.said else ""
+    return f"attempt {record.number} {_ENDS[record.end].format(at=at, rc=record.rc)}{words}"
+
+
+def may_go_on(run: Run) -> bool:
+    """Return whether a chain ended with nothing wrong but that no attempt follows."""
+    if run.state is State.CANCELLED:
+        return saved(run.attempts)
+    return bool(run.attempts) and run.attempts[-1].end in ("used-up", "refused")
+
+
+def kept(run: Run) -> str:
+    """Return what a cancel leaves of a chain that has trained; '' where no attempt saved."""
+    steps = [item.step for item in run.attempts if item.end in SAVED and item.step is not None]
+    if not saved(run.attempts):
+        return ""
+    return f"{f'step {steps[-1]:,}' if steps else 'its checkpoint'} is saved and stays"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What there is to say of a job's price; None: not known."""
+
+    price: Price
+    about: float | None = None
+    """What it is billed if it runs like an earlier run."""
+    like: str = ""
+    """That run."""
+    other_size: bool = False
+    """Whether that run had another size, from which this one's time was predicted."""
+    left: float | None = None
+    """What its account has left."""
+    limit: float | None = None
+    """What it was granted."""
+    asked: float | None = None
+    """When the site said so, in epoch seconds."""
+
+
+def price_outlook(outlook: Outlook, now: float) -> str:
+    """Return the price, what it probably is, and what is left.
+
+    Like `at most 32 GPU-hours, about 6.10 if it runs like ab12; 812 of 1,000 GPU-hours left (asked
+    3 min ago)`.
+    """
+    text = words.price_limit(outlook.price)
+    if outlook.about is not None:
+        how = "scales as" if outlook.other_size else "runs like"
+        text += f", about {words.price(outlook.about)} if it {how} {outlook.like}"
+    if outlook.left is not None:
+        text += f"; {_left(outlook)} left"
+        if outlook.asked is not None:
+            text += f" (asked {words.length(max(0.0, now - outlook.asked))} ago)"
+    return text
+
+
+def price_outlook_sentence(outlook: Outlook, now: float) -> str:
+    """Return the same as a sentence's end: `billed at most 32 GPU-hours …`."""
+    if not outlook.price.amount:
+        return "nothing is billed"
+    return f"billed {price_outlook(outlook, now)}"
+
+
+def _left(outlook: Outlook) -> str:
+    left = words.price(outlook.left or 0.0) if (outlook.left or 0.0) > 0 else "nothing"
+    if outlook.limit is None:
+        return f"{left} {outlook.price.unit}"
+    return f"{left} of {words.price(outlook.limit)} {outlook.price.unit}"
+
+
+_PARTS = {
+    "data_s": "data",
+    "forward_backward_s": "forward and backward",
+    "optimizer_s": "optimizer",
+}
+_WITHIN = {"communication_s": "on the wire", "exposed_s": "waiting for the wire"}
+"""Parts that lie within the backward pass; the second lies within the first."""
+
+
+def samples(of_median: float | None, speed: Throughput) -> str:
+    """Return the speed over all the time, where a loader that stalls shows, and of most steps."""
+    median = words.number(of_median, " samples/s")
+    over_all = speed.over_all
+    if over_all is None:
+        return f"{median} (median after warm-up)"
+    return f"{words.number(_short(over_all))} samples/s over all; {median} in the median step"
+
+
+def compute(speed: Throughput) -> list[tuple[str, float | None, str]]:
+    """Return the rows of what the trainer tells about its use of a GPU, with their values."""
+    compute = words.number(_short(speed.tflops), " TFLOP/s a rank")
+    if speed.mfu is not None:
+        of = words.number(speed.peak_tflops, f" ({speed.precision})")
+        compute += f", MFU {100 * speed.mfu:.1f} % of {of}"
+    return [
+        ("tokens", speed.tokens_per_s, words.number(_short(speed.tokens_per_s), " tokens/s")),
+        ("compute", speed.tflops, compute),
+        ("memory", speed.memory_gib, words.number(_short(speed.memory_gib), " GiB at most")),
+        ("a step's time", speed.parts[0][1] if speed.parts else None, _split(speed.parts)),
+    ]
+
+
+def _split(parts: Sequence[tuple[str, float]]) -> str:
+    """Return the parts of a step, which add up; after them those that lie within one of them."""
+
+    def listed(names: Mapping[str, str], chosen: Iterable[tuple[str, float]]) -> str:
+        return ", ".join(f"{names.get(name, name)} {100 * share:.0f} %" for name, share in chosen)
+
+    whole = listed(_PARTS, (part for part in parts if part[0] not in _WITHIN))
+    within = listed(_WITHIN, (part for part in parts if part[0] in _WITHIN))
+    if not within:
+        return whole
+    shares = dict(parts)
+    nested = " (in that)" if _WITHIN.keys() <= shares.keys() else ""
+    return f"{whole}; the backward pass includes: {within}{nested}"
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+_CELLS = 8
+
+
+def progress_line(progress: ShipmentProgress) -> str:
+    """Return one line about a shipment under way, of 60 characters where its name is short."""
+    if progress.phase == "asking":
+        return f"staging {progress.name}: asking what the site has"
+    verb = "reading" if progress.phase == "reading" else "staging"
+    done, total = progress.done, progress.total
+    share = min(1.0, done / total) if total else 1.0
+    full = int(share * _CELLS)
+    bar = "#" * full + "." * (_CELLS - full)
+    line = f"{verb} {progress.name} [{bar}] {share:4.0%} {size(done)} of {size(total)}"
+    if progress.rate and done < total:
+        line += f" {size(int(progress.rate))}/s"
+        if progress.seconds_left is not None:
+            line += f" {short_length(progress.seconds_left)} left"
+    return line

@@ -1,0 +1,216 @@
+"""The files of a run's folder: listed on the site, previewed, fetched, and what a fetch reports."""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.job.strategies import TRAINERS
+from lumitui.remote.site import run_folder
+from lumitui.remote.site.errors import InputError, RefusedError
+from lumitui.remote.site.run_folder import (
+    BINDING,
+    JOB_SCRIPT,
+    METRICS,
+    PROFILE,
+    WATCHED,
+    attempt_log,
+)
+from lumitui.remote.site.shell_text import quote
+from lumitui.remote.transfer.results.fetch_files import FetchOutcome, fetch
+from lumitui.remote.transfer.results.site_files import list_files
+from lumitui.remote.transport.transport import Transport
+
+PREVIEW_BYTES = 32768
+"""Most bytes of a file that are shown."""
+
+
+_CODE = re.compile(
+    rf"(?:{run_folder.CODE}|{run_folder.STAGE})/|{run_folder.CODE}\.tar\.gz"
+    rf"|(?:{'|'.join(map(re.escape, (*run_folder.SCRIPTS, *run_folder.PREFLIGHT_SCRIPTS)))}"
+    rf"|{run_folder.VENV_SCRIPT}|{run_folder.DEEPSPEED_CONFIG})$"
+)
+_RECORDS = re.compile(
+    r"attempt-\d+\.(?!out$)|\."
+    rf"|(?:{run_folder.RECORD}|{run_folder.ATTEMPTS}|{run_folder.BINDING}|{run_folder.PREFLIGHT}"
+    rf"|{run_folder.HUNG}|{run_folder.HOSTFILE}|{run_folder.STOP}|{run_folder.CANCELLED})$"
+)
+_LOGS = re.compile(r"[^/]*\.(?:out|err|log)$")
+
+
+class FileGroup(StrEnum):
+    """What a file of a run's folder is for, in the order in which a user looks for them."""
+
+    RESULTS = "results"
+    LOGS = "logs"
+    CODE = "code"
+    RECORDS = "records"
+    """What lumitui and its job wrote for themselves."""
+
+
+def group_of(name: str) -> FileGroup:
+    """Return the group of the file at the path `name` below a run's folder."""
+    if _CODE.match(name):
+        return FileGroup.CODE
+    if _RECORDS.match(name):
+        return FileGroup.RECORDS
+    return FileGroup.LOGS if _LOGS.match(name) else FileGroup.RESULTS
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file below a run's folder."""
+
+    name: str
+    """Its path below the folder."""
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class FileList:
+    """The files of a run's folder, by name."""
+
+    files: tuple[RemoteFile, ...]
+    left: tuple[str, ...]
+    """What could not be listed, each as one sentence."""
+
+
+@dataclass(frozen=True)
+class FilePreview:
+    """The beginning of one file."""
+
+    name: str
+    text: str
+    """Text from a site: make it safe where it is drawn. Empty for what is no text."""
+    cut: bool
+    """Whether the file continues."""
+    binary: bool
+
+
+class RunFileLists:
+    """Lists and previews the files of runs; each call is one request to the run's site."""
+
+    def __init__(self, history: History, transport: Callable[[Run], Transport]) -> None:
+        """Read runs from `history`; `transport` gives the connection to a run's site."""
+        self._history = history
+        self._transport = transport
+
+    def list(self, run_id: str) -> FileList:
+        """Return the files below the run's folder.
+
+        Raises:
+            InputError: no such run, or it has more than 50,000 files.
+            RefusedError: its folder is gone, or cannot be read.
+            LinkError: the site cannot be reached.
+        """
+        run = self._history.get(run_id)
+        listing = list_files(self._transport(run), run.folder, ("*",), lambda: False)
+        files = tuple(RemoteFile(name, size) for name, size in sorted(listing.files.items()))
+        faults = [f"{item.name}: {item.why}" for item in listing.left.values()]
+        return FileList(files, (*faults, *listing.troubles))
+
+    def preview(self, run_id: str, name: str) -> FilePreview:
+        """Return the beginning of the file `name`, which `list` gave.
+
+        Raises:
+            InputError: no such run.
+            RefusedError: the file cannot be read any more.
+            LinkError: the site cannot be reached.
+        """
+        run = self._history.get(run_id)
+        script = f"cd {quote(run.folder)} && head -c {PREVIEW_BYTES + 1} {quote(f'./{name}')}"
+        result = self._transport(run).run(script)
+        if result.code:
+            raise RefusedError(
+                f"{name} cannot be read on {run.site}.", "Press r to list the files again."
+            )
+        data = result.out[:PREVIEW_BYTES]
+        binary = b"\0" in data
+        text = "" if binary else data.decode("utf-8", "replace")
+        return FilePreview(name, text, len(result.out) > PREVIEW_BYTES, binary)
+
+
+def fetch_pattern(name: str) -> str:
+    """Return the pattern that fetches the file `name`; a special character fits any one."""
+    return re.sub(r"[*?\[]", "?", name)
+
+
+RECORDS = (METRICS, BINDING, attempt_log("*"), JOB_SCRIPT, PROFILE, WATCHED)
+"""What every fetch without patterns also brings, as far as it is there."""
+_MOST = 5
+_NOT_CODE = """\
+# lumitui fetched results into this folder, and sends your code without it.
+# To send the folder too, remove this file.
+*
+"""
+
+
+def bring(run: Run, transport: Transport, target: Path, patterns: Sequence[str]) -> FetchOutcome:
+    """Fetch what fits `patterns`; without any, what the job file or its trainer names and RECORDS.
+
+    Records that are not there yet are not in `unmatched`.
+
+    Raises:
+        InputError, RefusedError, LinkError, LumiError: as `fetch`.
+    """
+    _keep_out_of_code(target)
+    if patterns:
+        return fetch(transport, run.folder, patterns, target)
+    bundled = TRAINERS.get(run.spec.trainer or "")
+    chosen = run.spec.fetch or (bundled.fetch if bundled else ())
+    brought = fetch(transport, run.folder, (*chosen, *RECORDS), target)
+    return replace(brought, unmatched=tuple(item for item in brought.unmatched if item in chosen))
+
+
+def _keep_out_of_code(target: Path) -> None:
+    """Make the folder one that no send takes for code, unless it already exists.
+
+    It often lies in the project: with a checkpoint of 300 MB the next run was sent 300 MB more.
+    """
+    with suppress(OSError):  # a folder that is there, or one of which the fetch says why
+        target.mkdir(mode=0o700, parents=True)
+        (target / ".lumituiignore").write_text(_NOT_CODE)
+
+
+def notes(brought: FetchOutcome, *, named: bool) -> list[str]:
+    """Return sentences about a fetch that are worth knowing and no error.
+
+    `named`: the user typed the patterns.
+    """
+    sentences = []
+    if brought.links:
+        sentences.append(f"links that were not followed: {_some(brought.links)}.")
+    if brought.unmatched and not named:
+        sentences.append(f"no file matches {_some(brought.unmatched)}, which `fetch:` names.")
+    return sentences
+
+
+def check_fetch(brought: FetchOutcome, *, named: bool) -> None:
+    """Raise when something that was requested was not fetched.
+
+    Raises:
+        RefusedError: files changed, vanished, could not be read, or have no place here.
+        InputError: no file matches a pattern that the user typed.
+    """
+    missed = [f"{item.name} ({item.why})" for item in brought.left] + list(brought.troubles)
+    unmatched = f"No file matches {_some(brought.unmatched)}." if brought.unmatched else ""
+    if missed:
+        more = f" {unmatched}" if named and unmatched else ""
+        raise RefusedError(
+            f"Not everything was fetched: {_some(missed)}.{more}",
+            "The other files are here and whole. Fetch again for those that changed meanwhile.",
+        )
+    if named and unmatched:
+        raise InputError(
+            unmatched, "Patterns are relative to the run's folder; `checkpoints` brings all of it."
+        )
+
+
+def _some(items: Sequence[str]) -> str:
+    more = f" and {len(items) - _MOST} more" if len(items) > _MOST else ""
+    return ", ".join(items[:_MOST]) + more

@@ -1,0 +1,124 @@
+"""Findings as linters print them, and as GitHub's workflow commands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.safe_text import spell_out
+from lumitui.remote.site.source_position import Position
+
+
+@dataclass(frozen=True)
+class CheckedScript:
+    """A script, where it is, and its findings."""
+
+    path: str
+    """As the user named it; `-` is standard input."""
+    site: str | None
+    """None: nobody named one, and only the rules that hold everywhere were applied."""
+    text: str
+    findings: tuple[Finding, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the files that it names, by the path that it uses."""
+    folder: str = ""
+    """The script's folder, before the names in `files`; "" or with a slash at its end."""
+
+    def path_of(self, at: Position) -> str:
+        """Return the path of the file that a finding is in."""
+        return f"{self.folder}{at.file}" if at.file else self.path
+
+    def line_of(self, at: Position) -> str | None:
+        """Return the line that a finding begins on; None: it is about the job as a whole."""
+        text = self.files.get(at.file) if at.file else self.text
+        lines = (text or "").split("\n")
+        return lines[at.line - 1].rstrip("\r") if 0 < at.line <= len(lines) else None
+
+
+def count(checked: Iterator[CheckedScript] | tuple[CheckedScript, ...]) -> dict[str, int]:
+    """Return how many findings of each severity there are."""
+    counts = {"error": 0, "warning": 0, "note": 0}
+    for one in checked:
+        for item in one.findings:
+            counts[item.severity] += 1
+    return counts
+
+
+_WIDEST = 100
+"""Characters of a line that are shown around the place."""
+
+
+def findings_text(checked: CheckedScript) -> str:
+    """Return all findings of a script, an empty line between two."""
+    return "\n\n".join(_finding(checked, item) for item in checked.findings)
+
+
+def findings_summary(checked: tuple[CheckedScript, ...]) -> str:
+    """Return the last line: how many findings, and how many of them --fix ends."""
+    counts = count(checked)
+    named = [
+        f"{number} {word}{'' if number == 1 else 's'}" for word, number in counts.items() if number
+    ]
+    scripts = "1 script" if len(checked) == 1 else f"{len(checked)} scripts"
+    if not named:
+        return f"Nothing found in {scripts}."
+    fixable = sum(
+        item.fix is not None and not item.at.file for one in checked for item in one.findings
+    )
+    end = f" --fix changes {fixable} of them." if fixable else ""
+    return f"Found {', '.join(named)} in {scripts}.{end}"
+
+
+def _finding(checked: CheckedScript, item: Finding) -> str:
+    at = item.at
+    place = f"{checked.path_of(at)}:{max(at.line, 1)}:{max(at.column, 1)}"
+    rows = [f"{place}: {item.severity} {item.rule} {item.message}"]
+    line = checked.line_of(at)
+    if line is not None:
+        rows += _shown(line, at)
+    rows.append(f"{' ' * (len(str(max(at.line, 1))) + 1)} → {item.do}")
+    # A name or a value of the script may have a newline.
+    return "\n".join(map(spell_out, rows))
+
+
+def _shown(line: str, at: Position) -> list[str]:
+    """Return the line and the carets below it, cut where it is long."""
+    start = max(at.column - 1, 0)
+    end = at.end_column - 1 if at.end_line == at.line else len(line)
+    skipped = max(0, start - _WIDEST // 2) if len(line) > _WIDEST else 0
+    line = line[: skipped + _WIDEST].replace("\t", " ")
+    before, marked, after = map(spell_out, (line[skipped:start], line[start:end], line[end:]))
+    number = str(at.line)
+    margin = " " * len(number)
+    carets = "^" * max(1, len(marked))
+    return [f"{number} | {before}{marked}{after}", f"{margin} | {' ' * len(before)}{carets}"]
+
+
+_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def github_lines(checked: CheckedScript) -> Iterator[str]:
+    """Yield a workflow command for each finding; GitHub shows them beside the lines."""
+    for item in checked.findings:
+        at = item.at
+        values = {
+            "file": checked.path_of(at),
+            "line": str(max(at.line, 1)),
+            "col": str(max(at.column, 1)),
+        }
+        if at.end_line > at.line:
+            values["endLine"] = str(at.end_line)
+        elif at.end_column > at.column:
+            values["endColumn"] = str(at.end_column)
+        values["title"] = item.rule
+        named = ",".join(f"{key}={_property(value)}" for key, value in values.items())
+        yield f"::{_LEVELS[item.severity]} {named}::{_data(f'{item.message} {item.do}')}"
+
+
+def _data(text: str) -> str:
+    """Escape a message: GitHub's toolkit, `escapeData`; what steers a terminal is spelled out."""
+    text = spell_out(text, keep="\r\n")
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

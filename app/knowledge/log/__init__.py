@@ -1,1 +1,0 @@
-"""What a run's log says: errors, folded repeats, lines of ranks, tracebacks."""

@@ -1,1 +1,0 @@
-"""Findings laid out for people and for programs, silenced by comments, and applied as edits."""

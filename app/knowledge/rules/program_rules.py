@@ -1,0 +1,425 @@
+"""Rules about a program: its arguments, process groups, data, and DeepSpeed's configuration."""
+
+import re
+from collections.abc import Iterator
+
+from lumitui.app.knowledge.program.deepspeed_config import TRAIN, Config, Offload
+from lumitui.app.knowledge.program.options import ParserOptions, given_options, options_of
+from lumitui.app.knowledge.program.program_facts import Call
+from lumitui.app.knowledge.program.step_program import (
+    STAGE_IT,
+    StepProgram,
+    configurations,
+    downloads,
+    runs,
+)
+from lumitui.app.knowledge.rule import Hit, rule
+from lumitui.app.knowledge.script_job import ScriptJob
+from lumitui.remote.site.profile import Site
+
+_ARGPARSE = "docs.python.org, argparse: parse_args, allow_abbrev"
+_LAUNCHERS = (
+    "nproc-per-node nnodes node-rank master-addr master-port rdzv-id rdzv-backend rdzv-endpoint "
+    "rdzv-conf standalone max-restarts redirects tee no-python num-processes num-machines "
+    "machine-rank main-process-ip main-process-port num-gpus num-nodes hostfile numa-binding"
+)
+"""Options of torchrun, accelerate and DeepSpeed's launcher."""
+_SEVERAL = re.compile(r"--?[A-Za-z][\w-]*\s+\S")
+_ONE_GPU = re.compile(r"(?:cuda:|hip:|gpu:)?\d{1,2}")
+_DEVICE = ("device", "gpu", "gpu_id", "gpu_ids", "device_id", "device_ids", "cuda_device",
+           "local_rank", "cuda")  # fmt: skip
+
+
+@rule(
+    "unknown-argument",
+    "warning",
+    "an argument that the program does not know",
+    why="argparse prints its usage and ends with exit code 2: all ranks end in their first second.",
+    source=_ARGPARSE,
+)
+def _unknown(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        options = options_of(run)
+        if options is None:
+            continue
+        for number in given_options(run):
+            word = run.step.arguments[number]
+            flag = word.known.partition("=")[0]
+            if "$" in flag or _SEVERAL.match(word.known) or word.at.field == "deepspeed.config":
+                continue
+            added = job.origin == "job file" and flag in ("--deepspeed", "--deepspeed_config")
+            if not options.knows(word.known) and not added:  # by lumitui, and not by the user
+                yield Hit(
+                    f"{options.file} has no argument {flag}: argparse ends each rank with exit "
+                    "code 2.",
+                    _instead(job, options, flag),
+                    word.at,
+                )
+
+
+def _instead(job: ScriptJob, options: ParserOptions, flag: str) -> str:
+    if flag.lstrip("-").replace("_", "-") in _LAUNCHERS.split():
+        return (
+            "Leave it out: lumitui gives it to the launcher itself."
+            if job.origin == "job file"
+            else f"Write it before {options.file}, where the launcher reads it."
+        )
+    near = options.near(flag)
+    if near:
+        return f"Write {near}, which it knows."
+    known = ", ".join(options.flags[:8]) + (", …" if len(options.flags) > 8 else "")
+    return f"Write one that it knows ({known}), or add it to the program."
+
+
+@rule(
+    "arguments-in-one-word",
+    "warning",
+    "several arguments in one word",
+    why="No shell splits the word at its blanks: the program gets it as one argument, which it "
+    "does not know.",
+    source=_ARGPARSE,
+)
+def _several(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    for step in job.training:
+        program = step.program.known if step.program else ""
+        text = job.files.get(program.removeprefix("./"), "")
+        if not step.python or "shlex" in text:
+            continue
+        for word in step.arguments:
+            if _SEVERAL.match(word.known) and "$" not in word.known:
+                parts = ", ".join(word.known.split())
+                yield Hit(
+                    f"'{word.known}' is one argument with blanks in it, since no shell splits it.",
+                    f"Write [{parts}]."
+                    if job.origin == "job file"
+                    else f"Write {word.known} without quotes.",
+                    word.at,
+                )
+
+
+@rule(
+    "one-device-for-all",
+    "warning",
+    "an argument that puts all ranks of a node on one GPU",
+    why="Each rank gets the same arguments. Those of a node share one GPU: NCCL refuses it, or "
+    "they run out of memory, and the other GPUs are idle but billed.",
+    source="docs.pytorch.org/tutorials/intermediate/ddp_tutorial; NVIDIA/nccl, src/init.cc: "
+    "Duplicate GPU detected; github.com/Peterande/D-FINE/issues/289",
+)
+def _one_device(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    per_node = job.rank.per_node or 1
+    if per_node < 2 or job.rank.visible_gpus == "one" or site.node.on_cpu:
+        return
+    for step in job.training:
+        for flag, value in step.named_arguments():
+            named = flag.lstrip("-").replace("-", "_") in _DEVICE
+            if named and _ONE_GPU.fullmatch(value.known):
+                yield Hit(
+                    f"{flag} {value.known} puts all {per_node} ranks of a node on one GPU.",
+                    "Leave it out, and let the program take the GPU of its LOCAL_RANK.",
+                    value.at,
+                )
+
+
+_TORCH = "docs.pytorch.org/docs/stable/distributed"
+_HERE = ("localhost", "127.0.0.1", "0.0.0.0")
+
+
+@rule(
+    "spawn-in-ranks",
+    "error",
+    "mp.spawn in a program that the launcher starts once for each GPU",
+    why="Each of the launcher's processes starts a process for each GPU again: 8 x 8 on a node of "
+    "eight, on the same GPUs and the same port.",
+    source="docs.pytorch.org/docs/stable/elastic/run: torchrun starts the workers itself; "
+    "github.com/pytorch/ignite/issues/1968",
+)
+def _spawn(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    per_node = job.rank.per_node or 1
+    if per_node < 2:
+        return
+    for run in runs(job):
+        for program, call in run.calls("torch.multiprocessing.spawn"):
+            count = run.number(call.get("nprocs", 2))
+            if not program.always(call) or count == 1:
+                continue
+            made = f"{per_node} x {count}" if count else f"{per_node} times as many"
+            yield Hit(
+                f"{program.file} starts its ranks by mp.spawn, and the job already starts "
+                f"{per_node} on each node: {made} processes.",
+                "Call the function directly, with the rank from the environment"
+                + ("." if job.origin == "job file" else "; or start it once on each node."),
+                call.at,
+            )
+
+
+@rule(
+    "master-in-program",
+    "error",
+    "an address of this machine for ranks on several nodes",
+    why="`localhost` means a different machine on each node: the ranks of the other nodes never "
+    "find rank 0, and all wait until the timeout.",
+    source=f"{_TORCH}, TCP initialization",
+)
+def _master(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if job.nodes < 2:
+        return
+    for run in runs(job):
+        found = [
+            (run.value(one.value), one.at, "Remove the line")
+            for one in run.environment("MASTER_ADDR")
+            if not one.guards
+        ]
+        for _program, call in run.calls("init_process_group"):
+            method = run.value(call.get("init_method", 1))
+            if isinstance(method, str) and method.startswith("tcp://") and not call.guards:
+                host = method.removeprefix("tcp://").partition(":")[0]
+                found.append((host, call.at, "Leave init_method out"))
+        for value, at, do in found:
+            if value in _HERE:
+                yield Hit(
+                    f"{at.file} sets the address of rank 0 to {value}, and the job has {job.nodes} "
+                    "nodes: the others never find it.",
+                    f"{do}: MASTER_ADDR is set already, to the first node."
+                    if job.origin == "job file"
+                    else f"{do}, and set MASTER_ADDR in the job script.",
+                    at,
+                )
+
+
+_COLLECTIVES = tuple(
+    f"torch.distributed.{name}"
+    for name in ("barrier", "all_reduce", "all_gather", "all_gather_object", "reduce_scatter")
+)
+
+_PLAIN = {
+    "barrier": 0,
+    "all_reduce": 2,
+    "all_gather": 2,
+    "all_gather_object": 2,
+    "reduce_scatter": 3,
+}
+"""Arguments by position that are before the group."""
+
+_OF_DEEPSPEED = ("save_checkpoint", "load_checkpoint", "save_16bit_model")
+"""Methods of DeepSpeed's engine that wait for all ranks."""
+
+
+@rule(
+    "collective-on-one-rank",
+    "error",
+    "a collective that one rank alone calls",
+    why="A barrier or a reduction waits for all ranks, and so do save_checkpoint of DeepSpeed and "
+    "state_dict of FSDP. If only rank 0 calls it, rank 0 waits until the timeout while the "
+    "others continue to the next collective.",
+    source=f"{_TORCH}, Collective functions; deepspeed.readthedocs.io, Model Checkpointing; "
+    "docs.pytorch.org/docs/stable/fsdp; github.com/deepspeedai/DeepSpeed/issues/2993",
+)
+def _alone(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        if run.world < 2:
+            continue
+        for program in run.files:
+            sharded = _sharded(run)
+            found = [
+                call for call in program.calls if call.name in _COLLECTIVES or call.name in sharded
+            ]
+            guarded = [call for call in found if program.reach(call) in ("one", "local")]
+            apart = [call for call in found if any(one.kind != "other" for one in call.guards)]
+            for call in guarded:
+                # The other ranks may have one of their own, in the else branch or elsewhere.
+                paired = any(one is not call and one.name == call.name for one in guarded + apart)
+                if not paired and not _of_group(call):
+                    who = "rank 0" if program.reach(call) == "one" else "one rank of each node"
+                    yield Hit(
+                        f"Only {who} comes to {call.last}() in {program.file}, and it waits for "
+                        f"all {run.world} ranks: the job hangs.",
+                        "Call it outside the condition, on all ranks.",
+                        call.at,
+                    )
+
+
+def _of_group(call: Call) -> bool:
+    """Return whether a collective may be one of a group that not all ranks are in."""
+    plain = [one for one in call.arguments if not one.name]
+    return bool(call.get("group")) or call.open or len(plain) > _PLAIN.get(call.last, len(plain))
+
+
+def _sharded(run: StepProgram) -> frozenset[str]:
+    """Return the calls that gather or write what all ranks hold, by the names of their objects."""
+    makers = {
+        "deepspeed.initialize": _OF_DEEPSPEED,
+        "torch.distributed.fsdp.FullyShardedDataParallel": ("state_dict",),
+    }
+    return frozenset(
+        f"{name}.{method}"
+        for maker, methods in makers.items()
+        for _program, call in run.calls(maker)
+        if (name := call.target.strip("()[]").partition(",")[0].strip())
+        for method in methods
+    )
+
+
+_DATA = "docs.pytorch.org/docs/stable/data"
+_LOADER = "torch.utils.data.DataLoader"
+_TRAINS = re.compile(r"train", re.IGNORECASE)
+
+
+def _is_for_training(call: Call) -> bool:
+    shuffle, first = call.get("shuffle"), call.get("dataset", 0)
+    words = call.target + (first.text if first else "")
+    return bool(_TRAINS.search(words)) or (shuffle is not None and shuffle.value is True)
+
+
+@rule(
+    "no-sampler",
+    "warning",
+    "a loader that gives every rank the same data",
+    why="DDP shares gradients, not data: without a DistributedSampler each rank reads the whole "
+    "data set, and an epoch on 8 ranks computes everything 8 times.",
+    source=f"{_DATA}, DistributedSampler; github.com/Parskatt/RoMa/issues/32",
+)
+def _no_sampler(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    for run in runs(job):
+        if run.world < 2 or not run.by_hand or run.uses("deepspeed", "webdataset"):
+            continue
+        if run.has("split_dataset_by_node", "DistributedSampler", "shard", "Subset"):
+            continue  # it shares the data in a way of its own, maybe before the loader
+        for program, call in run.calls(_LOADER):
+            given = call.open or call.get("sampler", 3) or call.get("batch_sampler", 4)
+            one_gpu = any(guard.kind == "other" for guard in call.guards)  # it may be of such a run
+            if not given and _is_for_training(call) and not one_gpu:
+                yield Hit(
+                    f"{program.file} reads the training data without a DistributedSampler: each of "
+                    f"{run.world} ranks trains on all of it.",
+                    "Give the loader sampler=DistributedSampler(dataset), without shuffle=True.",
+                    call.at,
+                )
+
+
+_PROFILE = "the site's profile, internet_on_compute_nodes"
+_MOST = 5  # calls that one message names
+_FETCH_IT = (
+    "Download it on a machine that reaches the internet, copy it to the site, and give the "
+    "program its path; with HF_HUB_OFFLINE=1 it is read from HF_HOME."
+)
+
+
+@rule(
+    "offline-script",
+    "warning",
+    "a program that downloads where nodes reach no internet",
+    why="The download waits for an answer that never comes, and ends with a time-out in each rank.",
+    source=_PROFILE,
+)
+def _offline(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    if site.internet_on_compute_nodes:
+        return
+    for run in runs(job):
+        for program in run.files:
+            found = [one for one in downloads(program) if not _staged(job, one.words)]
+            if found:
+                more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+                calls = ", ".join(f"{one.words} in line {one.at.line}" for one in found[:_MOST])
+                yield Hit(
+                    f"The nodes of {site.name} reach no internet, and {program.file} would "
+                    f"download: {calls}{more}.",
+                    STAGE_IT if job.origin == "job file" else _FETCH_IT,
+                    found[0].at,
+                )
+
+
+def _staged(job: ScriptJob, words: str) -> bool:
+    """Return whether the job says that what is named lies in the cache already."""
+    by_hub = words.startswith(("from_pretrained", "load_dataset", "snapshot", "hf_hub", "load_mod"))
+    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+    return by_hub and any(one.value in ("1", "true", "True") for one in job.settings(*names))
+
+
+_CONFIG = "github.com/deepspeedai/DeepSpeed, deepspeed/runtime/config.py"
+
+
+@rule(
+    "deepspeed-batch",
+    "error",
+    "batch sizes that do not fit the number of ranks",
+    why="DeepSpeed ends unless train_batch_size is micro batch x accumulation x ranks.",
+    source=f"{_CONFIG}, _batch_assertion",
+)
+def _batch(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    for run, config in configurations(job):
+        train, micro, steps = config.train, config.micro, config.accumulation
+        if not run.world or not isinstance(train, int) or "auto" in (micro, steps):
+            continue
+        if any(type(value) is int and value < 1 for value in (train, micro, steps)):
+            yield Hit(
+                f"{config.file} has a batch size or an accumulation below 1: DeepSpeed ends.",
+                "Write whole numbers from 1.",
+                config.at(TRAIN),
+            )
+            continue
+        share = train // run.world
+        if isinstance(micro, int) and isinstance(steps, int):
+            if micro * steps * run.world != train:
+                yield Hit(
+                    f"{TRAIN} is {train} in {config.file}, but {micro} per GPU x {steps} steps x "
+                    f"{run.world} ranks are {micro * steps * run.world}: DeepSpeed ends.",
+                    f"Write {TRAIN}: {micro * steps * run.world}, or leave it out.",
+                    config.at(TRAIN),
+                )
+            continue
+        part = micro if isinstance(micro, int) else steps if isinstance(steps, int) else 1
+        if share < 1:
+            yield Hit(
+                f"{TRAIN} is {train} in {config.file}, less than the {run.world} ranks of this "
+                "job: each would get no sample.",
+                f"Write {TRAIN}: {run.world}, or a multiple of it, or take fewer nodes.",
+                config.at(TRAIN),
+            )
+        elif part < 1 or train % (run.world * part):
+            each = f" x {part}" if part != 1 else ""
+            yield Hit(
+                f"{TRAIN} is {train} in {config.file}, which {run.world} ranks{each} do not divide "
+                "evenly: DeepSpeed ends.",
+                f"Write a multiple of {run.world * max(1, part)}, like "
+                f"{max(1, round(train / (run.world * max(1, part)))) * run.world * max(1, part)}.",
+                config.at(TRAIN),
+            )
+
+
+def _offloads(config: Config) -> Iterator[tuple[str, Offload]]:
+    for name, found in (
+        ("offload_optimizer", config.offload_optimizer),
+        ("offload_param", config.offload_param),
+    ):
+        if found is not None:
+            yield name, found
+
+
+@rule(
+    "offload-without-disk",
+    "warning",
+    "offloading to a disk that the nodes do not have",
+    why="Where nodes have no disk, /tmp is memory: what is swapped there counts as the job's "
+    "memory. On a shared file system thousands of files are rewritten in every step.",
+    source="the site's profile, node.local_disk",
+)
+def _no_disk(job: ScriptJob, site: Site) -> Iterator[Hit]:
+    shared = ("/scratch", "/flash", "/project", "/projappl", "/users", "/home", "/gpfs", "/pfs")
+    for _run, config in configurations(job):
+        for name, found in _offloads(config):
+            path = found.nvme_path
+            if found.device != "nvme" or not path:
+                continue
+            diskless = site.node.local_disk.startswith("none")
+            if path.startswith(shared) and not path.startswith(("/scratch/tmp", "/scratch_local")):
+                what = f"{path} is a shared file system, and every step rewrites it"
+            elif diskless:
+                what = f"the nodes of {site.name} have no disk ({site.node.local_disk})"
+            else:
+                continue
+            yield Hit(
+                f"{config.file} offloads by {name} to {path}: {what}.",
+                'Write "device": "cpu", or take more GPUs with ZeRO stage 3.',
+                config.at("zero_optimization", name, "nvme_path"),
+            )

@@ -1,1 +1,0 @@
-"""The shell words of job.sh: the program's command, staged paths, the environment."""

@@ -1,0 +1,373 @@
+"""Previews of job files; drafts: checked, and fixed where a problem has a mechanical fix."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from lumitui.app.history.history import History
+from lumitui.app.history.run import Run
+from lumitui.app.job import grid
+from lumitui.app.job.launch import Price
+from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.compose import compose
+from lumitui.app.launch.dependency import dependency_of
+from lumitui.app.launch.draft import job_form
+from lumitui.app.launch.draft.job_form import Field, FieldChoice, apply_fixes
+from lumitui.app.launch.from_script.import_report import import_lines
+from lumitui.app.launch.from_script.own_scripts import import_script, program_text
+from lumitui.app.launch.rules.mistakes import shared_outputs, waiting_lanes
+from lumitui.app.launch.send import draft as beginnings
+from lumitui.app.launch.send.code import project_files
+from lumitui.app.launch.send.code.requirement_files import with_requirements
+from lumitui.app.launch.send.draft import Draft
+from lumitui.app.launch.send.preview import Preview, preview_of
+from lumitui.app.launch.site_names import Fill, escaped, expanded, expanded_text
+from lumitui.remote.connect import Connections
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.finding import Finding
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.reading.plain_file import read_plain
+from lumitui.remote.site.reading.validation import validate
+from lumitui.remote.site.reading.yaml_document import Document
+from lumitui.remote.site.sites import Sites
+
+_FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir",
+          "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
+"""The keys that determine which files are sent."""
+
+_STAND_INS = {"name": "job", "time": "00:01:00"}
+"""Values for required keys that are invalid, so that the others can be checked."""
+
+_LARGEST_SCRIPT = 4 << 20
+"""Bytes: Slurm refuses larger scripts."""
+LOOK_SECONDS = 5.0
+"""How long a check reuses an earlier scan of the project's files: 2,000 of them take half a
+second."""
+
+
+@dataclass(frozen=True)
+class CheckedDraft:
+    """A draft with its previews, problems and form."""
+
+    draft: Draft
+    previews: tuple[Preview, ...]
+    """The run to send, or those of the grid; empty if the draft cannot be composed."""
+    problems: tuple[Finding, ...]
+    """Errors first."""
+    fields: tuple[Field, ...]
+    """The form; empty if the text is not YAML."""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The problems that are errors."""
+        return tuple(item for item in self.problems if item.severity == "error")
+
+    @property
+    def where(self) -> str:
+        """The text's name, site and partition; "" if it is not YAML."""
+        values = {field.key: field.value for field in self.fields}
+        name, *place = (values.get(key, "") for key in ("name", "site", "partition"))
+        return f"{name or 'no name'}  {' '.join(filter(None, place))}".rstrip() if values else ""
+
+    @property
+    def loose(self) -> tuple[Finding, ...]:
+        """The problems that belong to no field of the form."""
+        return job_form.loose(self.problems)
+
+
+def total_price(previews: tuple[Preview, ...]) -> tuple[Price, ...]:
+    """Return the total price of all runs, one for each unit."""
+    prices: dict[str, Price] = {}
+    for price in (preview.launch.price for preview in previews):
+        before = prices.get(price.unit, Price(0.0, price.unit, 0.0))
+        amount = round(before.amount + price.amount, 3)
+        prices[price.unit] = Price(amount, price.unit, before.per_hour + price.per_hour)
+    return tuple(prices.values())
+
+
+@dataclass
+class Drafts:
+    """Makes previews and checks drafts without the network. Threads may share it."""
+
+    sites: Sites
+    connections: Connections
+    history: History
+    hashes: Path
+    """The folder with the hashes of the projects' files."""
+    images: Callable[[str], Sequence[FieldChoice]] = lambda site: ()
+    """Returns a site's known images, without querying it."""
+    answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
+    """Returns the cluster's earlier findings on the same job, without querying it."""
+    kept: Draft | None = field(default=None)
+    """The draft that the user left without saving it."""
+
+    _summaries: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    """Whether each site is closed, and its summary, read once: reading all profiles takes a tenth
+    of a second."""
+    _recent: tuple[float, tuple[Preview, ...]] = field(default=(0.0, ()))
+    """The time and result of the last scan of a project's files."""
+
+    def previews(
+        self,
+        spec: JobSpec,
+        folder: Path,
+        job_file: Path | None = None,
+        recent: tuple[Preview, ...] = (),
+        beside: tuple[tuple[str, str], ...] = (),
+        lane: Sequence[Run] = (),
+    ) -> tuple[Preview, ...]:
+        """Return a preview for each run of `spec`.
+
+        For the same files, `recent` previews are reused. The files `beside` are not written yet.
+        The job waits for the end of `lane`, earlier runs of its grid.
+
+        Raises:
+            InputError: the job cannot be composed.
+        """
+        previews: list[Preview] = []
+        cells = grid.cells(spec)
+        shared = (*shared_outputs(cells), *waiting_lanes(spec, len(cells)))
+        for cell in cells:
+            site = self.sites.load(cell.spec.site)
+            if spec.at_once and site.scheduler != "slurm":
+                raise InputError(
+                    f"{site.name} has no queue, so the runs of a grid cannot wait there.",
+                    "Remove `at_once:`.",
+                    field="at_once",
+                )
+            dependency = dependency_of(
+                self.with_names(cell.spec, site), site, self.history.get, lane
+            )
+            root = project_files.project_folder(folder, cell.spec.project)
+            same = next(
+                (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
+            )
+            # Inspect a project once: a grid may have a hundred runs with the same files.
+            own = with_requirements(dependency.spec, root)
+            name = own.deepspeed.config if own.deepspeed else ""
+            config = dict(beside).get(name or "") or project_files.deepspeed_config(own, root)
+            launch = compose(own, site, deepspeed_config=config, dependency=dependency.options)
+            command = self.connections.get(site).scheduler.command()
+            files = same.files if same else project_files.look(launch.spec, root, self.hashes)
+            one = preview_of(launch, site, command, files, job_file, cell.words)
+            every = (*one.findings, *shared, *dependency.findings)
+            previews.append(replace(one, findings=every, at_once=spec.at_once))
+        return tuple(previews)
+
+    def with_names(self, spec: JobSpec, site: Site) -> JobSpec:
+        """Return a job file with what `$USER` and the profile's folders are at `site`."""
+        return expanded(spec, site, self._fill(spec, site))
+
+    def text_with_names(self, text: str, spec: JobSpec, site: Site) -> str:
+        """Return a text of a job file with the same."""
+        return expanded_text(text, site, self._fill(spec, site))
+
+    def _fill(self, spec: JobSpec, site: Site) -> Fill:
+        connection = self.connections.get(site)
+        return lambda template: connection.filled(template, site, spec.account)
+
+    def check(self, draft: Draft) -> CheckedDraft:
+        """Return all problems of a draft, with its previews if it can be composed."""
+        try:
+            document = Document(draft.text, draft.name, plain=True)
+        except InputError as error:
+            return CheckedDraft(draft, (), job_form.problem_of(error, None), ())
+        previews: tuple[Preview, ...] = ()
+        findings: tuple[Finding, ...]
+        try:
+            spec = validate(document, JobSpec, document.data)
+            previews = self._quick_previews(spec, draft)
+            findings = _findings(previews, spec, document)
+        except LumiError as error:
+            findings = self._further(job_form.problem_of(error, document), document, draft)
+        findings = job_form.worst_problems_first(findings)
+        site = previews[0].site if previews else self._site(document.data)
+        images = self.images(site.name) if site else ()
+        rows = job_form.fields(document.data, site, self._offered(), findings, images)
+        # The form may add a fix that the rule lacks.
+        better = {(p.at.field, p.message): p for row in rows for p in row.problems}
+        findings = tuple(better.get((item.at.field, item.message), item) for item in findings)
+        return CheckedDraft(draft, previews, findings, rows)
+
+    def _offered(self) -> dict[str, str]:
+        """Return the sites with their summaries, the user's own first, closed sites last."""
+        for name in self.sites.names():
+            if name not in self._summaries:
+                try:
+                    site, today = self.sites.load(name), date.today()
+                    self._summaries[name] = site.is_closed(today), site.summary(today)
+                except InputError:
+                    self._summaries[name] = True, "lumitui cannot read its profile"
+        own, summaries = self.sites.own(), self._summaries
+        names = sorted(self.sites.names(), key=lambda name: (summaries[name][0], name not in own))
+        return {name: summaries[name][1] for name in names}
+
+    def _further(
+        self, findings: tuple[Finding, ...], document: Document, draft: Draft
+    ) -> tuple[Finding, ...]:
+        """Return `findings`, for which a text cannot be composed, and the errors of its other keys.
+
+        This removes the invalid keys and checks the others. It ignores errors at removed keys or
+        without a key, which may only be consequences.
+        """
+        data, new, last = dict(document.data), findings, False
+        while not last:
+            wrong = {item.at.field.split(".")[0] for item in new}
+            kept = {key: value for key, value in data.items() if key not in wrong}
+            if len(kept) == len(data):
+                break
+            data = kept
+            try:
+                stand_ins = {key: value for key, value in _STAND_INS.items() if key not in data}
+                spec = validate(document, JobSpec, stand_ins | data)
+                new, last = _findings(self._quick_previews(spec, draft), spec, document), True
+            except LumiError as error:
+                new = job_form.problem_of(error, document)
+            new = tuple(item for item in new if item.severity == "error")
+            new = tuple(item for item in new if item.at.field.split(".")[0] in data)
+            findings += new
+        return findings
+
+    def _quick_previews(self, spec: JobSpec, draft: Draft) -> tuple[Preview, ...]:
+        """Return the previews, but do not scan the project's files again at every key press.
+
+        A send scans them again, and refuses files that the user has not seen.
+        """
+        now, (looked, recent) = time.monotonic(), self._recent
+        saved = bool(recent) and recent[0].job_file != draft.path  # perhaps with an example's files
+        if now - looked > LOOK_SECONDS or saved:
+            looked, recent = now, ()
+        previews = self.previews(spec, draft.folder, draft.path, recent, draft.files)
+        if not recent or previews[0].files is not recent[0].files:
+            looked = now
+        self._recent = looked, previews[:1]
+        if spec.script in dict(draft.files):
+            previews = tuple(map(_to_save_first, previews))
+        return tuple(
+            replace(one, findings=(*one.findings, *self.answered(one))) for one in previews
+        )
+
+    def _site(self, data: Mapping[str, object]) -> Site | None:
+        try:
+            return self.sites.load(str(data.get("site", "")))
+        except LumiError:
+            return None
+
+    # -- new drafts
+
+    def open(self, path: Path) -> Draft:
+        """Return a file as a draft, to compare with the last run that was sent from it.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        draft = beginnings.open_draft(path)
+        last = next((run for run in self._runs() if run.job_file == str(draft.path)), None)
+        # A list of runs comes without their scripts.
+        return replace(draft, base=self.history.get(last.id).script if last else None)
+
+    def example(self, name: str, folder: Path) -> Draft:
+        """Return an example for the site and account of the last run.
+
+        Raises:
+            InputError: there is no such example, or the site's profile is invalid.
+        """
+        site, account = self._last_used()
+        return beginnings.from_example(name, site, account, folder)
+
+    def script(self, path: Path) -> Draft:
+        """Return a job file for a user's own script as a draft in the script's folder.
+
+        The draft for a Python program uses the site of the last run; that for an sbatch script, the
+        script's site.
+
+        Raises:
+            InputError: the script cannot be read, or is not a job script.
+        """
+        data, origin = read_plain(path, _LARGEST_SCRIPT), path.name
+        if path.suffix == ".py":
+            text = program_text(data.decode("utf-8", "replace"), path, *self._last_used())
+            return Draft(text, path.parent, origin)
+        script = import_script(data, path, self.sites)
+        return Draft(script.text, path.parent, origin, imported=tuple(import_lines(script.report)))
+
+    def _last_used(self) -> tuple[Site, str]:
+        """Return the site and account of the last run; without runs, this laptop."""
+        names = self.sites.names()
+        last = next((run for run in self._runs() if run.site in names), None)
+        own = "laptop" if "laptop" in names else names[0]
+        account = last.brief.account if last else ""
+        return self.sites.load(last.site if last else own), account if account != "none" else ""
+
+    def run(self, run_id: str) -> Draft:
+        """Return the job file of a run as a draft.
+
+        Raises:
+            InputError: there is no such run.
+        """
+        run = self.history.get(run_id)
+        site = self._site({"site": run.site})
+        if site is None:  # its profile is gone
+            return beginnings.from_run(run)
+        sent, written = partial(self.with_names, site=site), partial(escaped, site=site)
+        return beginnings.from_run(run, sent, written)
+
+    def _runs(self) -> list[Run]:
+        return self.history.page(limit=50)
+
+
+def _to_save_first(preview: Preview) -> Preview:
+    """Return a preview whose finding on the missing script says how to write it."""
+    do = "Save the job file, which also writes the example's files."
+    findings = (replace(one, do=do) if one.rule == "script" else one for one in preview.findings)
+    return replace(preview, findings=tuple(findings))
+
+
+def _findings(
+    previews: tuple[Preview, ...], spec: JobSpec, document: Document
+) -> tuple[Finding, ...]:
+    return tuple(
+        job_form.in_grid(job_form.at_line(finding, document), spec.grid, document)
+        for preview in previews
+        for finding in preview.findings
+    )
+
+
+def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:
+    own = preview.launch.spec
+    return preview.project == root and all(
+        getattr(own, key) == getattr(spec, key) for key in _FILES
+    )
+
+
+_MOST_ROUNDS = 10
+"""A fix may reveal the next problem; two fixes that undo each other must not loop forever."""
+
+
+@dataclass(frozen=True)
+class FixedDraft:
+    """A draft after its fixes."""
+
+    draft: Draft
+    done: tuple[Finding, ...]
+    """The problems that were fixed, in order."""
+    left: tuple[Finding, ...]
+    """The problems left for the user; errors first."""
+
+
+def fixed_draft(draft: Draft, check: Callable[[Draft], CheckedDraft]) -> FixedDraft:
+    """Return `draft` with the fixes of the problems that `check` finds."""
+    done: list[Finding] = []
+    seen = {draft.text}
+    problems = check(draft).problems
+    for _ in range(_MOST_ROUNDS):
+        text, made = apply_fixes(draft.text, problems)
+        if text in seen:
+            break
+        seen.add(text)
+        draft, done = draft.edited(text), [*done, *made]
+        problems = check(draft).problems
+    return FixedDraft(draft, tuple(done), problems)

@@ -1,0 +1,276 @@
+"""The first steps: the demo on this machine, or a site, a key, a check and a first job."""
+
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lumitui.app.job import examples
+from lumitui.app.job.settings import Settings, write_whole
+from lumitui.remote.site.errors import InputError, LumiError
+from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
+
+DEMO_FOLDER = Path("lumitui-demo")
+"""The demo's folder, relative to the current one."""
+
+
+def this_machine() -> Site:
+    """Return the built-in site whose jobs are plain processes."""
+    sites = Sites([BUILT_IN])
+    return next(site for site in map(sites.load, sites.names()) if site.scheduler == "process")
+
+
+def prepare_demo(folder: Path) -> Path:
+    """Return the demo's job file in `folder`; create it if it is missing.
+
+    Raises:
+        InputError: this Python lacks torch, and LUMITUI_PYTHON is not set.
+        LumiError: the folder cannot be created.
+    """
+    # Without LUMITUI_PYTHON, a job on this machine uses this Python (supervisor.py).
+    if not os.environ.get("LUMITUI_PYTHON") and importlib.util.find_spec("torch") is None:
+        raise InputError(
+            "The demo needs PyTorch, which this Python lacks.",
+            "Run `pip install 'lumitui[trainers]'`, or set LUMITUI_PYTHON to a Python with torch.",
+        )
+    job = folder / "job.yaml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LumiError(
+            f"Cannot create the folder {folder}: {error.strerror}.", "Name another one with --to."
+        ) from error
+    if not job.exists():
+        text = examples.text_for(this_machine(), examples.Beginning("demo"))
+        examples.write_new(job, text)
+    return job
+
+
+FIRST_FOLDER = Path("lumitui-first")
+"""Its own folder, relative to the current one: a job sends its whole folder."""
+
+
+def first_job(site: Site, account: str, folder: Path) -> Path:
+    """Return the job file; create it if it is missing.
+
+    Raises:
+        LumiError: it cannot be written.
+    """
+    job = folder / FIRST_FOLDER / "job.yaml"
+    try:
+        job.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LumiError(
+            f"Cannot create the folder {job.parent}: {error.strerror}.",
+            "Start lumitui in one of your folders.",
+        ) from error
+    if not job.exists():
+        text = examples.text_for(site, examples.Beginning("first", account=account or None))
+        examples.write_new(job, text)
+    return job
+
+
+class GuideAnswers(BaseModel):
+    """The answers; empty ones are missing."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    site: str = Field(default="", max_length=200)
+    user: str = Field(default="", max_length=200)
+    """The user name on the site."""
+    account: str = Field(default="", max_length=200)
+    """The project to bill."""
+    key: str = Field(default="", max_length=4000)
+    """The private key; empty: ssh's own choice."""
+    checked: bool = False
+    """Whether lumitui reached the site with these answers and checked its profile."""
+
+
+def kept_progress(settings: Settings) -> GuideAnswers:
+    """Return the kept answers; empty ones if the file is missing or invalid."""
+    try:
+        return GuideAnswers.model_validate_json(settings.guide.read_bytes()[:100_000])
+    except (OSError, ValidationError, json.JSONDecodeError):
+        return GuideAnswers()
+
+
+def keep_progress(settings: Settings, progress: GuideAnswers) -> None:
+    """Write the answers.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    write_whole(settings.guide, progress.model_dump_json() + "\n")
+
+
+def own_profile(settings: Settings, site: str) -> Path:
+    """Return the path of the user's own profile of `site`, which may not exist yet."""
+    return settings.profiles[0] / f"{site}.yaml"
+
+
+_MOST_BYTES = 20_000
+_KINDS = ("ssh-", "ecdsa-", "sk-")
+"""How the first word of a public key begins."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A private key with its public key beside it."""
+
+    path: Path
+    """The private key."""
+    kind: str
+    """The public key's type, such as `ssh-ed25519`."""
+    comment: str
+
+
+def keys_in(folder: Path) -> tuple[Key, ...]:
+    """Return the keys in `folder`, by name; open only the public ones."""
+    try:
+        return tuple(filter(None, map(_key, sorted(folder.glob("*.pub")))))
+    except OSError:
+        return ()
+
+
+def _key(public: Path) -> Key | None:
+    private = public.with_suffix("")
+    try:
+        if not private.is_file() or not public.is_file():
+            return None
+        descriptor = os.open(public, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            words = file.read(_MOST_BYTES).decode("utf-8", "replace").split(maxsplit=2)
+    except OSError:
+        return None
+    if len(words) < 2 or not words[0].startswith(_KINDS) or "cert" in words[0]:
+        return None
+    comment = words[2].splitlines()[0].strip() if len(words) > 2 else ""
+    return Key(private, words[0], comment)
+
+
+Mark = Literal["done", "next", "later"]
+FIRST_LINE = "# Written by lumitui's guide, which may write it again."
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The state before the guide does anything."""
+
+    site: Site | None
+    """The chosen site."""
+    profile: Path
+    """The path of the user's own profile of it, which may not exist yet."""
+    foreign: bool
+    """Whether that profile exists and the guide did not write it; then the guide keeps it."""
+    keys: Sequence[Key]
+
+
+@dataclass(frozen=True)
+class GuideStep:
+    """One step: whether it is done, and a text about what it does or needs."""
+
+    name: str
+    mark: Mark
+    words: str
+
+
+def steps(progress: GuideAnswers, around: Surroundings) -> tuple[GuideStep, ...]:
+    """Return the steps in order; the first that is not done is the next one."""
+    site = around.site
+    rows = [("site", site is not None, _about(site))]
+    if around.foreign:
+        words = f"Set in {_short(around.profile)}, which the guide does not change."
+        rows += [("user", site is not None, words), ("key", site is not None, words)]
+    else:
+        user = _USER.fullmatch(progress.user) is not None
+        words = "This is not a user name."
+        if user or not progress.user:
+            words = "Your user name on the login node."
+        rows.append(("user", user, words))
+        rows.append(("key", _has_key(progress, around.keys), _key_words(progress, around)))
+    rows.append(("project", has_account(progress, site), _account_words(progress, site)))
+    rows.append(("check", progress.checked, _check_words(around)))
+    rows.append(("job", False, "Writes lumitui-first/job.yaml here and opens it. Sends nothing."))
+    first = next((i for i, (_, done, _) in enumerate(rows) if not done), len(rows))
+    marks: list[Mark] = [
+        "done" if done else "next" if i == first else "later" for i, (_, done, _) in enumerate(rows)
+    ]
+    return tuple(
+        GuideStep(name, mark, words) for (name, _, words), mark in zip(rows, marks, strict=True)
+    )
+
+
+def missing(steps: Sequence[GuideStep], name: str) -> str:
+    """Return the first step that must be done before the step `name`; "" if there is none."""
+    for step in steps:
+        if step.name == name:
+            return ""
+        if step.mark != "done":
+            return step.name
+    return ""
+
+
+def profile_text(progress: GuideAnswers) -> str:
+    """Return the profile that the guide writes: the built-in one, with the user's login."""
+    lines = [FIRST_LINE, f"extends: {json.dumps(progress.site)}", "hosts:"]
+    lines.append(f"  user: {json.dumps(progress.user)}")
+    if progress.key:
+        lines.append(f"  identity: {json.dumps(progress.key)}")
+    return "\n".join(lines) + "\n"
+
+
+def has_account(progress: GuideAnswers, site: Site | None) -> bool:
+    """Return whether the project has the site's form, or the site needs none."""
+    return site is not None and not site.account.objection(progress.account)
+
+
+def _about(site: Site | None) -> str:
+    if site is None:
+        return "Choose a cluster. For a new one, lumitui first surveys it and writes its profile."
+    return f"{site.title}, at {site.hosts.login}."
+
+
+def _has_key(progress: GuideAnswers, keys: Sequence[Key]) -> bool:
+    return bool(progress.key) and any(str(key.path) == progress.key for key in keys)
+
+
+def _key_words(progress: GuideAnswers, around: Surroundings) -> str:
+    if not around.keys:
+        return (
+            "There is no key in ~/.ssh. Create one with `ssh-keygen -t ed25519`; then give its "
+            ".pub file to the site."
+        )
+    for key in around.keys:
+        if str(key.path) == progress.key:
+            return f"{key.kind} {key.comment}. The site must know {key.path.name}.pub."
+    count = f"{len(around.keys)} keys" if len(around.keys) > 1 else "one key"
+    return f"Choose yours: ~/.ssh has {count}. The guide creates no key, and reads none yet."
+
+
+def _account_words(progress: GuideAnswers, site: Site | None) -> str:
+    if site is None:
+        return "The project to bill."
+    if not site.account.required:
+        return f"{site.title} needs none."
+    if progress.account and not has_account(progress, site):
+        return f"This is not a project of the site. One looks like {site.account.example}."
+    return f"The project to bill, like {site.account.example}."
+
+
+def _short(path: Path) -> str:
+    home = str(Path.home())
+    return str(path).replace(home, "~", 1) if str(path).startswith(f"{home}/") else str(path)
+
+
+def _check_words(around: Surroundings) -> str:
+    begin = "Logs" if around.foreign else f"Writes {_short(around.profile)}, then logs"
+    host = around.site.hosts.login if around.site else "the site"
+    return f"{begin} in to {host} and compares it with its profile. Changes nothing there."

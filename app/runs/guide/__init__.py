@@ -1,1 +1,0 @@
-"""The first steps: the demo on this machine, or a site, a key, a check and a first job."""
