@@ -144,6 +144,17 @@ def connect(site: Site, ask: Ask) -> Connection:
     )
 
 
+def submit_command(site: Site) -> str:
+    """Return the submit command as the preview shows it and the site runs it."""
+    if site.scheduler == "process":
+        from lumitui.remote.laptop.scheduler import SUBMIT
+
+        return SUBMIT
+    from lumitui.remote.scheduler.scheduler_protocol import SBATCH
+
+    return SBATCH
+
+
 class Connections:
     """The open connections by site; threads share them."""
 

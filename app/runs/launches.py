@@ -160,9 +160,9 @@ class Launches(Watching):
         """Drafts of job files, and previews of their runs."""
         from lumitui.app.launch.send.drafts import Drafts
 
-        images = self.environments.choices
         return Drafts(
-            self.sites, self._connections, self.history, self._hashes, images,
+            self.sites, self._connections, self.history, self._hashes,
+            lambda site: self.environments.choices(site),
             lambda preview: self.inquiries.known(preview),
         )  # fmt: skip
 
@@ -278,6 +278,7 @@ class Launches(Watching):
         """
         from lumitui.app.scale.resubmission import basis_of, made_ready
         from lumitui.app.scale.run_plan import ResubmissionRequest, plan
+        from lumitui.remote.connect import submit_command
 
         parent = self.history.get(run_id)
         site = self.sites.load(parent.site)
@@ -285,9 +286,8 @@ class Launches(Watching):
         slowest = self._slowest_save(parent, lineage)
         named = tuple(self.drafts.text_with_names(text, parent.spec, site) for text in settings)
         request = ResubmissionRequest(nodes, named, code, start, slowest)
-        command = self._connections.get(site).scheduler.command()
         planned = plan(basis_of(parent, request), lineage, site, request)
-        return made_ready(planned, site, command, self._hashes)
+        return made_ready(planned, site, submit_command(site), self._hashes)
 
     def _slowest_save(self, run: Run, lineage: Sequence[Run]) -> float | None:
         """Return the seconds of the slowest save of a run, or of its nearest ancestor with one."""

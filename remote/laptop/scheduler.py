@@ -64,10 +64,6 @@ class Process:
         self.commands = 0
         """Slurm commands run so far, for the footprint: none."""
 
-    def command(self) -> str:
-        """Return the command that starts the supervisor."""
-        return SUBMIT
-
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
         return submit_once(self._transport, submission, SUBMIT, _EVIDENCE).answer

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from lumitui.remote.site.gpu_use import GpuUse
+from lumitui.remote.site.run_folder import JOB_SCRIPT, attempt_log
 from lumitui.remote.site.states import STATES as STATES
 from lumitui.remote.site.states import State as State
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from lumitui.remote.scheduler.job_step import GpuReading, StepCall
     from lumitui.remote.site.meters import GpuReadings
 
+SBATCH = (
+    'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
+    f'--output="$RUN/{attempt_log(1)}" "$RUN/{JOB_SCRIPT}"'
+)
+"""sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
 MOST_WORDS = 4000
 """Most characters that are kept of a scheduler's words, and of a list of nodes."""
 MOST_LIST = 8 << 20
@@ -175,10 +181,6 @@ class Poll:
 
 class Scheduler(Protocol):
     """Jobs of one site. One contract test suite runs on every implementation."""
-
-    def command(self) -> str:
-        """Return the submit command as the preview shows it and the site runs it."""
-        ...
 
     def submit(self, submission: Submission) -> Answer:
         """Create the job once: a second call for the same submission finds the first one's job.

@@ -16,6 +16,7 @@ from lumitui.remote.scheduler.run_files import files_script, parse_files
 from lumitui.remote.scheduler.scheduler_protocol import (
     MOST_LIST,
     MOST_WORDS,
+    SBATCH,
     STATES,
     Answer,
     JobStatus,
@@ -25,7 +26,7 @@ from lumitui.remote.scheduler.scheduler_protocol import (
     Watch,
 )
 from lumitui.remote.site.answer_fields import lines, moment
-from lumitui.remote.site.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS, attempt_log
+from lumitui.remote.site.run_folder import JOB_SCRIPT, LOCK, POLL_SECONDS
 from lumitui.remote.site.shell_text import fill, quote
 from lumitui.remote.site.states import BY_YOU
 from lumitui.remote.transport.records import new_marker, parse_records, record_functions
@@ -188,12 +189,6 @@ def parse_account(text: str) -> list[JobStatus]:
     return jobs
 
 
-SUBMIT = (
-    'sbatch --parsable --chdir="$RUN" --job-name="$NAME" --comment="lumitui:$TOKEN" '
-    f'--output="$RUN/{attempt_log(1)}" "$RUN/{JOB_SCRIPT}"'
-)
-"""sbatch with all its arguments; what is in the script's #SBATCH lines is not repeated here."""
-
 # A user's variables override options and the script's lines (INPUT ENVIRONMENT VARIABLES of each
 # man page): SBATCH_ACCOUNT, SLURM_HINT and SLURM_EXPORT_ENV would make another job than the preview
 # shows, SQUEUE_QOS hides jobs, SCANCEL_STATE=PENDING lets them run on. The variables that stay say
@@ -261,10 +256,6 @@ class Slurm:
         self.commands = 0
         """Slurm commands run so far, for the footprint."""
 
-    def command(self) -> str:
-        """Return the sbatch command line."""
-        return SUBMIT
-
     def submit(self, submission: Submission) -> Answer:
         """See Scheduler.submit."""
         # sbatch(1), "filename pattern": in folders too; such a job ends before its first line.
@@ -272,7 +263,7 @@ class Slurm:
             signs = " and ".join(sorted(wrong))
             words = f"Slurm cannot write a log below a folder with {signs} in its name"
             return Answer(State.NOT_SENT, None, words)
-        command = f"{_PLAIN}\n{SUBMIT}"
+        command = f"{_PLAIN}\n{SBATCH}"
         return self._counted(submit_once(self._transport, submission, command, _EVIDENCE))
 
     def settle(

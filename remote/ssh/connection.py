@@ -16,15 +16,11 @@ import paramiko
 
 from lumitui.remote.site.errors import AnswerNeeded, LinkError
 from lumitui.remote.ssh import tcp
-from lumitui.remote.ssh.auth import LogIn
 from lumitui.remote.ssh.channels import Requests
 from lumitui.remote.ssh.config import HostConfig, Login, jump_login
 from lumitui.remote.ssh.dialog import Kept
 from lumitui.remote.ssh.link import BROKEN, Link, SshTransport
-from lumitui.remote.ssh.options.openssh import aliases, openssh_table
-from lumitui.remote.ssh.options.resolve import resolve, stricter
 from lumitui.remote.ssh.prompts import Ask, LoginQuestion, answer_needed, is_attended
-from lumitui.remote.ssh.trust.handshake import TurnedAway, shake_hands
 
 # Without a handler, Python prints the library's warnings over the screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -95,6 +91,8 @@ class Ssh(Requests):
         Raises:
             AnswerNeeded: the login needs a user, and none is waiting; nothing is sent.
         """
+        from lumitui.remote.ssh.trust.handshake import TurnedAway
+
         if self._kept.needs and not is_attended():
             raise answer_needed(self._kept.needs)
         for pause in _PAUSES:
@@ -110,6 +108,9 @@ class Ssh(Requests):
 
     def _open_once(self, stopped: Callable[[], bool]) -> Link:
         """Connect, through the jump hosts of the configuration."""
+        from lumitui.remote.ssh.auth import LogIn
+        from lumitui.remote.ssh.trust.handshake import shake_hands
+
         hops: list[paramiko.Transport] = []
         self._hops = hops
         socks: list[tcp.Metered] = []
@@ -217,6 +218,9 @@ def _host(login: Login) -> HostConfig:
     An alias with the site's own name takes precedence. Trust in host keys is that of the host's
     full name, or stricter: an alias affects only the login.
     """
+    from lumitui.remote.ssh.options.openssh import aliases, openssh_table
+    from lumitui.remote.ssh.options.resolve import resolve, stricter
+
     tables = {}
     for name in aliases(login) if login.site else ():
         table = openssh_table(replace(login, host=name))

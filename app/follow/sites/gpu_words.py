@@ -1,9 +1,14 @@
 """The GPUs of a running job in rows and sentences, the same for both interfaces. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lumitui.app.explain.words import count, number, size
-from lumitui.remote.scheduler.job_step import GpuReading
+
+if TYPE_CHECKING:
+    from lumitui.remote.scheduler.job_step import GpuReading
 
 MOST_NAMED = 8
 """Idle GPUs that are named; of the rest their number is said."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import yaml
 
 from lumitui.app.history.run import Run
-from lumitui.app.job import examples
 from lumitui.app.job.settings import write_whole
 from lumitui.app.job.spec import JobSpec, parse_job
 from lumitui.remote.site.errors import InputError, LumiError
@@ -71,6 +70,8 @@ def from_example(name: str, site: Site, account: str, folder: Path) -> Draft:
     Raises:
         InputError: there is no such example.
     """
+    from lumitui.app.job import examples
+
     if name == examples.OWN_SCRIPT:
         beginning = examples.Beginning(account=account or None, script="train.py")
     else:
@@ -139,6 +140,8 @@ def save_draft(draft: Draft, path: Path | None = None) -> Draft:
         InputError: it has no file, another program changed the file, or `path` exists.
         LumiError: it cannot be written.
     """
+    from lumitui.app.job import examples
+
     target = path or draft.path
     if target is None:
         raise InputError("The job file has no name yet.", "Enter a path.")

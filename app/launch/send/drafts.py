@@ -16,8 +16,6 @@ from lumitui.app.launch.compose import compose
 from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.job_form import Field, FieldChoice, apply_fixes
-from lumitui.app.launch.from_script.import_report import import_lines
-from lumitui.app.launch.from_script.own_scripts import import_script, program_text
 from lumitui.app.launch.rules.mistakes import shared_outputs, waiting_lanes
 from lumitui.app.launch.send import draft as beginnings
 from lumitui.app.launch.send.code import project_files
@@ -25,7 +23,7 @@ from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.draft import Draft
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.site_names import Fill, escaped, expanded, expanded_text
-from lumitui.remote.connect import Connections
+from lumitui.remote.connect import Connections, submit_command
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
@@ -150,9 +148,8 @@ class Drafts:
             name = own.deepspeed.config if own.deepspeed else ""
             config = dict(beside).get(name or "") or project_files.deepspeed_config(own, root)
             launch = compose(own, site, deepspeed_config=config, dependency=dependency.options)
-            command = self.connections.get(site).scheduler.command()
             files = same.files if same else project_files.look(launch.spec, root, self.hashes)
-            one = preview_of(launch, site, command, files, job_file, cell.words)
+            one = preview_of(launch, site, submit_command(site), files, job_file, cell.words)
             every = (*one.findings, *shared, *dependency.findings)
             previews.append(replace(one, findings=every, at_once=spec.at_once))
         return tuple(previews)
@@ -166,8 +163,8 @@ class Drafts:
         return expanded_text(text, site, self._fill(spec, site))
 
     def _fill(self, spec: JobSpec, site: Site) -> Fill:
-        connection = self.connections.get(site)
-        return lambda template: connection.filled(template, site, spec.account)
+        connect = self.connections.get
+        return lambda template: connect(site).filled(template, site, spec.account)
 
     def check(self, draft: Draft) -> CheckedDraft:
         """Return all problems of a draft, with its previews if it can be composed."""
@@ -287,6 +284,9 @@ class Drafts:
         Raises:
             InputError: the script cannot be read, or is not a job script.
         """
+        from lumitui.app.launch.from_script.import_report import import_lines
+        from lumitui.app.launch.from_script.own_scripts import import_script, program_text
+
         data, origin = read_plain(path, _LARGEST_SCRIPT), path.name
         if path.suffix == ".py":
             text = program_text(data.decode("utf-8", "replace"), path, *self._last_used())

@@ -4,12 +4,15 @@ The upload uses the site's host for files, if it has one, over a connection that
 afterwards. If the connection is lost, the upload resumes a few times, as long as bytes arrive.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lumitui.app.explain.run_phrases import progress_line
 from lumitui.app.explain.words import count, size
@@ -22,11 +25,13 @@ from lumitui.remote.site.profile import Site
 from lumitui.remote.site.run_folder import STAGE
 from lumitui.remote.site.source_position import at_key
 from lumitui.remote.source.hash_cache import Hashes
-from lumitui.remote.transfer.contents.content_store import Item
-from lumitui.remote.transfer.contents.content_upload import Shipped, stage
 from lumitui.remote.transfer.contents.shipment_progress import Meter
-from lumitui.remote.transfer.contents.staged_files import StagedFiles, find, read
-from lumitui.remote.transport.transport import Transport
+
+if TYPE_CHECKING:
+    from lumitui.remote.transfer.contents.content_store import Item
+    from lumitui.remote.transfer.contents.content_upload import Shipped
+    from lumitui.remote.transfer.contents.staged_files import StagedFiles
+    from lumitui.remote.transport.transport import Transport
 
 _PAUSES = (1.0, 3.0, 10.0)
 """Seconds before each retry after the connection was lost."""
@@ -91,6 +96,10 @@ def left_out(spec: JobSpec, project: Path) -> frozenset[str]:
 
 def findings_of(spec: JobSpec, project: Path, site: Site) -> Iterator[Finding]:
     """Yield a preview's findings on the items to stage; this reads only file names."""
+    if not spec.stage:
+        return
+    from lumitui.remote.transfer.contents.staged_files import find
+
     for name, one in spec.stage.items():
         place = place_of(one.path, project)
         key = f"stage.{name}"
@@ -157,6 +166,10 @@ def _private(
 
 def heeded(spec: JobSpec, project: Path) -> frozenset[str]:
     """Return the patterns of `ship_secrets:` that match staged files."""
+    if not spec.stage:
+        return frozenset()
+    from lumitui.remote.transfer.contents.staged_files import find
+
     words: set[str] = set()
     for name, one in spec.stage.items():
         try:
@@ -232,6 +245,8 @@ def _patiently(item: Item, transport: Transport, staging: Staging, say: Say) -> 
     A host that was never reached does not count as lost. A connection that lasted a minute renews
     the retries.
     """
+    from lumitui.remote.transfer.contents.content_upload import stage
+
     pauses, lost = list(_PAUSES), False
     while True:
         began = time.monotonic()
@@ -257,6 +272,8 @@ def _patiently(item: Item, transport: Transport, staging: Staging, say: Say) -> 
 
 
 def _read(name: str, path: Path, staging: Staging, say: Say) -> Item:
+    from lumitui.remote.transfer.contents.staged_files import find, read
+
     staged = find(name, path, staging.allowed, staging.follow)
     key = hashlib.sha256(b"stage:" + os.fsencode(staged.root)).hexdigest()[:24]
     meter = Meter(name, lambda progress: say(progress_line(progress)))

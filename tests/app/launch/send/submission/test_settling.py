@@ -9,7 +9,7 @@ import pytest
 
 from lumitui.app.launch.send.settle import GRACE_SECONDS, settle, submission_of
 from lumitui.app.runs import Runs
-from lumitui.remote.scheduler.scheduler_protocol import Answer, Scheduler, State, Submission
+from lumitui.remote.scheduler.scheduler_protocol import SBATCH, Answer, Scheduler, State, Submission
 from lumitui.remote.site.errors import OutcomeUnknown
 from lumitui.remote.site.shell_text import quote
 from tests.support.jobs.made_runs import a_run
@@ -65,7 +65,7 @@ def test_a_lock_alone_is_settled_by_the_void_claim(bench: Bench) -> None:
     # The submission comes through after all: its job ends at once.
     submission = run.submission
     head = f"RUN={quote(submission.folder)} NAME={submission.name} TOKEN=x\n"
-    late = run.here(head + bench.scheduler.command())
+    late = run.here(head + SBATCH)
     run.watch = replace(run.watch, job_id=late.strip())
     poll = run.until(State.DONE)
     assert "belongs to job void" in run.log()
@@ -195,7 +195,7 @@ def test_an_accounting_that_does_not_answer_leaves_it_open(slurm: Bench) -> None
 @pytest.mark.cluster
 def test_accounting_finds_a_job_cancelled_before_it_was_eligible(slurm: Bench) -> None:
     run = slurm.run("true")
-    command = slurm.scheduler.command().replace("sbatch ", "sbatch --begin=now+1day ", 1)
+    command = SBATCH.replace("sbatch ", "sbatch --begin=now+1day ", 1)
     head = f"RUN={quote(run.submission.folder)} NAME={run.submission.name} TOKEN=x\n"
     job_id = run.here(f"mkdir attempt-1.submit\n{head}{command}").strip()
     run.cancel()
