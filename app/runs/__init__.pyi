@@ -63,10 +63,10 @@ from lumitui.app.history.listing.filters import FilterError as FilterError
 from lumitui.app.history.listing.filters import FilterTerm as FilterTerm
 from lumitui.app.history.listing.filters import parse_filter as parse_filter
 from lumitui.app.history.listing.filters import parse_typed_filter as parse_typed_filter
+from lumitui.app.history.listing.find_runs import NEWEST_FIRST as NEWEST_FIRST
 from lumitui.app.history.listing.find_runs import Filter as Filter
-from lumitui.app.history.listing.order import NEWEST_FIRST as NEWEST_FIRST
-from lumitui.app.history.listing.order import Order as Order
-from lumitui.app.history.listing.order import OrderBy as OrderBy
+from lumitui.app.history.listing.find_runs import Order as Order
+from lumitui.app.history.listing.find_runs import OrderBy as OrderBy
 from lumitui.app.history.listing.page_cache import ROWS_AROUND as ROWS_AROUND
 from lumitui.app.history.listing.page_cache import RunWindow as RunWindow
 from lumitui.app.history.listing.page_cache import TreeLine as TreeLine

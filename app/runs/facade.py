@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumitui.app.runs.launches import Launches
-from lumitui.app.runs.results import Results
-from lumitui.app.runs.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from lumitui.app.survey.profile.surveys import Surveys
 
 
-class Runs(Launches, Results, Upkeep):
+class Runs(Launches):
     """The headless core over history, profiles and connections. Threads may share it.
 
     `with Runs() as runs:` closes connections and history at its end. Each error that a user can fix

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lumitui.app.runs.watching import Watching
+from lumitui.app.runs.core import RunsCore
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.states import State
 
@@ -33,7 +33,7 @@ _FRESH = 60.0
 """Seconds for which an awaited run's state counts; by default, Slurm remembers jobs for 300."""
 
 
-class Launches(Watching):
+class Launches(RunsCore):
     """Compose, export, send, resubmit, scale."""
 
     def preview(
