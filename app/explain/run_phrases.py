@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.explain import words
 from lumitui.app.explain.training_summary import Throughput
 from lumitui.app.explain.words import short_length, size
-from lumitui.app.history.attempts import KILLED, SAVED, AttemptRecord, saved
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import KILLED, SAVED, AttemptRecord, Run, saved
 from lumitui.app.job.launch import Price
 from lumitui.remote.site.states import State
 from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 
 from lumitui.app.explain import run_phrases, words
 from lumitui.app.explain.proof.binding_proof import Verdict
-from lumitui.app.history.attempts import trained
 from lumitui.app.history.metric_points import MetricPoint
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import Run, trained
 from lumitui.remote.site.states import State
 
 _NO_DATE = 1e15

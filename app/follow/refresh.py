@@ -1,4 +1,10 @@
-"""A refresh: submissions are settled, each site is polled, and what is new goes into history."""
+"""A refresh: submissions are settled, each site is polled, and what is new goes into history.
+
+A wrapper or a controller may make a job after its sbatch has failed; it ends at its claim. The
+listing of a poll shows such a job, and settling its run once more cancels it; see
+`remote/scheduler/evidence`. A cancel that did not reach the controller left its mark in the run's
+folder: a poll shows that, too.
+"""
 
 import contextlib
 import re

@@ -7,8 +7,7 @@ same step, under the lock that squeue waits for (seen with 22.05, test_true_ends
 
 import time
 
-from lumitui.app.history.attempts import merged
-from lumitui.app.history.run import Changes, Run
+from lumitui.app.history.run import Changes, Run, merged
 from lumitui.remote.scheduler.scheduler_protocol import (
     ExitFile,
     JobStatus,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from lumitui.app.history.file.sqlite_errors import PendingWarnings
 from lumitui.app.history.file.sqlite_file import Database, FileFacts
 from lumitui.app.history.known_snapshots import KnownSnapshots
-from lumitui.app.history.listing.find_runs import Filter, RunFinder
-from lumitui.app.history.listing.order import NEWEST_FIRST, Order
+from lumitui.app.history.listing.find_runs import NEWEST_FIRST, Filter, Order, RunFinder
 from lumitui.app.history.rows.kept_texts import (
     RECORDED,
     drop_unused,

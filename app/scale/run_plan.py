@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lumitui.app.history.attempts import saved
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import Run, saved
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal

@@ -1,4 +1,8 @@
-"""The shapes of keys, a table with sources, and a search for them that reads in pieces."""
+"""The shapes of keys, a table with sources, and a search for them that reads in pieces.
+
+Only shapes are in it that are hard to meet by chance: a prefix of the service and enough characters
+after it. Words like `password =` count only in files of settings, since code is full of them.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,7 @@
-"""Which files of a project are left out: nested .gitignore and .lumituiignore files."""
+"""Which files of a project are left out: nested .gitignore and .lumituiignore files.
+
+git works on bytes, so `?` is one byte here too.
+"""
 
 import bisect
 import os

@@ -12,8 +12,7 @@ from lumitui.remote.site.secret_shapes import ShapeSearch
 from lumitui.remote.source.guard import ScanGuard
 from lumitui.remote.source.hash_cache import FileContent, Hashes
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
-from lumitui.remote.source.outside_links import Follow, names_of
-from lumitui.remote.source.project_walk import ProjectLimits, ProjectWalk, walk
+from lumitui.remote.source.project_walk import Follow, ProjectLimits, ProjectWalk, names_of, walk
 from lumitui.remote.source.secret_names import NameRule
 
 _CHUNK = 1 << 20

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filters import parse_filter
-from lumitui.app.history.listing.find_runs import Filter, RunListing
-from lumitui.app.history.listing.order import Order, OrderBy
+from lumitui.app.history.listing.find_runs import Filter, Order, OrderBy, RunListing
 from lumitui.app.history.run import Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import SPEC, a_run

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from lumitui.app.history.listing.find_runs import (
     EVERYTHING,
+    NEWEST_FIRST,
     Filter,
     ListedRun,
+    Order,
     RunFinder,
     RunListing,
 )
-from lumitui.app.history.listing.order import NEWEST_FIRST, Order
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State

@@ -1,4 +1,8 @@
-"""Which lines of a log fit which rules, and which of them are about what ended the job. Pure."""
+"""Which lines of a log fit which rules, and which of them are about what ended the job. Pure.
+
+A line without the texts of a pattern is passed over. Python's own parser reads the pattern; of what
+has no text, the pattern is tried on every line.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

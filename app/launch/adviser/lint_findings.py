@@ -1,4 +1,8 @@
-"""The findings of the neutral rules on a launch, in terms of its job file. Pure."""
+"""The findings of the neutral rules on a launch, in terms of its job file. Pure.
+
+A shell script that each rank runs may start ranks itself. For an sbatch script, the reader opens
+such a file, and the rule `launcher-tasks` applies.
+"""
 
 import math
 import re

@@ -1,4 +1,8 @@
-"""A YAML document checked by a pydantic model: every mistake as a sentence with file and line."""
+"""A YAML document checked by a pydantic model: every mistake as a sentence with file and line.
+
+Pydantic names each kind of mistake (https://docs.pydantic.dev/latest/errors/validation_errors/);
+its own words are for programmers.
+"""
 
 from __future__ import annotations
 

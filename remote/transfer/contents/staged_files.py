@@ -15,8 +15,7 @@ from lumitui.remote.site.secret_shapes import KeyMark, ShapeSearch, shape_of
 from lumitui.remote.source.guard import covering, head_of
 from lumitui.remote.source.hash_cache import FileContent, Hashes
 from lumitui.remote.source.manifest import Manifest, ManifestEntry
-from lumitui.remote.source.outside_links import Follow, hops, way
-from lumitui.remote.source.project_walk import FolderWalk, is_system, some
+from lumitui.remote.source.project_walk import FolderWalk, Follow, hops, is_system, some, way
 from lumitui.remote.source.scan import file_state, opened, read_file
 from lumitui.remote.source.secret_names import has_settings, secret_name
 from lumitui.remote.transfer.contents.content_store import Item, stage_changed

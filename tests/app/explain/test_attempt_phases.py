@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.explain.timeline import MARKS, Attempt, AttemptPhases, attempt_phases, attempts_of
-from lumitui.app.history.attempts import KILLED, AttemptRecord
 from lumitui.app.history.metric_points import MetricPoint
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import KILLED, AttemptRecord, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 

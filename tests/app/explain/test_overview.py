@@ -10,7 +10,7 @@ from lumitui.app.explain.idle_words import idle_remark, waiting
 from lumitui.app.explain.training_summary import Speedup, Summary, Throughput
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.follow.notifications.events import event_of
-from lumitui.app.history.attempts import AttemptRecord
+from lumitui.app.history.run import AttemptRecord
 from lumitui.app.tui.flows.cancels import terms
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.gpu_use import GpuUse

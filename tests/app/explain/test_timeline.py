@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lumitui.app.explain import run_phrases, timeline
 from lumitui.app.explain.waiting import expectations
-from lumitui.app.history.attempts import ENDS, KILLED, AttemptRecord
 from lumitui.app.history.metric_points import MetricPoint, parse_line
+from lumitui.app.history.run import ENDS, KILLED, AttemptRecord
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site import walltime
 from tests.support.jobs.binding.binding_reports import EXACT, reports, verdict_on

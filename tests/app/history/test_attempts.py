@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumitui.app.history.attempts import KILLED, AttemptRecord, merged, seconds_ended, trained
+from lumitui.app.history.run import KILLED, AttemptRecord, merged, seconds_ended, trained
 from lumitui.app.job.launch import Price
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run

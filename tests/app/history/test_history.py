@@ -11,12 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filters import FilterTerm, WordTerm
 from lumitui.app.history.listing.find_runs import Filter
 from lumitui.app.history.rows.kept_texts import digest_of, pack
-from lumitui.app.history.run import Changes, Provenance, Run
+from lumitui.app.history.run import AttemptRecord, Changes, Provenance, Run
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError, LumiError
 from lumitui.remote.site.gpu_use import GpuUse

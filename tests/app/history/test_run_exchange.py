@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.attempts import AttemptRecord
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
-from lumitui.app.history.run import Provenance, Run
+from lumitui.app.history.run import AttemptRecord, Provenance, Run
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.states import State
 from tests.support.jobs.made_runs import SPEC, a_run

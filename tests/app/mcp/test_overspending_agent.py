@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lumitui.app.history.attempts import AttemptRecord
+from lumitui.app.history.run import AttemptRecord
 from lumitui.app.job.settings import Settings
 from lumitui.app.mcp.agent_tools import AgentTools
 from lumitui.app.mcp.allowance import hours_of_preview, used_hours

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumitui.app.history.attempts import AttemptRecord
+from lumitui.app.history.run import AttemptRecord
 from lumitui.app.job.launch import Launch
 from lumitui.app.scale.run_plan import StartPoint, choose_start
 from lumitui.remote.scheduler.scheduler_protocol import State

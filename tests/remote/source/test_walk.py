@@ -13,8 +13,7 @@ from lumitui.remote.site.errors import InputError
 from lumitui.remote.source import project_walk
 from lumitui.remote.source.guard import ScanGuard
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.source.outside_links import Follow
-from lumitui.remote.source.project_walk import ProjectLimits
+from lumitui.remote.source.project_walk import Follow, ProjectLimits
 from lumitui.remote.source.scan import scan, source_of
 from lumitui.remote.transfer.contents.pieces import content
 from tests.support.files.project_files import shipped, write

@@ -24,7 +24,7 @@ from lumitui.remote.site.webhook_address import check_webhook
 from lumitui.remote.source.guard import ScanGuard, Suspect
 from lumitui.remote.source.hash_cache import Hashes
 from lumitui.remote.source.manifest import Manifest
-from lumitui.remote.source.outside_links import Follow
+from lumitui.remote.source.project_walk import Follow
 from lumitui.remote.source.scan import scan
 
 _CONFIG_BYTES = 1_000_000

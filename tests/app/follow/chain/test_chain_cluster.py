@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from lumitui.app.cli.views import show
-from lumitui.app.history.attempts import KILLED
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import KILLED, Run
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.chained_runs import chained, hurry, retrained, steps_of

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.attempts import KILLED
-from lumitui.app.history.run import Run
+from lumitui.app.history.run import KILLED, Run
 from lumitui.app.job.launch import LaunchFile
 from lumitui.app.job.spec import parse_job
 from lumitui.app.runs import Runs

@@ -14,8 +14,14 @@ from hypothesis import strategies as some
 from lumitui.app.explain import row_words
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filters import parse_filter
-from lumitui.app.history.listing.find_runs import Filter, ListedRun, RunListing
-from lumitui.app.history.listing.order import Order, OrderBy, is_descending
+from lumitui.app.history.listing.find_runs import (
+    Filter,
+    ListedRun,
+    Order,
+    OrderBy,
+    RunListing,
+    is_descending,
+)
 from lumitui.app.history.listing.state_filter import STATE_GROUPS, WENT_WRONG, states_like
 from lumitui.app.history.listing.tags import tags_of
 from lumitui.app.history.run import Run

@@ -8,8 +8,7 @@ import pytest
 
 from lumitui.app.history.history import History
 from lumitui.app.history.listing.filters import parse_filter
-from lumitui.app.history.listing.find_runs import Filter
-from lumitui.app.history.listing.order import Order, OrderBy
+from lumitui.app.history.listing.find_runs import Filter, Order, OrderBy
 from lumitui.app.history.listing.page_cache import PAGE, ROWS_AROUND, RunWindow
 from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
 from lumitui.remote.scheduler.scheduler_protocol import State

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.history.attempts import merged
+from lumitui.app.history.run import merged
 from tests.support.jobs.job_functions import made_folder, run_bash, sourced
 
 SCONTROL = """#!/bin/bash
