@@ -2,13 +2,13 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from lumitui.app.job.fields.venv_field import package_of
 
-PYPI = "https://pypi.org/simple"
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix",
           "implementation_name": "cpython"}  # fmt: skip
 _TOKEN = re.compile(
@@ -64,9 +64,10 @@ def lock_requirements(text: str, left_out: Collection[str]) -> tuple[str, ...]:
         raise ValueError("it names no project")
     reasons = _reasons(packages, roots, left_out)
     installed = {one: reason for one, reason in reasons.items() if not one.is_project}
-    indexes = sorted({one.index for one in installed} - {PYPI})
+    # The index of most packages is the one that pip asks by itself, or a mirror of it.
+    others = [name for name, _ in Counter(one.index for one in installed).most_common()[1:]]
     lines = (one.line(installed[one]) for one in sorted(installed, key=lambda each: each.key))
-    return (*(f"--extra-index-url {url}" for url in indexes), *lines)
+    return (*(f"--extra-index-url {url}" for url in others), *lines)
 
 
 _Reasons = set[frozenset[str]]

@@ -119,8 +119,8 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
 
         # Slurm tells a user of another's job, too.
         told = subprocess.run(
-            ["runuser", "-u", COLLEAGUE, "--", f"{cluster.programs}/sacct", "-nPXD", "-j",
-             run.job_id or "", "-o", "State"],
+            [shutil.which("runuser") or "", "-u", COLLEAGUE, "--", f"{cluster.programs}/sacct",
+             "-nPXD", "-j", run.job_id or "", "-o", "State"],
             env={"SLURM_CONF": f"{cluster.root}/etc/slurm.conf"}, capture_output=True, text=True,
         )  # fmt: skip
         assert told.stdout == "FAILED\n", told.stderr
@@ -134,8 +134,10 @@ def test_a_colleagues_run_on_the_mini_cluster_is_shown_and_nothing_is_kept(
         shown = here("show", run.id, *words, "--json")
         page = envelope(shown)["data"]
         assert page["run"]["state"] == "failed" and page["run"]["billed"] > 0
-        assert page["proof"]["kind"] == "proved" and page["metrics"]["steps"] == 3000
-        assert "binding: proved" in here("show", run.id, *words).stdout
+        # A part of a node: which cores it gets is not planned.
+        assert page["proof"]["sentence"].startswith("2 ranks reported")
+        assert page["metrics"]["steps"] == 3000
+        assert "2 ranks reported" in here("show", run.id, *words).stdout
         why = here("why", run.id, *words)
         assert "the colleague's mistake" in why.stdout and "Do: lumitui" not in why.stdout
         absent = here("show", "absent-1", *words)

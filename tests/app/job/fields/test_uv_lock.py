@@ -18,7 +18,7 @@ def wheel(name: str, digest: str, tag: str = "py3-none-any") -> str:
 
 
 def package(name: str, version: str, *wheels: str, more: str = "", source: str = "") -> str:
-    source = source or 'registry = "https://pypi.org/simple"'
+    source = source or 'registry = "https://index.example/simple"'
     listed = ", ".join(wheels or (wheel(name, A),))
     return (
         f'[[package]]\nname = "{name}"\nversion = "{version}"\nsource = {{ {source} }}\n{more}\n'
@@ -75,14 +75,15 @@ def test_versions_for_some_pythons_alone_and_what_they_need_have_markers() -> No
 def test_extras_and_other_indexes_are_kept() -> None:
     extra = '[package.optional-dependencies]\nhttp2 = [{ name = "h2" }]'
     text = lock(
-        package("httpx", "1").replace("wheels =", "wheels =") + extra + "\n",
-        package("h2", "4", source='registry = "https://pypi.example/simple"'),
+        package("httpx", "1") + extra + "\n",
+        package("h2", "4", source='registry = "https://other.example/simple"'),
         package("unused", "1"),
-        needs='{ name = "httpx", extra = ["http2"] }',
+        package("tqdm", "1"),
+        needs='{ name = "httpx", extra = ["http2"] }, { name = "tqdm" }',
     )
     lines = lock_requirements(text, ())
-    assert lines[0] == "--extra-index-url https://pypi.example/simple"
-    assert [line.split()[0] for line in lines[1:]] == ["h2==4", "httpx==1"]
+    assert lines[0] == "--extra-index-url https://other.example/simple"
+    assert [line.split()[0] for line in lines[1:]] == ["h2==4", "httpx==1", "tqdm==1"]
     assert python_bound(text) == ">=3.10"
 
 

@@ -88,13 +88,13 @@ dependencies = [{ name = "tiny" }, { name = "torch" }]
 [[package]]
 name = "tiny"
 version = "1.2"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example/simple" }
 wheels = [{ url = "https://files.example/tiny-1.2-py3-none-any.whl", hash = "sha256:HASH" }]
 
 [[package]]
 name = "torch"
 version = "99.0"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example/simple" }
 """
 
 
