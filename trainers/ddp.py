@@ -11,7 +11,7 @@ One rank per GPU on two nodes, started by Slurm (MASTER_ADDR and MASTER_PORT exp
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
 Out: $RUN_DIR/metrics.jsonl, one JSON object a line by rank 0: first {"event": "start", ...}, a
      {"step", "epoch", "loss", "lr", "samples_per_s", "seconds"} each step, and the events eval,
-     checkpoint, stop and end; see monitor/metrics.py. $RUN_DIR/checkpoints/start-…-step-…/,
+     checkpoint, stop and end; see engine/reporting.py. $RUN_DIR/checkpoints/start-…-step-…/,
      the last two; see saving/checkpoint.py. $RUN_DIR/errors/rank-N.json of a rank that failed.
 Stop: SIGUSR1 or SIGTERM to any rank, or a file named stop in $RUN_DIR.
 Exit code: 0 trained to the end; 1 an error; 2 wrong arguments, data, launch or GPU;
@@ -26,7 +26,7 @@ from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal 
 # isort: split
 import argparse
 
-from engine import exits, training
+from engine import exits, start
 from engine.arguments import add_shared, add_torch
 from strategies.pytorch import Ddp
 
@@ -37,7 +37,7 @@ def main() -> None:
     add_shared(parser)
     add_torch(parser)
     args = parser.parse_args()
-    training.run(args, Ddp)
+    start.run(args, Ddp)
 
 
 if __name__ == "__main__":

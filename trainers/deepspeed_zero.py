@@ -14,7 +14,7 @@ train_batch_size (a step, all ranks) = train_micro_batch_size_per_gpu x
 gradient_accumulation_steps x ranks; DeepSpeed derives what is left out.
 
 In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
-Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see monitor/metrics.py.
+Out: $RUN_DIR/metrics.jsonl as ddp.py writes it; see engine/reporting.py.
      $RUN_DIR/checkpoints/start-…-step-…/ of all ranks together, the last two; see
      saving/checkpoint.py.
      $RUN_DIR/errors/rank-N.json of a rank that failed.
@@ -29,7 +29,7 @@ from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal 
 import argparse
 from pathlib import Path
 
-from engine import exits, training
+from engine import exits, start
 from engine.arguments import add_shared
 from strategies import zero
 
@@ -42,7 +42,7 @@ def main() -> None:
     args = parser.parse_args()
     args.deepspeed_config = args.deepspeed_config or str(zero.CONFIG)
     zero.check_config_exists(Path(args.deepspeed_config))
-    training.run(args, zero.Zero)
+    start.run(args, zero.Zero)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from monitor.stop_request import STOP  # noqa: F401  # first: it notes a signal 
 # isort: split
 import argparse
 
-from engine import exits, training
+from engine import exits, start
 from engine.arguments import add_shared, add_torch, count
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     args = parser.parse_args()
     from strategies.fsdp import Fsdp  # raises a sentence with a PyTorch that has none
 
-    training.run(args, Fsdp)
+    start.run(args, Fsdp)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import argparse
 import logging
 import warnings
 
-from engine import exits, training
+from engine import exits, start
 from engine.arguments import add_shared, add_torch
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", module=r"lightning\.")  # of its own old calls, and srun
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    training.run(args, Lightning, fit)
+    start.run(args, Lightning, fit)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ _LONGEST_TEXT = 2000
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """One line of metrics.jsonl (trainers/monitor/metrics.py writes them)."""
+    """One line of metrics.jsonl (trainers/engine/reporting.py writes them)."""
 
     event: str = "step"
     """`start`, `step`, `eval`, `checkpoint`, `stop`, `end`; a line without one is a step."""

@@ -66,28 +66,31 @@ class _Training:
         """
         model = _models()[self.model]
         weights = model.weights
-        half = self.precision != "fp32"
-        arithmetic = "bf16" if half else "fp32"
-        step = model.passes[", ".join(filter(None, (arithmetic, self.recompute)))]
+        split = self.strategy == "fsdp"
+        arithmetic = "fp32" if self.precision == "fp32" else "bf16"
+        # Gathered weights have the precision of the arithmetic, unless there is batch norm.
+        gathered = split and arithmetic == "bf16" and "bf16 weights" in model.passes
+        size, kind = (2, "bf16 weights") if gathered else (_FLOAT, arithmetic)
+        step = model.passes[", ".join(filter(None, (kind, self.recompute)))]
         gradients, states = _FLOAT * weights, _STATES[self.optimizer] * weights
         kept = _FLOAT * weights + states + 2 * self.batch * model.input
 
-        def at(name: str, less: int = 0) -> int:
+        def at(name: str) -> int:
             fixed, of_a_sample = step[name]
-            return max(0, fixed - less) + of_a_sample * self.batch
+            return fixed + of_a_sample * self.batch
 
-        if self.strategy == "fsdp":
-            # Gathered weights have the precision of the arithmetic, so autocast copies none.
-            copies, size = (2 * weights, 2) if half else (0, _FLOAT)
+        if split:
             ranks = self.shard_size or self.world_size
             part = kept // ranks + size * model.outside
             whole = self.keep_gradients and self.accumulates
             summed = gradients if whole else gradients // ranks
             # Two gathered blocks, the gradients of one, and the same in float32 for the reduction.
-            inside = part + summed + at("inner", copies) + (3 * size + _FLOAT) * model.block
-            return max(part + summed * whole + at("most", copies), inside)
+            inside = part + summed + at("inner") + (3 * size + _FLOAT) * model.block
+            return max(part + summed * whole + at("most"), inside)
         if self.strategy == "single" and not self.accumulates:
-            return kept + at("growing")
+            # Both lines come from small batches, whose most is needed half way through the backward
+            # pass. With large ones it is needed before the first gradient.
+            return kept + max(at("growing"), at("most"))
         return kept + gradients + at("most")
 
 

@@ -16,6 +16,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -27,7 +28,8 @@ _HEAD = """\
 # Written by `python -m tests.measure.model_memory`, from passes over tensors without memory.
 #   weights: their number; outside: outside the repeated blocks; block: in the largest block
 #   input: bytes of a sample
-# For each precision, without --recompute and with each of its values:
+# For each precision, without --recompute and with each of its values ("bf16 weights": as fsdp
+# gathers them, so that autocast copies none):
 #   most: what lives besides weights and gradients, at its most
 #   growing: the same with the gradients that have come by then; a single rank begins with none
 #   inner: `most` while the gradients of blocks come
@@ -94,6 +96,9 @@ def _pass(model: str, batch: int, precision: str, recompute: str) -> list[int]:
     """Return most, growing and inner of a step of `batch` samples."""
     blocks = import_module("strategies.pytorch")
     row, net = _built(model)
+    precision, _, weights = precision.partition(" ")
+    if weights:
+        net = net.to(torch.bfloat16)
     with FakeTensorMode(allow_non_fake_inputs=True):
         net = net.to_empty(device="cpu")
         if recompute:
@@ -105,16 +110,18 @@ def _pass(model: str, batch: int, precision: str, recompute: str) -> list[int]:
         inside = {id(one) for part in blocks.blocks(net, model) for one in part.parameters()}
         living = Living(list(net.parameters()), inside)
         living.leave_out([*net.parameters(), *net.buffers(), inputs, targets])
-        dtype = import_module("strategies.optimizers").PRECISIONS[precision]
+        dtype = import_module("strategies.pytorch").PRECISIONS[precision]
+
+        task = import_module("engine.training").TASKS[row.task]
+        passes = blocks.WithLoss(net, task.loss, 1)
 
         def forward() -> Tensor:
             with torch.autocast("cpu", dtype) if dtype else nullcontext():
-                outputs: Tensor = net(inputs).float()
-            return outputs
+                loss: Tensor = passes(inputs, targets)
+            return loss
 
         with living:  # nothing here holds what the loop does not hold
-            loss = import_module("engine.tasks").TASKS[row.task].loss
-            loss(forward(), inputs, targets).backward()
+            forward().backward()  # type: ignore[no-untyped-call]
     return [living.most, living.growing, living.inner]
 
 
@@ -132,7 +139,9 @@ def row_of(model: str) -> dict[str, Any]:
         "input": 8 * places if text else 4 * places,
         "passes": {},
     }
-    for precision in ("fp32", "bf16"):
+    # fsdp gathers the weights of a model with batch norm in float32.
+    normed = any(isinstance(module, _BatchNorm) for module in net.modules())
+    for precision in ("fp32", "bf16", *(("bf16 weights",) if parts and not normed else ())):
         for recompute in ("", "all", "selective") if parts else ("",):
             two, four = (_pass(model, batch, precision, recompute) for batch in (2, 4))
             lines = {}

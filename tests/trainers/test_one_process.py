@@ -119,6 +119,43 @@ def test_a_training_loads_only_the_files_that_it_uses(tmp_path: Path) -> None:
     assert len(files) <= 30, files
 
 
+STEPPED = """
+import sys
+from pathlib import Path
+from monitor.heartbeat import Heart
+here, real, files = str(Path(sys.argv[0]).parent), Heart.step, set()
+def called(frame, event, argument):
+    name = frame.f_code.co_filename
+    if event == "call" and name.startswith(here):
+        files.add(name.removeprefix(here))
+def step(self, number):
+    if number == 3:
+        sys.setprofile(called)
+    elif number == 4:
+        sys.setprofile(None)
+        print("stepped", *sorted(files), flush=True)
+    real(self, number)
+Heart.step = step
+"""
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_a_step_runs_through_six_files(tmp_path: Path) -> None:
+    """Who reads what a training does reads these; what a step came to is read after several."""
+    words = (*SHORT, "--batch-size", "8", "--steps", "4")
+    code, said = train_alone(tmp_path, *words, before=STEPPED)
+    assert code == 0, said
+    (files,) = (line.split()[1:] for line in said.splitlines() if line.startswith("stepped "))
+    assert files == [
+        "/data/loading.py",
+        "/data/samples.py",
+        "/engine/training.py",
+        "/models/digits.py",
+        "/monitor/heartbeat.py",
+        "/strategies/pytorch.py",
+    ]
+
+
 @pytest.mark.usefixtures("needs_torch")
 def test_packing_loads_no_model() -> None:
     program = (
@@ -133,7 +170,7 @@ def test_packing_loads_no_model() -> None:
 
 
 def test_the_learning_rate_warms_up_and_falls_to_nothing(load: Load) -> None:
-    rates = [load("strategies.optimizers").cosine(0.02, done / 1000) for done in range(1001)]
+    rates = [load("strategies.pytorch").cosine(0.02, done / 1000) for done in range(1001)]
     assert rates[0] == pytest.approx(0.002)
     assert rates.index(max(rates)) == pytest.approx(50, abs=1)
     assert max(rates) == pytest.approx(0.02, rel=0.01)
@@ -176,12 +213,12 @@ def test_a_file_that_is_no_checkpoint_is_refused(load: Load, tmp_path: Path) -> 
 
 
 def step(load: Load, seconds: float, ended: float) -> Any:
-    return load("monitor.metrics").Step(3, 1, 0.1, math.nan, math.inf, seconds, ended)
+    return load("engine.reporting").Step(3, 1, 0.1, math.nan, math.inf, seconds, ended)
 
 
 def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2, "lo')
-    report = load("monitor.metrics").Reporter(tmp_path, 0, 10)
+    report = load("engine.reporting").Reporter(tmp_path, 0, 10)
     report.step(step(load, 0.5, time.monotonic()), samples=8, skipped=1)
     torn, mine = (tmp_path / "metrics.jsonl").read_text().splitlines()[1:]
     assert torn == '{"step": 2, "lo'
@@ -195,7 +232,7 @@ def test_metrics_survive_a_torn_line_and_numbers_json_has_not(load: Load, tmp_pa
         "samples_per_s": 16.0,
         "seconds": 0,
     }
-    load("monitor.metrics").Reporter(tmp_path / "other", 1, 10).end(step=3, figure=0.5)
+    load("engine.reporting").Reporter(tmp_path / "other", 1, 10).end(step=3, figure=0.5)
     assert not (tmp_path / "other").exists()  # only rank 0 speaks
 
 
@@ -203,8 +240,8 @@ def test_the_throughput_is_of_all_the_time_and_says_where_it_went(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(load("monitor.metrics").time, "monotonic", lambda: now[0])
-    report = load("monitor.metrics").Reporter(tmp_path, 0, 10)
+    monkeypatch.setattr(load("engine.reporting").time, "monotonic", lambda: now[0])
+    report = load("engine.reporting").Reporter(tmp_path, 0, 10)
     for seconds in (1, 1, 1, 9):  # nine in ten of the fourth are a loader that stalls
         report.step(step(load, seconds, now[0] + seconds), samples=8)
         now[0] += seconds

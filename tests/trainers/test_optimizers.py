@@ -10,7 +10,7 @@ from tests.support.trainers.ranks import Load
 
 def trained(load: Load, make: Any, bad: tuple[int, ...]) -> tuple[Any, Any]:
     """Five steps of a small model; those in `bad` are to be skipped. Returns its weights."""
-    torch, optimizers = load("torch"), load("strategies.optimizers")
+    torch, optimizers = load("torch"), load("strategies.pytorch")
     torch.manual_seed(0)
     net = torch.nn.Linear(5, 3)
     optimizer = make(net.parameters())
@@ -31,7 +31,7 @@ def trained(load: Load, make: Any, bad: tuple[int, ...]) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
 def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str) -> None:
-    torch, optimizers = load("torch"), load("strategies.optimizers")
+    torch, optimizers = load("torch"), load("strategies.pytorch")
     args = Namespace(optimizer=name, lr=0.1, weight_decay=0.01, decay="all", betas=(0.9, 0.999))
 
     def ours(weights: Any) -> Any:
@@ -72,8 +72,49 @@ def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:
         blocks.recompute(torch.nn.Linear(1, 1), "cnn", "all")
 
 
+def test_the_loss_is_compiled_with_the_model(load: Load) -> None:
+    """Apart, the loss of a text's logits took 40 % of a step on an H100."""
+    torch, pytorch, table = load("torch"), load("strategies.pytorch"), load("models.table")
+    net = table.build("gpt2-tiny", table.MODELS["gpt2-tiny"].sample, seed=0)
+    passes = pytorch.WithLoss(net, load("engine.training").TASKS["next-token"].loss, 1)
+    tokens = torch.arange(65)[None]
+    expected = passes(tokens[:, :-1], tokens[:, 1:])
+    expected.backward()
+    gradients = [weight.grad for weight in net.parameters()]
+    net.zero_grad()
+    graphs: list[Any] = []
+
+    def backend(graph: Any, example: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    passes.compile(backend=backend)
+    loss = passes(tokens[:, :-1], tokens[:, 1:])
+    loss.backward()
+    [graph] = graphs
+    assert [node for node in graph.graph.nodes if "cross_entropy" in str(node.target)]
+    assert torch.equal(loss, expected)
+    pairs = zip(net.parameters(), gradients, strict=True)
+    assert all(torch.allclose(weight.grad, gradient) for weight, gradient in pairs)
+
+
+def test_logits_of_padded_rows_are_those_of_the_weight(load: Load) -> None:
+    torch, logits = load("torch"), load("models.attention").logits
+    torch.manual_seed(0)
+    x, weight = torch.randn(2, 3, 8), torch.randn(57, 8, requires_grad=True)
+    plain = logits(x, weight, 1)
+    plain.square().sum().backward()
+    expected, weight.grad = weight.grad, None
+    padded = logits(x, weight, 64)
+    padded.square().sum().backward()
+    assert padded.shape == plain.shape
+    assert torch.allclose(padded, plain, atol=1e-5)
+    assert torch.allclose(weight.grad, expected, atol=1e-4)
+
+
 def test_only_matrices_decay_where_that_is_asked_for(load: Load) -> None:
-    torch, optimizers = load("torch"), load("strategies.optimizers")
+    torch, optimizers = load("torch"), load("strategies.pytorch")
     net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3))
     args = Namespace(optimizer="adamw", lr=0.1, weight_decay=0.3, decay="matrices",
                      betas=(0.8, 0.95))  # fmt: skip
@@ -86,7 +127,7 @@ def test_only_matrices_decay_where_that_is_asked_for(load: Load) -> None:
 
 @pytest.mark.parametrize("schedule", ["cosine", "constant"])
 def test_the_rate_rises_over_the_steps_that_the_arguments_say(load: Load, schedule: str) -> None:
-    rate = load("strategies.optimizers").rate
+    rate = load("strategies.pytorch").rate
     args = Namespace(schedule=schedule, lr=0.1, warmup_steps=4)
     rates = [rate(args, 0.0, step) for step in range(6)]
     assert rates == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])

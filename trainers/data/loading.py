@@ -19,8 +19,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from data.samples import BadData, Samples
-from data.views import View
+from data.samples import BadData, Samples, View
 
 
 def seed_of(number: int) -> int:

@@ -1,11 +1,16 @@
-"""What every kind of data offers: samples that are read by their places."""
+"""What every kind of data offers: samples that are read by their places, and a view of them.
+
+A view makes a model's input of stored images, for a whole batch at once, on the model's device.
+Random crops follow from a seed and from a sample's place in the data. So they are the same however
+the samples are dealt to ranks and batches, and after a resume.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache
 from io import FileIO
 from pathlib import Path
 from threading import Lock
@@ -13,8 +18,8 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from data.views import View
 from engine.exits import UsageError
 
 
@@ -198,54 +203,116 @@ class OpenFiles:
             return self._open[number]
 
 
-SYNTHETIC = "synthetic"
-"""What `--data` says instead of a folder; `synthetic:1000` makes 1000 training samples."""
-SYNTHETIC_COUNT = 65_536
-"""Training samples, unless the name says how many."""
-PICTURES = 64
-"""Different pictures at most: what is kept in memory."""
+# ------------------------------------------------------------------------------- views
 
+AREA = (0.08, 1.0)
+"""Smallest and largest share of a photo that a random crop shows."""
+RATIO = (3 / 4, 4 / 3)
+"""Width over height of a random crop.
 
-def made_up(shape: Shape, count: int) -> DataSet:
-    """Make data of this shape: `count` samples to learn from, and an eighth of that to test."""
-    tests = max(1, count // 8)
-    train: Samples = Synthetic(shape, count, 0)
-    test: Samples = Synthetic(shape, tests, count)
-    channels = shape.input[0] if shape.kind == "images" else 0
-    return DataSet(train, test, (0.5,) * channels, (0.25,) * channels)
+Source of both: "Going Deeper with Convolutions" (2015), section 6; torchvision's
+RandomResizedCrop has them too."""
+CENTRE = 7 / 8
+"""Share of a side that a test sees: 224 of 256 pixels."""
 
 
 @dataclass(frozen=True)
-class Synthetic:
-    """Samples of a shape, from that number on.
+class View:
+    """What a model sees of stored images. Tokens have no mean, and are passed on as they are."""
 
-    Each class of images has a picture of random pixels, and each sample makes it a little lighter.
-    A text counts up from some token, in steps that it keeps: the next one can be known.
+    mean: tuple[float, ...] = ()
+    """Of each channel, on a scale of 0 to 1."""
+    deviation: tuple[float, ...] = ()
+    dtype: torch.dtype = torch.float32
+    """The model's."""
+    side: int | None = None
+    """Photos are cropped to side x side pixels; None: images stay as they are stored."""
+    seed: int | None = None
+    """Of random crops and flips (see loading.epoch_seed); None: the centre, as tests need it."""
+
+    def __call__(self, inputs: Tensor, places: Tensor) -> Tensor:
+        """Return the input for these samples, which come from these places in the data."""
+        if not self.mean:
+            return inputs
+        images = inputs.float()
+        if self.side is not None and len(images):
+            if self.seed is None:
+                images = centre(images, self.side)
+            else:
+                images = random_crops(images, self.side, draws(self.seed, places))
+        mean = _channels(self.mean, inputs.device)
+        images = (images / 255 - mean) / _channels(self.deviation, inputs.device)
+        return images.to(self.dtype, memory_format=torch.contiguous_format)
+
+
+@cache
+def _channels(numbers: tuple[float, ...], device: torch.device) -> Tensor:
+    """One number a channel, sent to a GPU once: a copy from pageable memory waits for the GPU."""
+    return torch.tensor(numbers, device=device).view(1, -1, 1, 1)
+
+
+def centre(images: Tensor, side: int) -> Tensor:
+    """The middle of square images, at side x side pixels."""
+    stored = images.shape[-1]
+    seen = min(stored, max(side, round(stored * CENTRE)))
+    start = (stored - seen) // 2
+    images = images[..., start : start + seen, start : start + seen]
+    if seen == side:
+        return images
+    scaled: Tensor = functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
+    return scaled
+
+
+def random_crops(images: Tensor, side: int, random: Tensor) -> Tensor:
+    """A random part of each image, scaled to side x side pixels, half of them mirrored.
+
+    The pixels between are interpolated without smoothing, so pack photos no larger than twice
+    what the model sees.
+
+    Args:
+        images: floats (count, channels, height, width).
+        side: of the result.
+        random: (count, 5) numbers from 0 to 1.
     """
+    area = AREA[0] + (AREA[1] - AREA[0]) * random[:, 0]
+    low, high = torch.tensor(RATIO).log().tolist()
+    ratio = torch.exp(low + (high - low) * random[:, 1])
+    width = (area * ratio).sqrt().clamp(max=1)
+    height = (area / ratio).sqrt().clamp(max=1)
+    mirrored = torch.where(random[:, 2] < 0.5, -1.0, 1.0)
+    # On affine_grid's scale the image reaches from -1 to 1.
+    across = (1 - width) * (2 * random[:, 3] - 1)
+    down = (1 - height) * (2 * random[:, 4] - 1)
+    none = torch.zeros_like(width)
+    rows = [width * mirrored, none, across, none, height, down]
+    theta = torch.stack(rows, dim=1).view(-1, 2, 3).to(images.dtype)
+    if images.is_cuda:  # a copy from pageable memory would wait for the GPU
+        theta = theta.pin_memory().to(images.device, non_blocking=True)
+    size = [len(images), images.shape[1], side, side]
+    grid = functional.affine_grid(theta, size, align_corners=False)
+    crops: Tensor = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+    return crops
 
-    shape: Shape
-    count: int
-    start: int
 
-    def __len__(self) -> int:
-        """How many there are."""
-        return self.count
+def draws(seed: int, places: Tensor) -> Tensor:
+    """Five numbers from 0 to 1 for each place: the same for a place wherever it is asked for.
 
-    @cached_property
-    def _pictures(self) -> Tensor:
-        how_many = min(self.shape.classes, PICTURES)
-        generator = torch.Generator().manual_seed(0)
-        size = (how_many, *self.shape.input)
-        return torch.randint(0, 224, size, dtype=torch.uint8, generator=generator)
+    SplitMix64's mixing of a counter; torch's generators would draw by the place in a batch.
+    Source: "Fast splittable pseudorandom number generators" (2014), figure 17.
+    """
+    numbers = places.unsqueeze(1) * 5 + torch.arange(1, 6) + seed * 0x5851F42D4C957F2D % 2**62
+    mixed = numbers * _signed(0x9E3779B97F4A7C15)
+    for right, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ _right(mixed, right)) * _signed(factor)
+    return _right(mixed ^ _right(mixed, 31), 11).double().mul(2**-53).float()
 
-    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the samples at these places; a text's target is the token after its input."""
-        numbers = (places + self.start) * 2_654_435_761  # Knuth's: neighbours have other classes
-        if self.shape.kind == "tokens":
-            numbers = numbers.unsqueeze(1)
-            steps = torch.arange(self.shape.input[0] + 1).unsqueeze(0) * (1 + (numbers >> 12) % 5)
-            text = ((numbers >> 16) + steps) % self.shape.classes
-            return text[:, :-1].contiguous(), text[:, 1:].contiguous()
-        targets = (numbers >> 12) % self.shape.classes
-        images = self._pictures[targets % len(self._pictures)]
-        return images.add_((numbers >> 20 & 31).to(torch.uint8).view(-1, 1, 1, 1)), targets
+
+def _right(numbers: Tensor, bits: int) -> Tensor:
+    """Shift right as if they had no sign."""
+    shifted: Tensor = (numbers >> bits) & (2 ** (64 - bits) - 1)
+    return shifted
+
+
+def _signed(number: int) -> int:
+    """The int64 with the same bits."""
+    return number - 2**64

@@ -1,13 +1,17 @@
-"""Opens the data of a training: what the folder holds decides how it is read."""
+"""Opens the data of a training: what the folder holds decides how it is read. Or makes some up."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
-from data.samples import SYNTHETIC, SYNTHETIC_COUNT, BadData, DataSet, Shape, first, made_up
+import torch
+from torch import Tensor
+
+from data.samples import BadData, DataSet, Samples, Shape, first
 from engine.exits import UsageError
 
 FOLDERS = {
@@ -23,6 +27,12 @@ KNOWN = (
     "of images for each class. HDF5 and tars of images become shards by pack.py"
 )
 """What a folder may hold."""
+SYNTHETIC = "synthetic"
+"""What `--data` says instead of a folder; `synthetic:1000` makes 1000 training samples."""
+SYNTHETIC_COUNT = 65_536
+"""Training samples, unless the name says how many."""
+PICTURES = 64
+"""Different pictures at most: what is kept in memory."""
 
 
 def open_data(where: str, *, shape: Shape, limit: int | None = None) -> DataSet:
@@ -80,3 +90,48 @@ def _module(path: Path) -> str:
     if any(each.is_dir() and each.name[0] != "." for each in path.iterdir()):
         return "photos"
     raise UsageError(f"{path} holds no data of a known format. A folder may hold {KNOWN}.")
+
+
+def made_up(shape: Shape, count: int) -> DataSet:
+    """Make data of this shape: `count` samples to learn from, and an eighth of that to test."""
+    tests = max(1, count // 8)
+    train: Samples = Synthetic(shape, count, 0)
+    test: Samples = Synthetic(shape, tests, count)
+    channels = shape.input[0] if shape.kind == "images" else 0
+    return DataSet(train, test, (0.5,) * channels, (0.25,) * channels)
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """Samples of a shape, from that number on.
+
+    Each class of images has a picture of random pixels, and each sample makes it a little lighter.
+    A text counts up from some token, in steps that it keeps: the next one can be known.
+    """
+
+    shape: Shape
+    count: int
+    start: int
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.count
+
+    @cached_property
+    def _pictures(self) -> Tensor:
+        how_many = min(self.shape.classes, PICTURES)
+        generator = torch.Generator().manual_seed(0)
+        size = (how_many, *self.shape.input)
+        return torch.randint(0, 224, size, dtype=torch.uint8, generator=generator)
+
+    def read(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Make the samples at these places; a text's target is the token after its input."""
+        numbers = (places + self.start) * 2_654_435_761  # Knuth's: neighbours have other classes
+        if self.shape.kind == "tokens":
+            numbers = numbers.unsqueeze(1)
+            steps = torch.arange(self.shape.input[0] + 1).unsqueeze(0) * (1 + (numbers >> 12) % 5)
+            text = ((numbers >> 16) + steps) % self.shape.classes
+            return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+        targets = (numbers >> 12) % self.shape.classes
+        images = self._pictures[targets % len(self._pictures)]
+        return images.add_((numbers >> 20 & 31).to(torch.uint8).view(-1, 1, 1, 1)), targets

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from data.mnist import SAMPLE
-from strategies.optimizers import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
 
 
 def count(text: str) -> int:
@@ -91,6 +90,8 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
 
 def add_torch(parser: argparse.ArgumentParser) -> None:
     """Add those of the strategies whose optimizer is PyTorch's."""
+    from strategies.pytorch import DECAYS, OPTIMIZERS, PRECISIONS, SCHEDULES
+
     add = parser.add_argument
     # How much. The global batch is this batch size x micro batches x ranks.
     add("--batch-size", type=count, default=32, help="samples per rank (default: 32)")

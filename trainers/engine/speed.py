@@ -1,4 +1,4 @@
-"""How fast a training is: its operations, memory, and where a step's time goes.
+"""How fast a training is: its operations and memory, and what a card could do at most.
 
 Operations are the matrix products, as is usual for MFU (Chowdhery et al. 2022, arXiv:2204.02311,
 appendix B): a multiplication and an addition are two, and causal attention counts whole. Norms,
@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import resource
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -19,57 +16,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from data.samples import Shape
 from models.table import build
-
-DATA = "data_s"
-"""Waiting for the next batch."""
-PASSES = "forward_backward_s"
-"""Forward and backward passes, with what the ranks send meanwhile."""
-OPTIMIZER = "optimizer_s"
-"""The gradient's length, clipping and the new weights, with what the ranks wait for there."""
-
-
-class Clock:
-    """Times the parts of steps, and never waits for the GPU until it is read.
-
-    The host only queues a GPU's work: what happens between two events in that queue is measured
-    by them. Waiting for data is the host's time on any device.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        """Measure on this device."""
-        self._on_gpu = device.type == "cuda"
-        self._host: dict[str, float] = {}
-        self._events: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Count the time inside as this part's."""
-        if self._on_gpu and name != DATA:
-            began, ended = _event(), _event()
-            began.record()
-            yield
-            ended.record()
-            self._events.append((name, began, ended))
-        else:
-            since = time.perf_counter()
-            yield
-            self._host[name] = self._host.get(name, 0.0) + time.perf_counter() - since
-
-    def read(self) -> dict[str, float]:
-        """Return the seconds of each part since the last call; wait until the GPU is there.
-
-        On a GPU they may add up to more than went by: it works while the host waits for data.
-        """
-        spent = self._host
-        for name, began, ended in self._events:
-            ended.synchronize()
-            spent[name] = spent.get(name, 0.0) + began.elapsed_time(ended) / 1000
-        self._host, self._events = {}, []
-        return spent
-
-
-def _event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -94,8 +40,6 @@ class Figures:
         convolves = model.startswith(("cnn", "resnet"))
         most = None
         if device.type == "cuda":
-            from engine.cards import arithmetic, device_name, peak
-
             precision = arithmetic(precision, convolves=convolves)
             most = peak(device_name(device), precision)
         return cls(
@@ -158,3 +102,77 @@ def flops(model: str, shape: Shape) -> int:
         with counter:
             net(torch.zeros((1, *shape.input), dtype=kind))
     return counter.get_total_flops()
+
+
+# --------------------------------------------------------------------- by data sheets
+
+PRECISIONS = ("bf16", "fp16", "tf32", "fp32")
+"""tf32: float32 numbers whose products have 10 bits, on Nvidia's tensor cores."""
+
+# name in the device's name, then bf16, fp16, tf32, fp32; None where the card has no such unit.
+# The first row whose name is found counts.
+Row = tuple[str, float | None, float | None, float | None, float | None]
+CARDS: tuple[Row, ...] = (
+    # PyTorch's device is a GCD, half of a card. fp32: of its matrix cores, which rocBLAS uses.
+    # source: AMD Instinct MI250X data sheet: 383.0 (fp16, bf16), 95.7 (fp32 matrix) a card
+    ("MI250X", 191.5, 191.5, None, 47.85),
+    # source: AMD Instinct MI300A and MI300X data sheets
+    ("MI300A", 980.6, 980.6, 490.3, 122.6),
+    ("MI300X", 1307.4, 1307.4, 653.7, 163.4),
+    # source: AMD Instinct MI325X data sheet: the compute units and the clock of MI300X
+    ("MI325X", 1307.4, 1307.4, 653.7, 163.4),
+    # source: NVIDIA Blackwell Architecture Technical Brief (a GPU of GB200 NVL72; of HGX B200)
+    ("GB200", 2500.0, 2500.0, 1250.0, 80.0),
+    ("B200", 2250.0, 2250.0, 1125.0, 75.0),
+    # source: NVIDIA H200 Tensor Core GPU data sheet (SXM; NVL has less)
+    ("H200 NVL", 835.5, 835.5, 417.5, 60.0),
+    # source: NVIDIA GH200 Grace Hopper Superchip data sheet (H100 with 96 or 144 GB)
+    ("GH200", 989.4, 989.4, 494.7, 67.0),
+    ("H200", 989.4, 989.4, 494.7, 67.0),
+    # source: NVIDIA H100 Tensor Core GPU data sheet; exact: Hopper architecture paper, table 2
+    ("H100 NVL", 835.5, 835.5, 417.5, 60.0),
+    ("H100 PCIe", 756.0, 756.0, 378.0, 51.2),
+    ("H100", 989.4, 989.4, 494.7, 66.9),
+    # source: NVIDIA A100 Tensor Core GPU data sheet (SXM and PCIe alike)
+    # Leonardo's own variant is faster; no data sheet of it was found.
+    ("A100-SXM-64GB", None, None, None, None),
+    ("A100", 312.0, 312.0, 156.0, 19.5),
+    # source: NVIDIA V100 data sheet; it has neither bf16 nor tf32
+    ("V100-PCIE", None, 112.0, None, 14.0),
+    ("V100", None, 125.0, None, 15.7),
+)
+_MI250X_UNITS = 110
+"""Compute units of a GCD. Its siblings MI250 and MI210 have 104."""
+
+
+def peak(name: str, precision: str) -> float | None:
+    """Peak operations a second of a card, by the name PyTorch gives it; None: not known."""
+    for part, *peaks in CARDS:
+        if part in name:
+            found = dict(zip(PRECISIONS, peaks, strict=True)).get(precision)
+            return found * 1e12 if found else None
+    return None
+
+
+def device_name(device: torch.device) -> str:
+    """The card's name, also in a container whose ROCm has no list of names.
+
+    There it is empty or that of no card at all, but the architecture is known.
+    """
+    name = torch.cuda.get_device_name(device)
+    found = torch.cuda.get_device_properties(device)
+    architecture = getattr(found, "gcnArchName", "")
+    if architecture.startswith("gfx90a") and found.multi_processor_count == _MI250X_UNITS:
+        return "AMD Instinct MI250X"
+    return name
+
+
+def arithmetic(precision: str, *, convolves: bool = False) -> str:
+    """The row's precision on a GPU: fp32 is tf32 where PyTorch may take it for most products.
+
+    cuDNN takes it for convolutions unless it is told not to, whatever matrix products take.
+    """
+    allowed = torch.get_float32_matmul_precision() != "highest"
+    if convolves:
+        allowed = torch.backends.cudnn.allow_tf32
+    return "tf32" if precision == "fp32" and allowed and not torch.version.hip else precision

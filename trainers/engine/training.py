@@ -1,56 +1,290 @@
-"""A training: its steps, tests, saves and resumes, whatever the strategy.
+"""A training, whatever the strategy: its steps, and what happens between them.
 
-In:  RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, RUN_DIR; see engine/ranks.py.
-Out: $RUN_DIR/metrics.jsonl, see monitor/metrics.py; $RUN_DIR/checkpoints/, see
-     saving/checkpoint.py; $RUN_DIR/errors/rank-N.json of a rank that failed.
+`Training.step` is one step; `Training.train` goes through the epochs, and saves, tests, reports and
+stops. A step reads nothing from the device: `StepWindow` holds what came out of the last ones. A
+step whose loss or gradient is not finite changes no weight; a few in a row may pass.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional
 
-from data.loading import Batch, TrainingShares, epoch_order, epoch_seed, open_batches, seed_of
-from data.samples import DataSet, Shape
-from data.sets import open_data
-from engine import exits, loop, ranks, tasks
-from engine.loop import StepWindow
-from engine.speed import DATA, OPTIMIZER, PASSES, Clock, Figures
-from engine.tasks import TASKS, Task
-from models.table import MODELS, build, size
+from data.loading import (
+    Batch,
+    TestingShares,
+    TrainingShares,
+    epoch_order,
+    epoch_seed,
+    open_batches,
+    seed_of,
+)
+from data.samples import DataSet
+from engine.exits import TrainingError
+from engine.ranks import Ranks, average
+from engine.reporting import Reporter, Step
+from engine.speed import Figures, memory
 from monitor.heartbeat import HEART
-from monitor.metrics import Reporter
+from monitor.stop_request import STOP, STOPPED_EARLY
 from saving import checkpoint
-from saving.files import Position, Settings, changes
+from saving.files import Position
 from saving.saver import Saver
-from strategies import Make, Setup, Strategy
+from strategies import Loss, Strategy
+from strategies.pytorch import check_finite
+
+if TYPE_CHECKING:
+    from engine.trace import Trace
+
+DIVERGED = 86
+"""Exit code of a training that ended because its loss was no longer a number."""
+SAVE_EVERY = 100
+"""Steps between checkpoints, unless the arguments say otherwise."""
+WITHIN = 2.0
+"""Seconds: a request to stop waits no longer than that, or for one step."""
+TEST_VALUES = 2**19
+"""Inputs or logits of a batch in a test, if that is more samples than a micro batch: a test keeps
+nothing for a backward pass, and larger batches are faster."""
+ACCURACY = "test_accuracy"
+
+DATA = "data_s"
+"""Waiting for the next batch."""
+PASSES = "forward_backward_s"
+"""Forward and backward passes, with what the ranks send meanwhile."""
+OPTIMIZER = "optimizer_s"
+"""The gradient's length, clipping and the new weights, with what the ranks wait for there."""
+
+
+class Diverged(TrainingError):
+    """The loss is lost: to continue would spend GPU-hours on nothing."""
+
+    code = DIVERGED
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model learns; its row in models/table.py names one of TASKS."""
+
+    loss: Loss
+    figure: str = "test_loss"
+    """What a test reports, by its name in metrics.jsonl: the loss, or ACCURACY."""
+
+
+TASKS: dict[str, Task] = {
+    "classify": Task(
+        lambda logits, inputs, classes: functional.cross_entropy(logits, classes), ACCURACY
+    ),
+    "next-token": Task(
+        lambda logits, inputs, tokens: functional.cross_entropy(
+            logits.flatten(0, 1), tokens.flatten()
+        )
+    ),
+    "rebuild": Task(lambda images, inputs, targets: functional.mse_loss(images, inputs.float())),
+}
+"""By name: predict the class, predict the next token, reconstruct the image."""
+
+
+class LossGuard:
+    """Lets a few steps be skipped, and ends the training when too many follow each other.
+
+    One bad batch, or one step whose sums overflow, need not end a training: the weights stay as
+    they are. What every rank asks here comes from a collective, so that all decide alike.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Allow `most` steps in a row to be skipped."""
+        self._most = most
+        self.skipped = 0
+        """Steps that were skipped in this attempt."""
+        self.in_a_row = 0
+        """Steps skipped since the last good one. No checkpoint is made on the way while there are
+        any: the weights after the last good step may be what makes the loss infinite."""
+
+    def note(self, *values: float) -> None:
+        """Note a step with this loss and gradient norm: not finite, it has changed no weight."""
+        skipped = not all(map(math.isfinite, values))
+        self.skipped += skipped
+        self.in_a_row = (self.in_a_row + 1) * skipped
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether more steps than allowed were skipped in a row."""
+        return self.in_a_row > self._most
+
+
+class StepWindow:
+    """The last steps, whose results are still on the device, and where their time went.
+
+    To read a number from a GPU the CPU has to wait until the GPU has come to it, and the GPU then
+    waits for the CPU's next orders. So the losses of several steps are read at once, with one
+    collective that also says whether a rank was asked to stop. Every rank adds the same steps and
+    reads after the same one of them.
+
+    The host only queues a GPU's work, so what happens between two events in that queue is measured
+    by them. Waiting for data is the host's time on any device.
+    """
+
+    def __init__(self, log_every: int, device: torch.device) -> None:
+        """Begin with a window of one step: its time says how long the next may be."""
+        self._log_every, self._device = log_every, device
+        self._most = 1
+        self._steps: list[tuple[int, int, float]] = []
+        self._losses: list[Tensor] = []
+        self._norms: list[Tensor] = []
+        self._began = 0.0
+        self._host: dict[str, float] = {}
+        self._events: list[tuple[str, torch.cuda.Event, torch.cuda.Event]] = []
+
+    def begin(self) -> None:
+        """Note that a step begins."""
+        if not self._steps:
+            self._began = time.monotonic()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Count the time inside as this part's: DATA, PASSES or OPTIMIZER."""
+        if self._device.type == "cuda" and name != DATA:
+            began, ended = _event(), _event()
+            began.record()
+            yield
+            ended.record()
+            self._events.append((name, began, ended))
+        else:
+            since = time.perf_counter()
+            yield
+            self._host[name] = self._host.get(name, 0.0) + time.perf_counter() - since
+
+    def add(self, step: int, epoch: int, lr: float, loss: Tensor, norm: Tensor) -> None:
+        """Add a step that was given to the device.
+
+        `loss` is this rank's mean. `norm` is the gradient's of all ranks, and not finite where no
+        weight was changed.
+        """
+        self._steps.append((step, epoch, lr))
+        self._losses.append(loss)
+        self._norms.append(norm)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to read."""
+        at_line = bool(self._steps) and self._steps[-1][0] % self._log_every == 0
+        return at_line or len(self._steps) >= self._most
+
+    def read(self, wanted: bool, save: bool = False) -> tuple[list[Step], bool, bool]:
+        """Wait for the device; return the steps, and whether any rank wants to stop, or to save.
+
+        One collective, and none when there is nothing to read. In float64 the sum of the ranks'
+        float32 losses is exact: in float32 it depended on the number's place in the message, and
+        so on how many steps were read at once.
+        """
+        count = len(self._steps)
+        if not count:
+            return [], False, False
+        spent = time.monotonic() - self._began
+        own = torch.tensor([wanted, save, spent], dtype=torch.float64, device=self._device)
+        total = torch.cat([torch.stack([*self._losses, *self._norms]).double(), own])
+        dist.all_reduce(total)
+        values = (total / dist.get_world_size()).tolist()
+        each = (time.monotonic() - self._began) / count  # nobody saw when a step ended
+        steps = [
+            Step(*place, values[at], values[count + at], each, self._began + each * (at + 1))
+            for at, place in enumerate(self._steps)
+        ]
+        self._steps, self._losses, self._norms = [], [], []
+        # The same number on every rank, since it comes from the collective.
+        a_step = max(values[-1] / count, 1e-9)
+        self._most = max(1, min(self._log_every, math.floor(WITHIN / a_step)))
+        return steps, bool(values[-3]), bool(values[-2])
+
+    def split(self) -> dict[str, float]:
+        """Return the seconds of each part since the last call; wait until the GPU is there.
+
+        On a GPU they may add up to more than went by: it works while the host waits for data.
+        """
+        spent = self._host
+        for name, began, ended in self._events:
+            ended.synchronize()
+            spent[name] = spent.get(name, 0.0) + began.elapsed_time(ended) / 1000
+        self._host, self._events = {}, []
+        return spent
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 @dataclass
 class Training:
-    """What changes while training, and the steps that change it."""
+    """What changes while training, and what changes it. engine/start.py builds it."""
 
     args: argparse.Namespace
-    me: ranks.Ranks
+    me: Ranks
     device: torch.device
     data: DataSet
     task: Task
     strategy: Strategy
     at: Position
-    guard: loop.LossGuard
+    guard: LossGuard
     checkpoints: checkpoint.Checkpoints
     saver: Saver
     window: StepWindow
-    clock: Clock
     figures: Figures
-    changed: str = ""
-    """What differs from the checkpoint that it goes on from, in words."""
+    report: Reporter = field(init=False)
+    """Opened when this start owns the run folder."""
+
+    # ------------------------------------------------------------------------------- a step
+
+    def step(self, batches: Iterator[Batch]) -> None:
+        """Train on the next global batch, in as many micro batches as it is accumulated from."""
+        strategy, window = self.strategy, self.window
+        lr = self.begin_step()
+        total = torch.zeros((), device=self.device)
+        for left in reversed(range(strategy.accumulate)):
+            HEART.move("data")
+            with window.part(DATA):
+                inputs, targets = next(batches)
+            HEART.move()
+            with window.part(PASSES):
+                loss = strategy.loss(inputs, targets, last=not left)
+                HEART.move()
+                strategy.backward(loss, last=not left)
+                total += loss.detach()
+        with window.part(OPTIMIZER):
+            norm = strategy.step(lr)
+        self.end_step(lr, total / strategy.accumulate, norm)
+
+    def begin_step(self) -> float:
+        """Begin a step; return its learning rate."""
+        at = self.at
+        self.window.begin()
+        # The random numbers of a step (dropout) follow from its place and the rank: there is
+        # nothing to save, and a resumed training draws the same.
+        seed = seed_of((self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank)
+        # torch.manual_seed writes down its caller for each kind of device that is not there: 7 % of
+        # a small step on a CPU.
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+        done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
+        return self.strategy.rate(done, at.step)
+
+    def end_step(self, lr: float, loss: Tensor, norm: Tensor) -> None:
+        """Count a step that was given to the device: its loss on this rank, its gradient."""
+        at = self.at
+        self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
+        self.window.add(self.at.step, at.epoch + 1, lr, loss, norm)
+
+    # -------------------------------------------------------------------------- between steps
 
     @property
     def global_batch(self) -> int:
@@ -61,6 +295,40 @@ class Training:
         """Whether a whole global batch of this epoch is left (the rest is dropped)."""
         return self.at.samples + self.global_batch <= self.at.train_samples
 
+    def _goes_on(self) -> bool:
+        """Whether a step of this epoch is left."""
+        return self.epoch_has_more() and self.at.step < self.args.steps
+
+    def train(self) -> None:
+        """Train to the last epoch or to --steps; save when it's time, or when asked to stop."""
+        args = self.args
+        figure = None
+        traced: Trace | None = None
+        if args.profile and self.me.rank == 0:
+            from engine.trace import Trace  # with PyTorch's profiler
+
+            traced = Trace(args.profile, self.me.run_dir)
+        while self.at.epoch < args.epochs and self.at.step < args.steps:
+            try:
+                self.train_epoch(traced)
+            finally:
+                if traced:
+                    traced.end()
+            figure = None
+            if self.epoch_has_more():
+                break  # --steps ended it within the epoch
+            figure = self.end_epoch()
+        self.finish(figure)
+
+    def train_epoch(self, traced: Trace | None) -> None:
+        """Train to the end of the epoch or to --steps."""
+        with self.batches() as batches:
+            while self._goes_on():
+                HEART.step(self.at.step + 1)
+                with traced.step(self.at.step + 1) if traced else nullcontext():
+                    self.step(batches)
+                self.after_step()
+
     def batches(self) -> AbstractContextManager[Iterator[Batch]]:
         """Open what is left of the epoch: this rank's micro batches."""
         at, args, me = self.at, self.args, self.me
@@ -70,59 +338,100 @@ class Training:
         view = self.data.view(seed=epoch_seed(args.seed, at.epoch))
         return open_batches(self.data.train, shares, view, self.device, workers=args.workers)
 
-    def step(self, batches: Iterator[Batch]) -> None:
-        """Train on the next global batch, in as many parts as it is accumulated from.
+    def after_step(self) -> None:
+        """Read what steps have come to, and save, when it's time."""
+        every = self.args.save_every or (0 if self.args.save_minutes else SAVE_EVERY)
+        saves = bool(every) and self.at.step % every == 0
+        if saves or self.window.full or not self._goes_on():
+            saves |= self.read()
+        if saves and not self.guard.in_a_row:
+            self.save_on_the_way(self.begin_save)
 
-        The device is given the work, and nothing is read from it: `window` tells what came out.
+    def read(self) -> bool:
+        """Wait for the device and report its steps; stop when asked to, or after too many bad ones.
+
+        Returns:
+            Whether --save-minutes are over, by rank 0's clock.
         """
-        strategy, clock = self.strategy, self.clock
-        lr = self.begin_step()
-        total = torch.zeros((), device=self.device)
-        for left in reversed(range(strategy.accumulate)):
-            HEART.move("data")
-            with clock.part(DATA):
-                inputs, targets = next(batches)
-            HEART.move()
-            with clock.part(PASSES):
-                loss = self.loss(inputs, targets, last=not left)
-                HEART.move()
-                strategy.backward(loss, last=not left)
-                total += loss.detach()
-        with clock.part(OPTIMIZER):
-            norm = strategy.step(lr)
-        self.end_step(lr, total / strategy.accumulate, norm)
+        guard, minutes = self.guard, self.args.save_minutes
+        over = minutes and time.monotonic() - self.saver.began >= 60 * minutes
+        saves = bool(over) and self.me.rank == 0
+        steps, stopping, saves = self.window.read(STOP.wanted(), saves)
+        split = {name: seconds / len(steps) for name, seconds in self.window.split().items()}
+        split |= self.strategy.communication() | memory(self.device)
+        for one in steps:
+            guard.note(one.loss, one.grad_norm)
+            figures = self.figures.step(self.global_batch / one.seconds)
+            samples = self.global_batch
+            self.report.step(one, samples=samples, skipped=guard.skipped, split=split | figures)
+            if guard.gives_up:
+                self.give_up(one.step)
+        self.tell_of_saves()
+        if stopping:
+            self.stop()
+        return saves
 
-    def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The loss of a micro batch, by the task or by the model itself."""
-        outputs = self.strategy.forward(inputs, targets, last)
-        return self.task.loss(outputs, inputs, targets) if outputs.dim() else outputs
+    def end_epoch(self) -> float | None:
+        """Go to the next epoch; return the task's figure if it is tested after each."""
+        self.at = replace(self.at, epoch=self.at.epoch + 1, samples=0)
+        if self.args.eval != "epoch":
+            return None
+        figure = self.test()
+        self.report.test(step=self.at.step, epoch=self.at.epoch, figure=figure)
+        better = figure if self.task.figure == ACCURACY else -figure
+        if self.args.keep_best and self.checkpoints.is_best(better, self.at.step):
+            self.save_on_the_way(self.save)
+        return figure
 
-    def begin_step(self) -> float:
-        """Begin a step; return its learning rate."""
-        at = self.at
-        self.window.begin()
-        # The random numbers of a step (dropout) follow from its place and the rank: there is
-        # nothing to save, and a resumed training draws the same.
-        number = (self.args.seed * 1_000_003 + at.step) * 65_537 + self.me.rank
-        # torch.manual_seed writes down its caller for each kind of device that is not there: 7 % of
-        # a small step on a CPU.
-        torch.default_generator.manual_seed(seed_of(number))
-        if self.device.type == "cuda":
-            torch.cuda.manual_seed(seed_of(number))
-        done = (at.epoch + at.samples / at.train_samples) / self.args.epochs
-        return self.strategy.rate(done, at.step)
+    # --------------------------------------------------------------------------------- a test
 
-    def end_step(self, lr: float, loss: Tensor, norm: Tensor) -> None:
-        """Count a step that was given to the device: its loss on this rank, its gradient."""
-        at = self.at
-        self.at = replace(at, step=at.step + 1, samples=at.samples + self.global_batch)
-        self.window.add(self.at.step, at.epoch + 1, lr, loss, norm)
+    def test(self) -> float:
+        """Return the task's figure of the test samples, or stop when asked to."""
+        with HEART.doing("test"), self.report.timed("test_s"):
+            figure = self._figure()
+        if figure is None:
+            self.stop()
+        return figure
 
-    def test(self) -> float | None:
-        """The task's figure, of the test samples; None when a rank was asked to stop."""
-        return tasks.test(
-            self.strategy, self.data, self.task, self.me, self.device, workers=self.args.workers
-        )
+    @torch.no_grad()
+    def _figure(self) -> float | None:
+        """Each rank tests its part.
+
+        Returns:
+            None when a rank was asked to stop: a test may take longer than the time that is left.
+        """
+        strategy, data, me = self.strategy, self.data, self.me
+        for buffer in strategy.module.buffers():  # batch norm's means differ; rank 0's count
+            dist.broadcast(buffer, src=0)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        shape = data.shape
+        values = prod(shape.input) * (shape.classes if shape.kind == "tokens" else 1)
+        batch = max(strategy.micro_batch, TEST_VALUES // values)
+        shares = TestingShares(len(data.test), batch, me.rank, me.world_size)
+        workers = self.args.workers
+        strategy.module.eval()
+        try:
+            with open_batches(
+                data.test, shares, data.view(), self.device, workers=workers
+            ) as batches:
+                for inputs, targets in batches:
+                    if average([STOP.wanted()], self.device)[0]:
+                        return None
+                    total += self._score(inputs, targets)
+        finally:
+            strategy.module.train()
+        dist.all_reduce(total)
+        return total.item() / len(data.test)
+
+    def _score(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        outputs = self.strategy.predict(inputs)  # also of none: ZeRO stage 3 gathers weights in it
+        if self.task.figure == ACCURACY:
+            return (outputs.argmax(dim=1) == targets).sum()
+        if not len(inputs):  # the mean of nothing is not a number
+            return outputs.new_zeros(())
+        return self.task.loss(outputs, inputs, targets).double() * len(inputs)
+
+    # --------------------------------------------------------------------------------- saves
 
     def save(self) -> str:
         """Save each rank's part; every rank returns when the checkpoint counts.
@@ -147,136 +456,75 @@ class Training:
 
     def _check_weights(self) -> None:
         weights = self.strategy.module.parameters
-        finite = checkpoint.check_finite
-        checkpoint.on_all_ranks(lambda: finite(weights()), self.checkpoints.folder)
+        checkpoint.on_all_ranks(lambda: check_finite(weights()), self.checkpoints.folder)
 
-    def resume(self) -> None:
-        """Continue from the newest whole checkpoint.
+    def save_on_the_way(self, write: Callable[[], object]) -> None:
+        """Save; what can't be written now costs this checkpoint, not the training."""
+        with HEART.doing("save"), self.report.timed("save_s"):
+            try:
+                write()
+            except checkpoint.SaveFailed as error:
+                self.report.not_saved(step=self.at.step, error=error)
+        self.tell_of_saves()
+
+    def tell_of_saves(self) -> None:
+        """Report the saves that ended, perhaps in the background, since this was done last."""
+        for one in self.saver.ended():
+            if one.error:
+                self.report.not_saved(step=one.step, error=one.error)
+            elif one.saved:
+                self.report.saved(one)
+
+    # ------------------------------------------------------------------------------- the end
+
+    def finish(self, figure: float | None) -> None:
+        """Save, and test if the last epoch's end has given no `figure`."""
+        # Steps that were skipped at the very end have changed nothing: one bad batch must not keep
+        # a training from ever ending well. save() refuses weights that are not finite.
+        with HEART.doing("save"), self.report.timed("save_s"):
+            self.save()
+        self.tell_of_saves()
+        if figure is None and self.args.eval != "never":
+            figure = self.test()
+        self.report.end(step=self.at.step, figure=figure)
+        HEART.close()
+
+    def give_up(self, step: int) -> NoReturn:
+        """End the training after too many skipped steps, of which this is the last.
+
+        The checkpoint after the last good step goes, if there is an older one: nothing shows that
+        its weights were good.
 
         Raises:
-            UsageError: it was made by another training, or it can't be read.
+            Diverged: always.
         """
-        saved = checkpoint.newest_whole(self.checkpoints, self.me)
-        self.checkpoints.continues(saved)
-        if saved is None:
-            return
-        at = saved.read()
-        self.at.check_continues(at)
-        before, now = saved.settings(), self.checkpoints.settings
-        if before.get("decay", "all") != now.get("decay", "all"):
-            raise exits.UsageError(
-                f"The checkpoint was made with --decay {before.get('decay', 'all')}, which orders "
-                "the optimizer's state. Resume with the same."
-            )
-        self.changed = changes(before, now)
-        self.checkpoints.best = saved.best()
-        self.strategy.load(saved.folder, at.world_size)
-        self.at, self.saver.last = replace(at, world_size=self.me.world_size), saved
-
-
-def prepare(args: argparse.Namespace, me: ranks.Ranks, make: Make) -> Training:
-    """Load the data, join the other ranks and build the model, the same on every rank.
-
-    Raises:
-        UsageError: the data or the weights to begin with can't be read, or the data are fewer
-            than one global batch.
-    """
-    row = MODELS[args.model]
-    device = ranks.join(me)
-    data = ranks.by_all(me, lambda: open_data(args.data, shape=row.sample, limit=args.limit))
-    places = torch.arange(2) % len(data.train)
-    example = data.view()(data.train.read(places)[0].to(device), places)
-    strategy = make(Setup(args, me, device, lambda: _model(args, me, data.shape), example))
-    count = len(data.train)
-    checkpoints = checkpoint.Checkpoints(me.run_dir)
-    training = Training(
-        args,
-        me,
-        device,
-        data,
-        TASKS[row.task],
-        strategy,
-        at=Position(args.model, strategy.optimizer_name, args.seed, count, me.world_size),
-        guard=loop.LossGuard(args.max_skipped),
-        checkpoints=checkpoints,
-        saver=Saver(me, checkpoints, background=args.save_in_background),
-        window=StepWindow(args.log_every, device),
-        clock=Clock(device),
-        figures=Figures.of(args.model, data.shape, me.world_size, device, strategy.precision),
-    )
-    checkpoints.settings = settings(training)
-    if count < training.global_batch:
-        of_a_rank = strategy.micro_batch * strategy.accumulate
-        raise exits.UsageError(
-            f"{count} training samples are fewer than one global batch of {of_a_rank} x "
-            f"{me.world_size} ranks. Make a rank's batch smaller (--batch-size, or the batch of "
-            "DeepSpeed's configuration) or use fewer ranks."
+        saver, skipped = self.saver, self.guard.in_a_row
+        saver.wait()  # it may be the one that is to be discarded
+        if self.me.rank == 0:
+            self.checkpoints.discard(step - skipped)
+        go_on = (
+            "Resume from the last checkpoint"
+            if saver.last
+            else "There is no checkpoint: start again"
         )
-    return training
+        raise Diverged(
+            f"The loss or its gradient was not a finite number in the last {skipped} steps, up to "
+            f"step {step}. {go_on} with a lower learning rate, or look at the data of these steps."
+        )
 
-
-def _model(args: argparse.Namespace, me: ranks.Ranks, shape: Shape) -> nn.Module:
-    """Build the model, with the weights that it begins with; a resume has its own."""
-    net = build(args.model, shape, args.seed)
-    if args.init:
-        from saving.weights import begin_with
-
-        resumes = args.resume and checkpoint.Checkpoints(me.run_dir).newest_first()
-        begin_with(net, args.init, weights=not resumes)
-    return net
-
-
-def settings(of: Training) -> Settings:
-    """What a resume may change, with other losses than those of an undisturbed training."""
-    found: dict[str, object] = {"global batch": of.global_batch}
-    found |= {"lr": of.strategy.lr, "precision": of.strategy.precision}
-    # DeepSpeed's are in its configuration.
-    names = ("epochs", "schedule", "warmup_steps", "betas", "weight_decay", "decay", "clip")
-    given = vars(of.args)
-    found |= {name.replace("_", " "): given[name] for name in names if name in given}
-    # As a manifest has them: JSON knows no tuples.
-    return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}
-
-
-def run(
-    args: argparse.Namespace,
-    make: Make,
-    train: Callable[[Training, Reporter], None] = loop.train,
-) -> None:
-    """Train from the beginning or the last checkpoint to the end, or until asked to stop.
-
-    `train` goes through the epochs, and ends with loop.finish.
-    """
-    me = ranks.read_ranks()
-    if args.tf32:
-        torch.set_float32_matmul_precision("high")
-    takers = []
-    if args.watch:
-        from monitor.watchers import Watchers
-
-        takers = [Watchers(args.watch, me.run_dir).take]
-    training = prepare(args, me, make)
-    loop.begin(training)
-    strategy = training.strategy
-    report = Reporter(me.run_dir, me.rank, args.log_every, training.task.figure, takers)
-    report.start(
-        training.device,
-        strategy=strategy.name,
-        model=args.model,
-        parameters=size(strategy.module),
-        world_size=me.world_size,
-        global_batch=training.global_batch,
-        accumulate=strategy.accumulate,
-        optimizer=strategy.optimizer_name,
-        lr=strategy.lr,
-        epochs=args.epochs,
-        train_samples=training.at.train_samples,
-        first_step=training.at.step + 1,
-        **training.figures.start(),
-        **({"changed": training.changed} if training.changed else {}),
-    )
-    if training.changed:
-        report.say(f"Changed since the checkpoint: {training.changed}.")
-    train(training, report)
-    dist.barrier()
-    dist.destroy_process_group()
+    def stop(self) -> NoReturn:
+        """Save, unless the last step was skipped, and end so that --resume goes on here."""
+        with HEART.doing("save"):
+            self.saver.wait()
+        last = self.saver.last
+        path = f"checkpoints/{last.folder.name}" if last else ""
+        try:
+            if not self.guard.in_a_row:
+                with HEART.doing("save"), self.report.timed("save_s"):
+                    path = self.save()
+        finally:
+            STOP.done()  # also where the disk is full: the next start must not stop after a step
+        self.tell_of_saves()
+        self.report.stop(step=self.at.step, signal=STOP.received or None, path=path)
+        HEART.close()
+        raise SystemExit(STOPPED_EARLY)

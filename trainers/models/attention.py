@@ -46,6 +46,17 @@ def fill_normal(layer: nn.Linear | nn.Embedding, deviation: float) -> None:
         nn.init.zeros_(layer.bias)
 
 
+WORDS_OF_A_ROW = 64
+"""A multiple that every kernel likes."""
+
+
+def logits(x: Tensor, weight: Tensor, multiple: int) -> Tensor:
+    """Map vectors to logits by a product whose rows have a multiple of that many words."""
+    words = len(weight)
+    padded = functional.pad(weight, (0, 0, 0, -words % multiple)) if words % multiple else weight
+    return functional.linear(x, padded)[..., :words]
+
+
 class TiedEmbedding(nn.Embedding):
     """One matrix that turns words into vectors and, transposed, vectors into logits.
 
@@ -55,9 +66,11 @@ class TiedEmbedding(nn.Embedding):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map words int64 (batch, length) to vectors, or vectors (batch, length, dim) to logits."""
-        if x.is_floating_point():
-            return functional.linear(x, self.weight)
-        return super().forward(x)
+        if not x.is_floating_point():
+            return super().forward(x)
+        # A matrix product on a GPU takes its slow kernel where a row's length is not a multiple of
+        # 16 bytes, as with the 50,257 words of GPT-2. The weight itself stays as it is.
+        return logits(x, self.weight, WORDS_OF_A_ROW if x.is_cuda else 1)
 
 
 def loss_in_parts(head: nn.Module, x: Tensor, targets: Tensor, parts: int) -> Tensor:

@@ -1,8 +1,4 @@
-"""One rank's heartbeat: it says what it does, in a microsecond, where its node's ranks can read it.
-
-Standard library only, so that a script of your own can take it, with the two files beside it,
-watchdog.py and stop_request.py.
-"""
+"""One rank's heartbeat: it says what it does, in a microsecond, where its node's ranks read it."""
 
 from __future__ import annotations
 
@@ -111,10 +107,15 @@ class Heart:
         self._longest = [0.0] * len(DOING)
         self._watch: Watch | None = None
 
-    def start(self, rank: int, run_dir: Path, gather: Callable[[object], Sequence[object]]) -> str:
+    def start(
+        self,
+        rank: int,
+        run_dir: Path,
+        gather: Callable[[object], Sequence[object]] = lambda value: [value],
+    ) -> str:
         """Meet the ranks of this node and watch them; every rank calls it, at the same place.
 
-        `gather` returns every rank's value, in the order of ranks.
+        `gather` returns every rank's value, in the order of ranks; without it there is one rank.
 
         Returns:
             Why nobody watches; '' where all is well.

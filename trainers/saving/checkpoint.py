@@ -22,13 +22,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar, cast
 
-import torch
 import torch.distributed as dist
 
 from engine import ranks
@@ -42,7 +41,6 @@ from saving.files import (
     Saved,
     Settings,
     cause,
-    local,
     seal,
     sync,
     write_whole,
@@ -295,21 +293,6 @@ def on_first_rank(
         TrainingError: as on_all_ranks.
     """
     return cast("Result", on_all_ranks(lambda: work() if me.rank == 0 else None, folder, group)[0])
-
-
-def check_finite(weights: Iterable[torch.Tensor]) -> None:
-    """Refuse weights that can't be trained on.
-
-    Raises:
-        SaveFailed: a weight is infinite or not a number.
-    """
-    for weight in weights:
-        weight = local(weight)
-        if not bool(torch.isfinite(weight).all()):
-            raise SaveFailed(
-                "Some weights are not finite numbers, so that no checkpoint is made of them. "
-                "Take a lower learning rate, from an earlier checkpoint or from the beginning."
-            )
 
 
 def newest_whole(checkpoints: Checkpoints, me: ranks.Ranks) -> Saved | None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from engine.exits import UsageError
 
@@ -26,12 +25,6 @@ METADATA = ".metadata"
 """What torch.distributed.checkpoint calls its list of parts (saving/sharded.py)."""
 NAME = re.compile(r"start-(\d{4,})-step-(\d{8,})")
 """Of a checkpoint's folder: the number of the start, and of the step."""
-
-
-def local(tensor: Tensor) -> Tensor:
-    """This rank's part of a tensor that fsdp has split, sharing its memory; any other as it is."""
-    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return part
 
 
 def of_this_trainer(folder: Path, name: str) -> Path:

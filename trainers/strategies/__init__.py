@@ -20,6 +20,9 @@ from torch import Tensor, nn
 from engine.ranks import Ranks
 from saving.saver import Write
 
+Loss: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The mean loss of a batch, from the model's outputs, its inputs, and the targets."""
+
 
 class Strategy(Protocol):
     """A model and its optimizer, on all ranks. Every rank calls every method, in the same order."""
@@ -41,14 +44,14 @@ class Strategy(Protocol):
     def rate(self, done: float, step: int) -> float:
         """The learning rate after `step` steps, when this share (0 to 1) of the samples is done."""
 
-    def forward(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The model's answer to a micro batch, in float32; `last` as in `backward`.
-
-        A number is the loss itself, which the model has computed from the targets in parts.
-        """
+    def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
+        """The mean loss of a micro batch, in float32; `last` as in `backward`."""
 
     def predict(self, inputs: Tensor) -> Tensor:
-        """The same in a test. Every rank calls it equally often, perhaps with no sample at all."""
+        """The model's outputs in a test, in float32.
+
+        Every rank calls it equally often, perhaps with no sample at all.
+        """
 
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add a micro batch's part to the gradient.
@@ -99,8 +102,9 @@ class Setup:
     build: Callable[[], nn.Module]
     """Makes the model on the CPU, with the same first weights on every rank; or under
     `torch.device("meta")`, where it takes no memory."""
-    example: Tensor
-    """Two of the model's inputs, on the device."""
+    loss: Loss
+    example: tuple[Tensor, Tensor]
+    """Two of the model's inputs with their targets, on the device."""
 
 
 Make: TypeAlias = Callable[[Setup], Strategy]

@@ -16,8 +16,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from engine.exits import UsageError
 from saving import files as on_disk
-from strategies import optimizers
-from strategies.pytorch import TorchStrategy, blocks
+from strategies import pytorch
+from strategies.pytorch import TorchStrategy, WithLoss, blocks, local
 
 try:
     from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
@@ -43,28 +43,31 @@ class Fsdp(TorchStrategy):
         with torch.device("meta"):
             return build()
 
-    def placed(self, net: nn.Module) -> nn.Module:
+    def placed(self, passes: WithLoss) -> nn.Module:
         """Split it, its blocks first; then rank 0's weights come and are split one at a time."""
+        net = passes.net
         mesh = self._mesh()
         self._group = mesh.get_group(mesh.ndim - 1)
         # Gathered in the precision that computes; the sums over ranks stay float32. Batch norm
         # computes in float32 only, as its running means are; autocast casts for the rest then.
         normed = any(isinstance(module, _BatchNorm) for module in net.modules())
-        gathered = None if normed else optimizers.PRECISIONS[self._args.precision]
+        gathered = None if normed else pytorch.PRECISIONS[self._args.precision]
         policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32)
         parts = blocks(net, self._args.model)
         for part in parts:
             if self._args.compile:  # each by itself: what gathers weights can't be compiled
                 part.compile()
             fully_shard(part, mesh=mesh, mp_policy=policy)
-        if self._args.compile and not parts:
-            net.compile()
+        if self._args.compile:
+            passes.loss = torch.compile(passes.loss)
+            if not parts:
+                net.compile()
         self._split = fully_shard(net, mesh=mesh, mp_policy=policy)
         net.to_empty(device=self._device)
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
         set_model_state_dict(net, self._first, options=options)
         self._first = {}
-        return net
+        return passes
 
     def _mesh(self) -> DeviceMesh:
         """The ranks in groups that share a model: within one it is split, between them repeated.
@@ -93,6 +96,10 @@ class Fsdp(TorchStrategy):
         self._split.set_requires_all_reduce(last)  # between groups, once a step
         return nullcontext()
 
+    def gradients(self) -> list[Tensor]:
+        """The parts that this rank has."""
+        return [local(gradient) for gradient in super().gradients()]
+
     def over_ranks(self, squares: Tensor) -> Tensor:
         """Each rank has the gradients of its part: one number to add up, in its group."""
         dist.all_reduce(squares, group=self._group)
@@ -113,7 +120,7 @@ class Fsdp(TorchStrategy):
                     name: _part(value, like) if like.shape == value.shape else value
                     for name, value in values.items()
                 }
-        optimizers.load(self.optimizer, {"state": state})
+        pytorch.load(self.optimizer, {"state": state})
 
 
 def _part(value: object, like: object) -> object:

@@ -17,17 +17,14 @@ import torch
 from torch import Tensor
 
 from data.loading import Batch
-from engine import loop, ranks
+from engine import ranks
 from engine.exits import UsageError
-from engine.speed import DATA
-from engine.training import Training
+from engine.training import DATA, Training
 from monitor.heartbeat import HEART
-from monitor.metrics import Reporter
 from monitor.stop_request import STOP
 from saving import files as on_disk
 from saving.saver import Write
-from strategies.optimizers import spread_nan
-from strategies.pytorch import TorchStrategy
+from strategies.pytorch import TorchStrategy, spread_nan
 
 try:
     from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
@@ -90,7 +87,7 @@ class EpochBatches:
         """Begin at the training's next sample."""
         batches = self.workers.enter_context(self._of.batches())
         while True:
-            with self._of.clock.part(DATA):
+            with self._of.window.part(DATA):
                 batch = next(batches, None)
             if batch is None:
                 break
@@ -101,11 +98,11 @@ class EpochBatches:
 class Module(LightningModule):
     """What Lightning asks of a model; after each step it reports, saves, tests and stops."""
 
-    def __init__(self, of: Training, strategy: Lightning, report: Reporter) -> None:
+    def __init__(self, of: Training, strategy: Lightning) -> None:
         """Train this; the network becomes a part of it, so that DDP finds the weights."""
         super().__init__()
         self.net = strategy.module
-        self._of, self._with, self._report = of, strategy, report
+        self._of, self._with = of, strategy
         self._loss, self._norm = torch.zeros((), device=of.device), torch.zeros(())
         self._rate = strategy.lr
         self._figure: float | None = None
@@ -129,7 +126,7 @@ class Module(LightningModule):
     def training_step(self, batch: Batch, number: int) -> Tensor:
         """The loss of a micro batch."""
         inputs, targets = batch
-        loss = self._of.loss(inputs, targets, last=True)
+        loss = self._with.loss(inputs, targets, last=True)
         self._loss = self._loss + loss.detach()
         return spread_nan(loss)
 
@@ -145,28 +142,28 @@ class Module(LightningModule):
         """End a step with its last micro batch."""
         if (number + 1) % self._with.accumulate == 0:
             self._of.end_step(self._rate, self._loss / self._with.accumulate, self._norm)
-            loop.after_step(self._of, self._report)
+            self._of.after_step()
 
     def on_train_epoch_end(self) -> None:
         """Go to the next epoch, and test, unless --steps ended this one."""
         if not self._of.epoch_has_more():
-            self._figure = loop.end_epoch(self._of, self._report)
+            self._figure = self._of.end_epoch()
 
     def on_train_end(self) -> None:
         """Save and test at the end."""
-        loop.finish(self._of, self._report, self._figure)
+        self._of.finish(self._figure)
 
 
-def fit(of: Training, report: Reporter) -> None:
+def fit(of: Training) -> None:
     """Let Lightning's Trainer train to the last epoch or to --steps."""
     args, strategy = of.args, of.strategy
     assert isinstance(strategy, Lightning)
     if args.profile:
         raise UsageError("--profile is for ddp.py. Leave it out, or profile there.")
     if not of.epoch_has_more():
-        loop.end_epoch(of, report)  # it was stopped right after its last step
+        of.end_epoch()  # it was stopped right after its last step
     if of.at.epoch >= args.epochs or of.at.step >= args.steps:
-        loop.finish(of, report, None)
+        of.finish(None)
         return
     hosts = ranks.gather(os.uname().nodename)
     nodes = list(dict.fromkeys(hosts))
@@ -191,4 +188,4 @@ def fit(of: Training, report: Reporter) -> None:
         enable_autolog_hparams=False,
     )
     with batches.workers:
-        strategy.trainer.fit(Module(of, strategy, report), batches)
+        strategy.trainer.fit(Module(of, strategy), batches)

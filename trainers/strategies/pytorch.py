@@ -1,8 +1,18 @@
-"""The strategies with PyTorch's own optimizers, and the first: the whole model on each rank."""
+"""The strategies with PyTorch's own optimizers, and the first: the whole model on each rank.
+
+A step whose gradient is not finite changes no weight. To read on the CPU whether it is would make
+the CPU wait for the GPU in each step. The fused optimizers take the answer as a tensor instead
+(`found_inf`, made for torch.amp.GradScaler) and leave everything as it is where it says 1.
+
+Weights, gradients' sums and the optimizer's state stay float32; with bf16 the matrix products get
+smaller numbers of the same range.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import argparse
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -12,14 +22,15 @@ import torch
 from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.sgd import sgd
 from torch.utils.checkpoint import checkpoint
 
 from engine.exits import UsageError
 from models.table import MODELS
 from saving import files as on_disk
-from saving.files import local
+from saving.checkpoint import SaveFailed
 from saving.saver import Staging, Write
-from strategies import Setup, optimizers
+from strategies import Loss, Setup
 
 if TYPE_CHECKING:
     from saving.sharded import Sharded
@@ -27,44 +38,24 @@ if TYPE_CHECKING:
 STATE = "state.pt"
 
 
-def blocks(net: nn.Module, model: str) -> list[nn.Module]:
-    """The repeated blocks of a network that is this row of MODELS, in their order."""
-    names = MODELS[model].blocks
-    return [part for part in net.modules() if type(part).__name__ in names]
+class WithLoss(nn.Module):
+    """The network and its loss in one forward pass, so that both are compiled as one.
 
-
-def recompute(net: nn.Module, model: str, what: str) -> None:
-    """Let the blocks compute again in the backward pass what they would keep for it, or some of it.
-
-    Raises:
-        UsageError: the model has no blocks.
+    On an H100, 40 % of a step of gpt2-124m were its logits' loss while only the network was.
     """
-    found = blocks(net, model)
-    if not found:
-        raise UsageError(
-            f"The model {model} has no blocks that could be computed again. "
-            "Leave --recompute out, or make --batch-size smaller."
-        )
-    more: dict[str, Any] = {}
-    if what == "selective":
-        from torch.utils.checkpoint import create_selective_checkpoint_contexts  # PyTorch 2.5
 
-        more = {"context_fn": partial(create_selective_checkpoint_contexts, list(_costly()))}
-    for block in found:
-        # The names of the weights stay, so that a checkpoint fits with and without it.
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False, **more)
+    def __init__(self, net: nn.Module, loss: Loss, parts: int) -> None:
+        """Let the network compute its loss if it has `parts`, else `loss`, in float32."""
+        super().__init__()
+        self.net, self.loss, self.in_parts = net, loss, parts > 1
 
-
-def _costly() -> Iterator[OpOverload]:
-    """The operations whose results `--recompute selective` keeps, of those PyTorch has."""
-    names = ("mm", "addmm", "bmm", "convolution", *(
-        f"_scaled_dot_product_{kind}"
-        for kind in ("flash_attention", "efficient_attention", "cudnn_attention",
-                     "flash_attention_for_cpu", "fused_attention_overrideable")
-    ))  # fmt: skip
-    for name in names:
-        if found := getattr(torch.ops.aten, name, None):
-            yield found.default
+    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean loss of a micro batch."""
+        if self.in_parts:
+            in_parts: Tensor = self.net(inputs, targets)
+            return in_parts
+        # Nothing may hold the outputs as they were: of a text, logits in bf16 take gigabytes.
+        return self.loss(self.net(inputs).float(), inputs, targets)
 
 
 class TorchStrategy:
@@ -82,7 +73,7 @@ class TorchStrategy:
         self._args, self._me, self._device = args, setup.me, device
         self.precision = str(args.precision)
         wanted = {"yes": True, "no": False, "auto": device.type == "cuda"}[args.channels_last]
-        self._channels_last = wanted and setup.example.dim() == 4
+        self._channels_last = wanted and setup.example[0].dim() == 4
         net = self.built(setup.build)
         if args.recompute:
             recompute(net, args.model, args.recompute)
@@ -93,8 +84,13 @@ class TorchStrategy:
                     "Leave --loss-parts out."
                 )
             net.loss_parts = args.loss_parts
-        self.module: nn.Module = self.placed(net)
-        self.optimizer = optimizers.make(args, self.module.parameters())
+        self.module: nn.Module = net
+        self.passes: nn.Module = self.placed(WithLoss(net, setup.loss, args.loss_parts))
+        """The model with its loss, as it is trained; `module` is the model alone."""
+        if args.compile and not self.in_parts:  # DDP as a whole: it is cut where gradients go
+            self.passes.compile()
+        self._weights = list(net.parameters())
+        self.optimizer = make(args, self._weights)
         self._sharded: Sharded | None = None
         self._staging = Staging()
 
@@ -104,21 +100,20 @@ class TorchStrategy:
         """The model before it is placed, with its first weights."""
         return build()
 
-    def placed(self, net: nn.Module) -> nn.Module:
-        """The model with its weights where they are to be."""
-        there = net.to(self._device)
+    def placed(self, passes: WithLoss) -> nn.Module:
+        """The same, with its weights where they are to be."""
+        passes.to(self._device)
         if self._channels_last:
-            there.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return there
-
-    def model(self, *inputs: Tensor) -> Tensor:
-        """One forward pass."""
-        outputs: Tensor = self.module(*inputs)
-        return outputs
+            passes.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return passes
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
         """The context of both passes, in which the ranks' gradients are averaged if `last`."""
         return nullcontext()
+
+    def gradients(self) -> list[Tensor]:
+        """This rank's part of each."""
+        return [weight.grad for weight in self._weights if weight.grad is not None]
 
     def over_ranks(self, squares: Tensor) -> Tensor:
         """The sum of squares of all gradients, from that of this rank's."""
@@ -127,7 +122,7 @@ class TorchStrategy:
     def take(self, tree: on_disk.Tree) -> None:
         """Continue from a whole model and its optimizer, on any number of ranks."""
         self.module.load_state_dict(tree["model"])
-        optimizers.load(self.optimizer, tree["optimizer"])
+        load(self.optimizer, tree["optimizer"])
 
     def communication(self) -> dict[str, float]:
         """What is known of the time on the wire; nothing where it isn't measured."""
@@ -137,17 +132,17 @@ class TorchStrategy:
 
     def rate(self, done: float, step: int) -> float:
         """Warm up, then fall to 0 along a cosine, or stay, as the arguments say."""
-        return optimizers.rate(self._args, done, step)
+        return rate(self._args, done, step)
 
-    def forward(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The model's answer to a micro batch, or its loss where that is computed in parts."""
-        more = (targets,) if self._args.loss_parts > 1 else ()
-        with self.exchange(last), optimizers.autocast(self._args.precision, self._device):
-            return self.model(self.input(inputs), *more).float()
+    def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
+        """The loss of a micro batch."""
+        with self.exchange(last), autocast(self._args.precision, self._device):
+            loss: Tensor = self.passes(self.input(inputs), targets)
+            return loss
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test: only fsdp's ranks need each other there."""
-        with optimizers.autocast(self._args.precision, self._device):
+        with autocast(self._args.precision, self._device):
             outputs: Tensor = self.module(self.input(inputs))
             return outputs.float()
 
@@ -160,26 +155,20 @@ class TorchStrategy:
     def backward(self, loss: Tensor, last: bool) -> None:
         """Add to the gradient; after the step's last micro batch it is averaged over the ranks."""
         with self.exchange(last):
-            (optimizers.spread_nan(loss) / self.accumulate).backward()  # type: ignore[no-untyped-call]
+            (spread_nan(loss) / self.accumulate).backward()  # type: ignore[no-untyped-call]
 
     def step(self, lr: float) -> Tensor:
         """Change the weights, unless the gradient is not finite; return the gradient's length."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        grads = list(self._gradients())
+        grads = self.gradients()
         squares = torch.stack(torch._foreach_norm(grads)).double().square().sum()
         norm = self.over_ranks(squares).sqrt().float()
         if self._args.clip:
             torch._foreach_mul_(grads, (self._args.clip / (norm + 1e-6)).clamp(max=1.0))
-        optimizers.step(self.optimizer, torch.isfinite(norm))
+        step(self.optimizer, torch.isfinite(norm))
         self.optimizer.zero_grad()
         return norm
-
-    def _gradients(self) -> Iterator[Tensor]:
-        """This rank's part of each."""
-        for weight in self.module.parameters():
-            if weight.grad is not None:
-                yield local(weight.grad)
 
     def stage(self, folder: Path, copy: bool) -> Write:
         """Take everything on rank 0, or each rank's part where checkpoints are in parts."""
@@ -226,25 +215,19 @@ class Ddp(TorchStrategy):
         self.name = "ddp" if setup.me.world_size > 1 else "single"
         super().__init__(setup)
         if self._wrapped:
-            self._sort_buckets(self._wrapped, setup.example)
+            self._sort_buckets(*setup.example)
 
-    def placed(self, net: nn.Module) -> nn.Module:
+    def placed(self, passes: WithLoss) -> nn.Module:
         """Wrap it; tests and checkpoints get the model itself."""
-        module = super().placed(net)
+        there = super().placed(passes)
         self._wrapped: DistributedDataParallel | None = None
-        if self._me.world_size > 1:
-            on_gpu = [self._device] if self._device.type == "cuda" else None
-            self._wrapped = DistributedDataParallel(
-                module, device_ids=on_gpu, gradient_as_bucket_view=True
-            )
-        if self._args.compile:  # with DDP as a whole: it is cut where gradients can be sent
-            (self._wrapped or module).compile()
-        return module
-
-    def model(self, *inputs: Tensor) -> Tensor:
-        """One forward pass."""
-        outputs: Tensor = (self._wrapped or self.module)(*inputs)
-        return outputs
+        if self._me.world_size == 1:
+            return there
+        on_gpu = [self._device] if self._device.type == "cuda" else None
+        self._wrapped = DistributedDataParallel(
+            there, device_ids=on_gpu, gradient_as_bucket_view=True
+        )
+        return self._wrapped
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
         """Ranks meet in the last backward pass of a step only.
@@ -271,19 +254,205 @@ class Ddp(TorchStrategy):
         hidden = told.get("avg_backward_compute_comm_overlap_time", 0)
         return {"communication_s": sending / 1e9, "exposed_s": max(0, sending - hidden) / 1e9}
 
-    def _sort_buckets(self, wrapped: DistributedDataParallel, example: Tensor) -> None:
+    def _sort_buckets(self, inputs: Tensor, targets: Tensor) -> None:
         """Let DDP sort its buckets by one backward pass, and forget what it computed.
 
         DDP orders them anew after the first one, so that the sums of the steps after it are rounded
         in another order: without this, a training of 4 ranks that was resumed differed by 6e-8.
         """
         # As many samples as in a step: another number would be compiled a second time.
-        batch = example[torch.arange(self.micro_batch, device=example.device) % len(example)]
+        some = torch.arange(self.micro_batch, device=inputs.device) % len(inputs)
         buffers = [buffer.clone() for buffer in self.module.buffers()]
-        with optimizers.autocast(self._args.precision, self._device):
-            answer = wrapped(self.input(batch))
-        answer.float().sum().backward()
+        with autocast(self._args.precision, self._device):
+            loss = self.passes(self.input(inputs[some]), targets[some])
+        loss.backward()
         self.optimizer.zero_grad()
         with torch.no_grad():
             for buffer, before in zip(self.module.buffers(), buffers, strict=True):
                 buffer.copy_(before)  # running means of batch norm
+
+
+# --------------------------------------------------------------------- the blocks of a network
+
+
+def blocks(net: nn.Module, model: str) -> list[nn.Module]:
+    """The repeated blocks of a network that is this row of MODELS, in their order."""
+    names = MODELS[model].blocks
+    return [part for part in net.modules() if type(part).__name__ in names]
+
+
+def recompute(net: nn.Module, model: str, what: str) -> None:
+    """Let the blocks compute again in the backward pass what they would keep for it, or some of it.
+
+    Raises:
+        UsageError: the model has no blocks.
+    """
+    found = blocks(net, model)
+    if not found:
+        raise UsageError(
+            f"The model {model} has no blocks that could be computed again. "
+            "Leave --recompute out, or make --batch-size smaller."
+        )
+    more: dict[str, Any] = {}
+    if what == "selective":
+        from torch.utils.checkpoint import create_selective_checkpoint_contexts  # PyTorch 2.5
+
+        more = {"context_fn": partial(create_selective_checkpoint_contexts, list(_costly()))}
+    for block in found:
+        # The names of the weights stay, so that a checkpoint fits with and without it.
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False, **more)
+
+
+def _costly() -> Iterator[OpOverload]:
+    """The operations whose results `--recompute selective` keeps, of those PyTorch has."""
+    names = ("mm", "addmm", "bmm", "convolution", *(
+        f"_scaled_dot_product_{kind}"
+        for kind in ("flash_attention", "efficient_attention", "cudnn_attention",
+                     "flash_attention_for_cpu", "fused_attention_overrideable")
+    ))  # fmt: skip
+    for name in names:
+        if found := getattr(torch.ops.aten, name, None):
+            yield found.default
+
+
+# ------------------------------------------------------------------------------- optimizers
+
+
+def spread_nan(loss: Tensor) -> Tensor:
+    """The loss, with a gradient that is not finite where the loss is not.
+
+    So the ranks' average of the gradient tells each rank that the step is to be skipped, and no
+    collective is needed for it. A finite loss is multiplied by exactly 1.
+    """
+    return loss * (loss.detach() * 0 + 1)
+
+
+OPTIMIZERS = ("sgd", "adam", "adamw")
+DECAYS = ("all", "matrices")
+"""Which weights decay; "matrices" leaves out what has one axis: biases and norms."""
+
+
+class Sgd(torch.optim.SGD):
+    """SGD whose momentum exists from the start, and whose fused kernel gets the local parts.
+
+    PyTorch's leaves the first momentum as it finds the memory when the first step is skipped, and
+    its fused kernel takes no DTensor (PyTorch 2.13).
+    """
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        """Change the weights, unless `found_inf` says 1."""
+        for group in self.param_groups:
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            if weights:
+                self._change(group, weights)
+
+    @torch.no_grad()
+    def _change(self, group: dict[str, float], weights: list[Tensor]) -> None:
+        moments: list[Tensor | None] = []
+        for weight in weights:
+            state = self.state[weight]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(weight)
+            moments.append(local(state["momentum_buffer"]))
+        sgd(
+            [local(weight) for weight in weights],
+            [local(weight.grad) for weight in weights if weight.grad is not None],
+            moments,
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=bool(group["nesterov"]),
+            maximize=bool(group["maximize"]),
+            fused=True,
+            found_inf=getattr(self, "found_inf", None),
+        )
+
+
+def make(args: argparse.Namespace, of: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimizer that the arguments name."""
+    weights = list(of)
+    options: dict[str, Any] = {"weight_decay": float(args.weight_decay), "fused": True}
+    groups: list[dict[str, Any]] = [{"params": weights}]
+    if args.decay == "matrices":
+        groups = [
+            {"params": [weight for weight in weights if weight.dim() > 1]},
+            {"params": [weight for weight in weights if weight.dim() < 2], "weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+    if args.optimizer == "sgd":
+        return Sgd(groups, args.lr, momentum=0.9, **options)
+    kind = torch.optim.Adam if args.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, args.lr, betas=args.betas, **options)
+
+
+def step(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
+    """Change the weights if `finite`."""
+    optimizer.found_inf = 1 - finite.float()  # type: ignore[attr-defined]
+    optimizer.step()
+
+
+def load(optimizer: torch.optim.Optimizer, saved: dict[str, object]) -> None:
+    """Take the state back; rates, decay and the like are those of this run."""
+    here = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": saved["state"], "param_groups": here})
+
+
+def cosine(highest: float, done: float, warm: float | None = None) -> float:
+    """The rate when this share (0 to 1) of the planned samples is done.
+
+    It rises from a tenth to the highest over the first 5 %, or is `warm` of it, then falls to 0
+    along a cosine. It follows from the samples, not from the steps, so that another global batch
+    stays on the curve.
+    """
+    warm = min(1.0, 0.1 + 18 * done) if warm is None else warm
+    return highest * warm * 0.5 * (1 + math.cos(math.pi * done))
+
+
+SCHEDULES: dict[str, Callable[[float, float, float | None], float]] = {
+    "cosine": cosine,
+    "constant": lambda highest, done, warm: highest * (1.0 if warm is None else warm),
+}
+"""By name: the rate from the highest one, the share of the training that is done, and how warm it
+is (0 to 1) where the arguments say in how many steps."""
+
+
+def rate(args: argparse.Namespace, done: float, step: int) -> float:
+    """The rate of a step, counted from 0, when this share of the planned samples is done."""
+    warm = None
+    if args.warmup_steps is not None:
+        warm = min(1.0, (step + 1) / max(1, args.warmup_steps))
+    return SCHEDULES[args.schedule](float(args.lr), done, warm)
+
+
+PRECISIONS: dict[str, torch.dtype | None] = {"fp32": None, "bf16": torch.bfloat16}
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[None]:
+    """The context of a forward pass."""
+    dtype = PRECISIONS[precision]
+    return torch.autocast(device.type, dtype) if dtype else nullcontext()
+
+
+# -------------------------------------------------------------------------------- weights
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of a tensor that fsdp has split, sharing its memory; any other as it is."""
+    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
+
+
+def check_finite(weights: Iterable[Tensor]) -> None:
+    """Refuse weights that can't be trained on.
+
+    Raises:
+        SaveFailed: a weight is infinite or not a number.
+    """
+    for weight in weights:
+        weight = local(weight)
+        if not bool(torch.isfinite(weight).all()):
+            raise SaveFailed(
+                "Some weights are not finite numbers, so that no checkpoint is made of them. "
+                "Take a lower learning rate, from an earlier checkpoint or from the beginning."
+            )

@@ -30,7 +30,7 @@ from engine.exits import UsageError
 from saving.checkpoint import on_all_ranks, on_first_rank
 from saving.saver import LONGEST, Staging, Write
 from strategies import Setup
-from strategies.optimizers import spread_nan
+from strategies.pytorch import spread_nan
 
 if not torch.cuda.is_available() or os.environ.get("TRAINER_DEVICE") == "cpu":
     # DeepSpeed looks for an accelerator while it is imported; without one it guesses and warns.
@@ -247,7 +247,7 @@ class Zero:
         Raises:
             UsageError: DeepSpeed refuses the configuration.
         """
-        self._me = setup.me
+        self._me, self._loss = setup.me, setup.loss
         self._engine = engine = start(setup.args, setup.me, setup.device, setup.build())
         self.name = f"zero{engine.zero_optimization_stage()}"
         self.module: nn.Module = engine.module
@@ -267,10 +267,9 @@ class Zero:
         """The rate that DeepSpeed is at: the configuration's, or that of its scheduler."""
         return float(self._engine.get_lr()[0])
 
-    def forward(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
-        """The model's answer to a micro batch."""
-        outputs: Tensor = self._engine(self._input(inputs)).float()
-        return outputs
+    def loss(self, inputs: Tensor, targets: Tensor, last: bool) -> Tensor:
+        """The loss of a micro batch."""
+        return self._loss(self._engine(self._input(inputs)).float(), inputs, targets)
 
     def predict(self, inputs: Tensor) -> Tensor:
         """The same in a test."""

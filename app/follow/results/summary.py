@@ -14,7 +14,7 @@ from lumitui.app.history.metric_points import WARM_UP_STEPS, MetricPoint, slowes
 WIRE = ("communication_s", "exposed_s")
 """Seconds of a backward pass in which gradients are on their way, and those it waits for them."""
 PARTS = ("data_s", "forward_backward_s", "optimizer_s", *WIRE)
-"""Seconds of a step that a trainer tells (trainers/engine/speed.py)."""
+"""Seconds of a step that a trainer tells (trainers/engine/training.py)."""
 
 
 def throughput_of(points: Sequence[MetricPoint], median: float | None) -> Throughput:

@@ -97,13 +97,13 @@ def none_left(job: Job) -> Iterator[Job]:
 
 HELD = """
 import os, time
-from monitor import metrics
-real = metrics.Reporter.step
+from engine import reporting
+real = reporting.Reporter.step
 def step(self, taken, **more):
     real(self, taken, **more)
     while taken.step == {step} and os.path.exists("hold"):
         time.sleep(0.005)
-metrics.Reporter.step = step
+reporting.Reporter.step = step
 """
 
 

@@ -6,7 +6,7 @@ from tests.support.trainers.ranks import Load
 
 
 def test_a_random_crop_is_the_same_wherever_a_sample_is_read(load: Load) -> None:
-    torch, views = load("torch"), load("data.views")
+    torch, views = load("torch"), load("data.samples")
     stored = torch.randint(0, 256, (12, 3, 20, 20), dtype=torch.uint8)
     mean = (0.5, 0.5, 0.5)
     view = views.View(mean, mean, torch.float32, side=16, seed=7)
@@ -22,7 +22,7 @@ def test_a_random_crop_is_the_same_wherever_a_sample_is_read(load: Load) -> None
 
 def test_the_draws_are_even_and_independent(load: Load) -> None:
     torch = load("torch")
-    drawn = load("data.views").draws(3, torch.arange(20_000)).double()
+    drawn = load("data.samples").draws(3, torch.arange(20_000)).double()
     assert drawn.min() >= 0 and drawn.max() <= 1
     assert (drawn.mean(0) - 0.5).abs().max() < 0.01
     assert (drawn.T.corrcoef() - torch.eye(5)).abs().max() < 0.03
@@ -31,7 +31,7 @@ def test_the_draws_are_even_and_independent(load: Load) -> None:
 
 
 def test_a_crop_shows_the_part_that_was_drawn(load: Load) -> None:
-    torch, views = load("torch"), load("data.views")
+    torch, views = load("torch"), load("data.samples")
     # The value of a pixel is its column: a crop's first and last column say what part it shows.
     columns = torch.arange(64.0).expand(1, 1, 64, 64).repeat(500, 1, 1, 1)
     random = views.draws(1, torch.arange(500))
@@ -49,7 +49,7 @@ def test_a_crop_shows_the_part_that_was_drawn(load: Load) -> None:
 
 
 def test_a_test_sees_the_centre(load: Load) -> None:
-    torch, centre = load("torch"), load("data.views").centre
+    torch, centre = load("torch"), load("data.samples").centre
     images = torch.rand(2, 3, 32, 32)
     assert torch.equal(centre(images, 28), images[:, :, 2:30, 2:30])  # 7 of 8 pixels, as they are
     assert torch.equal(centre(images, 32), images)
@@ -57,7 +57,7 @@ def test_a_test_sees_the_centre(load: Load) -> None:
 
 
 def test_what_each_batch_needs_is_sent_to_the_device_once(load: Load) -> None:
-    torch, views = load("torch"), load("data.views")
+    torch, views = load("torch"), load("data.samples")
     device = torch.device("cpu")
     assert views._channels((0.5,), device) is views._channels((0.5,), device)
     view = views.View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
@@ -69,7 +69,7 @@ def test_no_batch_waits_for_the_gpu(load: Load) -> None:
     torch = load("torch")
     if not torch.cuda.is_available():
         pytest.skip("counts what waits for a GPU")
-    view = load("data.views").View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
+    view = load("data.samples").View((0.5, 0.5, 0.5), (0.2, 0.2, 0.2), side=8, seed=1)
     images = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8, device="cuda")
     view(images, torch.arange(4))
     torch.cuda.set_sync_debug_mode("error")

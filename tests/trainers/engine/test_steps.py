@@ -19,7 +19,7 @@ TWICE = ("--batch-size", "4", "--accumulate", "2")
 COUNTED = """
 import json, os, torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from engine import loop, training
+from engine import training
 ASKED = {}
 class Count(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -38,9 +38,9 @@ def counted(cls, name):
         calls.clear()
         return found
     setattr(cls, name, method)
-loop.WITHIN = 1e9  # a busy machine reads more often
+training.WITHIN = 1e9  # a busy machine reads more often
 counted(training.Training, "step")
-counted(loop.StepWindow, "read")
+counted(training.StepWindow, "read")
 """
 
 

@@ -72,7 +72,7 @@ def test_counting_changes_no_random_number(load: Load) -> None:
 def test_a_card_has_the_peak_of_its_data_sheet(
     load: Load, name: str, precision: str, tera: float | None
 ) -> None:
-    found = load("engine.cards").peak(name, precision)
+    found = load("engine.speed").peak(name, precision)
     assert found == (None if tera is None else pytest.approx(tera * 1e12))
 
 
@@ -98,11 +98,11 @@ def test_a_card_whose_name_rocm_does_not_know_is_still_known(
     torch = load("torch")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "AMD Radeon Graphics")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
-    assert load("engine.cards").device_name(torch.device("cuda", 0)) == name
+    assert load("engine.speed").device_name(torch.device("cuda", 0)) == name
 
 
 def test_fp32_is_tf32_where_pytorch_may_round(load: Load) -> None:
-    cards, torch = load("engine.cards"), load("torch")
+    cards, torch = load("engine.speed"), load("torch")
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("highest")
@@ -138,15 +138,15 @@ def test_the_figures_of_a_run_on_the_cpu(load: Load) -> None:
 def test_the_time_of_steps_is_divided_among_their_parts(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, now = load("engine.speed"), [0.0]
+    clock, now = load("engine.training"), [0.0]
     monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
-    times = clock.Clock(load("torch").device("cpu"))
+    times = clock.StepWindow(10, load("torch").device("cpu"))
     for _ in range(2):
         for name, seconds in ((clock.DATA, 1), (clock.PASSES, 4), (clock.OPTIMIZER, 2)):
             with times.part(name):
                 now[0] += seconds
-    assert times.read() == {clock.DATA: 2, clock.PASSES: 8, clock.OPTIMIZER: 4}
-    assert times.read() == {}
+    assert times.split() == {clock.DATA: 2, clock.PASSES: 8, clock.OPTIMIZER: 4}
+    assert times.split() == {}
 
 
 class Queue:
@@ -175,14 +175,14 @@ class Queue:
 def test_nobody_waits_for_the_gpu_before_its_times_are_read(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, torch, queue = load("engine.speed"), load("torch"), Queue()
+    clock, torch, queue = load("engine.training"), load("torch"), Queue()
     monkeypatch.setattr(torch.cuda, "Event", queue.event)
-    times = clock.Clock(torch.device("cuda", 0))
+    times = clock.StepWindow(10, torch.device("cuda", 0))
     for name in (clock.DATA, clock.PASSES, clock.OPTIMIZER, clock.PASSES):
         with times.part(name):
             pass
     assert not queue.waited
-    spent = times.read()
+    spent = times.split()
     assert queue.waited
     assert 0 <= spent.pop(clock.DATA) < 1
     assert spent == {clock.PASSES: 2, clock.OPTIMIZER: 1}

@@ -31,7 +31,7 @@ def sizes(window: Any, now: list[float], zero: Any, seconds: list[float]) -> lis
 def test_a_wish_to_stop_waits_for_two_seconds_a_line_or_one_step(
     load: Load, monkeypatch: pytest.MonkeyPatch, seconds: list[float], expected: list[int]
 ) -> None:
-    module, torch = load("engine.loop"), load("torch")
+    module, torch = load("engine.training"), load("torch")
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(module.dist, "all_reduce", lambda total: None)
@@ -45,7 +45,7 @@ def test_a_wish_to_stop_waits_for_two_seconds_a_line_or_one_step(
 def test_each_step_has_its_own_loss_and_a_wish_is_told(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, torch = load("engine.loop"), load("torch")
+    module, torch = load("engine.training"), load("torch")
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(module.dist, "all_reduce", lambda total: total.mul_(2))  # two equal ranks

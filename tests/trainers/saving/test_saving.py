@@ -270,14 +270,14 @@ def test_losses_that_are_no_numbers_end_the_training_and_spoil_no_checkpoint(
 def test_a_lost_training_names_a_checkpoint_only_where_there_is_one(
     load: Load, tmp_path: Path, saved: bool, words: str
 ) -> None:
-    loop, me = load("engine.loop"), load("engine.ranks").Ranks(0, 0, 1, tmp_path)
+    loop, me = load("engine.training"), load("engine.ranks").Ranks(0, 0, 1, tmp_path)
     guard = loop.LossGuard(0)
     guard.note(float("nan"))
     saver = SimpleNamespace(last=object() if saved else None, wait=lambda: None)
     checkpoints = load("saving.checkpoint").Checkpoints(tmp_path)
     training = SimpleNamespace(me=me, guard=guard, saver=saver, checkpoints=checkpoints)
     with pytest.raises(loop.Diverged, match=words):
-        loop.give_up(training, 1)
+        loop.Training.give_up(training, 1)
 
 
 def test_pytorchs_words_for_a_full_disk_are_the_systems(load: Load, tmp_path: Path) -> None:
