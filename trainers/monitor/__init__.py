@@ -1,4 +1,6 @@
-"""What tells how a training goes: its metrics, each rank's heartbeat; and the wish to stop.
+"""How a training goes: metrics, each rank's heartbeat and watchdog, and the request to stop.
 
-This file must stay: Python prefers any regular package on PYTHONPATH to a folder without one.
+Copy this folder beside your own script: it needs Python 3.10 and nothing else. docs/trainers.md has
+an example. This file must stay: Python prefers any regular package on PYTHONPATH to a folder
+without one.
 """
