@@ -185,10 +185,12 @@ def preview_data(job: "Preview") -> dict[str, object]:
 
 
 def previews_data(previews: Sequence["Preview"]) -> dict[str, object]:
-    """Return what `preview --json` prints; for a grid, the first run and each run's settings."""
+    """Return what `preview --json` prints; of several runs, the first and what differs in each."""
     data = preview_data(previews[0])
     if len(previews) > 1:
         data["runs"] = [
-            {"name": one.name, "settings": one.cell, "price": one.launch.price} for one in previews
+            {"name": one.name, "settings": one.cell, "price": one.launch.price}
+            | ({"script": one.launch.script} if one.follows else {})
+            for one in previews
         ]
     return data

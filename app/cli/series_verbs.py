@@ -1,6 +1,7 @@
 """What verbs share that send several runs: a grid, its unsent rest, and a ladder of sizes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from lumitui.app.cli.confirmation import (
     CURE_OF_RUN,
     agree_to_submit,
     agreed,
+    grid_lines,
+    show_changes,
     show_code_news,
     show_findings,
 )
@@ -21,6 +24,7 @@ from lumitui.app.runs import InputError, LumiError
 
 if TYPE_CHECKING:
     from lumitui.app.runs import (
+        CodeNews,
         MemberOutcome,
         Preview,
         Resubmission,
@@ -68,9 +72,7 @@ def submit_rest(reply: Reply, runs: "Runs", job: Path, *, yes: bool, force: bool
     """
     left = _left(runs, job)
     if left is None:
-        raise InputError(
-            f"{job} has no grid with unsent runs.", "Leave out --rest to send all of its runs."
-        )
+        raise InputError(f"{job} has no unsent runs.", "Leave out --rest to send all of its runs.")
     _send_rest(reply, runs, left, yes=yes, force=force)
 
 
@@ -86,7 +88,8 @@ def resubmit_rest(
     left = runs.series.unfinished_ladder(parent)
     if left is None:
         raise InputError(
-            f"{parent} has no ladder with unsent runs.", "Give --ladder 1,2,4 to send one."
+            f"No resubmission of {parent} has unsent runs.",
+            "Leave out --rest; --ladder 1,2,4 sends several sizes.",
         )
     _send_rest(reply, runs, left, yes=yes, force=force)
 
@@ -119,16 +122,40 @@ def _send_rest(
     _send(reply, runs, now.series, now.left, forced=forced)
 
 
-def _rest_of(kind: str, source: str) -> str:
-    """Return the command that sends the unsent runs of a job file's grid or a run's ladder."""
-    return f"`lumitui {'resubmit' if kind == 'ladder' else 'submit'} {source} --rest`"
+def _rest_of(series: "RunSeries") -> str:
+    """Return the command that sends the unsent runs of a series."""
+    return f"`lumitui {'resubmit' if series.again else 'submit'} {series.source} --rest`"
 
 
 def note_rest(runs: "Runs", job: Path) -> None:
     """Print a note on stderr if the job file's last grid has unsent runs."""
     if left := _left(runs, job):
-        how = f"{_rest_of('grid', str(job))} sends only those; --no-rest drops them."
+        how = f"{_rest_of(left.series)} sends only those; --no-rest drops them."
         say(f"note: {left.sentence} {how}")
+
+
+def sends_rest(
+    reply: Reply, runs: "Runs", job: Path, previews: Sequence["Preview"], *, yes: bool, force: bool
+) -> bool:
+    """Send what an interrupted submission of a sequence left unsent, if anything; return whether.
+
+    Raises:
+        InputError: a run was sent, and the job file has changed since.
+    """
+    left = _left(runs, job)
+    if left is None or left.series.kind != "then":
+        return False
+    if not (left.sent or left.open):
+        runs.series.leave_out(left.series.id)
+        return False
+    if not runs.series.same_plan(left.series, previews):
+        raise InputError(
+            f"{job} has changed since it was submitted: {left.sentence}",
+            "--rest sends the others as they were planned; --no-rest sends all of them again.",
+        )
+    say(f"{left.sentence} This sends the others; --no-rest sends all of them again.")
+    _send_rest(reply, runs, left, yes=yes, force=force)
+    return True
 
 
 def leave_out_rest(runs: "Runs", job: Path) -> None:
@@ -140,7 +167,7 @@ def leave_out_rest(runs: "Runs", job: Path) -> None:
 def note_unsent(runs: "Runs") -> None:
     """Print on stderr which grids and ladders have unsent runs; query no site."""
     for left in runs.series.unsent():
-        how = f"{_rest_of(left.series.kind, left.series.source)} sends those."
+        how = f"{_rest_of(left.series)} sends those."
         if not left.series.source:
             how = "The terminal interface (`lumitui`) offers to send those."
         say(f"note: {left.sentence} {how}")
@@ -207,6 +234,50 @@ def resubmit_ladder(
     _send(reply, runs, runs.series.begin_ladder([plan.forced(forced) for plan in plans]))
 
 
+def note_followers(runs: "Runs", run_id: str) -> None:
+    """Print on stderr which runs followed a run, and how to send them again with it."""
+    if followers := [run.id for run, _ in runs.series.followers(run_id)]:
+        say(f"note: {', '.join(followers)} followed it. Add --then to send that again too.")
+
+
+def resubmit_sequence(
+    reply: Reply,
+    runs: "Runs",
+    planned: "Resubmission",
+    news: "CodeNews",
+    columns: int,
+    *,
+    yes: bool,
+    force: bool,
+    drop: bool,
+) -> None:
+    """Send a run again, and those that followed it, after the user agrees once.
+
+    `drop` drops an earlier resubmission that is unfinished.
+
+    Raises:
+        InputError: no run followed it, or an earlier resubmission is unfinished.
+    """
+    parent = planned.plan.parent.id
+    refuse_second_ladder(runs, parent, drop=drop)
+    plans = [planned, *runs.series.plan_followers(planned)]
+    if len(plans) == 1:
+        raise InputError(f"No run followed {parent}.", "Leave out --then.")
+    show_changes(planned, columns)
+    show_code_news(planned, news)
+    previews = [replace(plan.preview, cell=plan.preview.name) for plan in plans]
+    show_findings(*previews)
+    forced = agreed(
+        previews,
+        f"Send these {len(plans)} runs again, each after the one before it?",
+        yes=yes,
+        force=force,
+        cure=CURE_OF_RUN,
+        terms=grid_lines(previews),
+    )
+    _send(reply, runs, runs.series.begin_again([plan.forced(forced) for plan in plans]))
+
+
 def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     """Refuse a ladder while an earlier one of the run is unfinished; `drop` drops that one.
 
@@ -221,7 +292,9 @@ def refuse_second_ladder(runs: "Runs", run_id: str, *, drop: bool) -> None:
     try:
         runs.series.refuse_second_ladder(parent)
     except LadderUnfinished as error:
-        hint = f"Send the rest with {_rest_of('ladder', parent)}, or add --no-rest to drop it."
+        hint = (
+            f"Send the rest with `lumitui resubmit {parent} --rest`, or add --no-rest to drop it."
+        )
         raise InputError(error.message, hint) from error
 
 
@@ -263,8 +336,10 @@ def _send(
         if outcome.already:
             say(f"{outcome.member.words}: {outcome.already}")
     if error := series_failure(series, outcomes):
-        rest = _rest_of(series.kind, series.source)
-        raise type(error)(error.message, f"{error.hint} The rest: {rest}.".strip())
+        rest = f"The rest: {_rest_of(series)}."
+        if series.kind == "then":
+            rest += " With --no-rest instead, all of them."
+        raise type(error)(error.message, f"{error.hint} {rest}".strip())
 
 
 def _member_data(outcome: "MemberOutcome") -> dict[str, object]:

@@ -63,6 +63,7 @@ def facts(run: Run, now: float) -> list[Row]:
         ("created", words.clock(run.created)),
         # Of a job that went back into the queue Slurm knows only when that was.
         ("queued again" if run.queued_again else "submitted", words.clock(run.submitted)),
+        ("after", ", ".join(run.awaited)),
         *expectations(run, now),
         ("started", words.clock(run.started)),
         ("ended", words.clock(run.ended)),

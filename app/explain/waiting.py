@@ -3,6 +3,8 @@
 The reasons are Slurm's (squeue(1), "JOB REASON CODES"; slurm.schedmd.com/job_reason_codes.html).
 """
 
+from collections.abc import Iterable
+
 from lumitui.app.explain.words import ahead, count, heard, length, reason, scheduler_reason
 from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
@@ -105,6 +107,25 @@ def expectations(run: Run, now: float) -> list[tuple[str, str]]:
         moment = max(now, run.started or now)
         return [("latest end", ahead(run.latest_end, moment) + since + follow)]
     return []
+
+
+def left_waiting(unfinished: Iterable[Run], cancelled: Run) -> list[str]:
+    """Return what becomes of the runs that wait for one, if that is cancelled: a sentence each.
+
+    `unfinished` begins with the oldest: a run waits for older ones.
+    """
+    sentences, never = [], {cancelled.id}
+    for run in unfinished:
+        awaited = next((name for name in run.awaited if name in never), None)
+        after = run.spec.after if awaited else None
+        if after is None:
+            continue
+        if after.when == "done":
+            never.add(run.id)
+            sentences.append(f"{run.id} waits for {awaited} to be done, so it can never start.")
+        else:
+            sentences.append(f"{run.id} starts once {awaited} has ended.")
+    return sentences
 
 
 def no_failure(run: Run, now: float) -> str:

@@ -48,6 +48,8 @@ class KeptSpec:
         self.brief: Brief = _BRIEF(data, "spec")
         self.writer = str(data.pop("lumitui", ""))
         self.metrics = bool(data.get("metrics"))
+        after = data.get("after")
+        self.awaited: tuple[str, ...] = tuple(after.get("run", ())) if after else ()
         self._data = data
 
     @cached_property

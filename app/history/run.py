@@ -238,6 +238,12 @@ class Run:
         return bool(vars(self)["spec"].metrics)
 
     @property
+    def awaited(self) -> tuple[str, ...]:
+        """The ids of the runs that it waits for; a kept job file is not read for that."""
+        runs: tuple[str, ...] = vars(self)["spec"].awaited
+        return runs
+
+    @property
     def files(self) -> dict[str, str]:
         """The scripts that were sent, by name: job.sh, and what it calls."""
         texts = {JOB_SCRIPT: self.script, MACHINERY: self.machinery, PROBE_SCRIPT: self.probe}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lumitui.app.history.file.sqlite_file import Database
+from lumitui.app.history.listing.series_runs import KINDS
 from lumitui.app.history.metric_points import parse_line
 from lumitui.app.history.rows.kept_texts import (
     MANIFEST,
@@ -295,7 +296,7 @@ def _check_series(entry: dict[str, Any], runs: dict[str, Row]) -> None:
     kinds = (str, str, str, str, float, int)
     if [type(item) for item in entry["series"]] != list(kinds):
         raise ValueError("a series with other columns")
-    if entry["series"][1] not in ("grid", "ladder"):
+    if entry["series"][1] not in KINDS:
         raise ValueError("a series of another kind")
     for place, words, plan in entry["members"]:
         if type(place) is not int or not isinstance(json.loads(_string(plan)), dict):

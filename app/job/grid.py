@@ -1,4 +1,4 @@
-"""A grid: lists of values in one job file, which becomes a run for each combination. Pure.
+"""The runs of a job file: a grid has one for each combination of values, `then:` a sequence. Pure.
 
 grid:
   lr: [1e-3, 3e-4]       # the argument --lr
@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.setting import batch_argument, rate_argument, set_in
-from lumitui.app.job.spec import JobSpec, changed
+from lumitui.app.job.spec import JobSpec, changed, follower
 from lumitui.remote.site.errors import InputError
 
 MOST_RUNS = 100
@@ -24,35 +25,41 @@ _NEAR = 0.8
 """How similar to a key of the job file a word must be to count as misspelled, such as `node`."""
 _ARGUMENT = re.compile(r"[A-Za-z][\w.-]*")
 _EXAMPLE = "`lr: [1e-3, 3e-4]` is --lr"
-_PER_RUN = frozenset({"name", "grid", "at_once"})
+_PER_RUN = frozenset({"name", "grid", "at_once", "then"})
 _DEPENDENCY = re.compile(r"(?:^|\s)(?:--dep|-d)")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a grid."""
+    """One run of a job file."""
 
     spec: JobSpec
-    """An ordinary job: it has no grid."""
-    settings: tuple[tuple[str, str], ...]
-    """Its own values: (`--lr`, `1e-3`)."""
+    """An ordinary job: it has neither grid nor followers."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Its own values in a grid: (`--lr`, `1e-3`)."""
+    name: str = ""
+    """Its name, if the job file has a sequence of jobs."""
+    follows: When | None = None
+    """How the run before it must end before it starts; None: it does not wait for that."""
 
     @property
     def words(self) -> str:
-        """Its settings in one line: `--lr=1e-3 nodes=2`."""
-        return " ".join(f"{key}={value}" for key, value in self.settings)
+        """Its name, or its settings in one line: `--lr=1e-3 nodes=2`."""
+        return self.name or " ".join(f"{key}={value}" for key, value in self.settings)
 
 
 def cells(spec: JobSpec) -> tuple[Cell, ...]:
-    """Return the runs of `spec`, in the order of its lists; without a grid, one run.
+    """Return the runs of `spec`, in the order of its lists or of `then:`; without both, one run.
 
     Raises:
         InputError: a key is unknown, a value is invalid, or there are too many runs.
     """
     if spec.at_once:
         _refuse_lanes(spec)
+    if spec.then:
+        return _sequence(spec)
     if not spec.grid:
-        return (Cell(spec, ()),)
+        return (Cell(spec),)
     count = math.prod(len(values) for values in spec.grid.values())
     if count > MOST_RUNS:
         raise InputError(
@@ -67,6 +74,22 @@ def cells(spec: JobSpec) -> tuple[Cell, ...]:
         for number, values in enumerate(combinations, 1)
     ]
     return tuple(runs)
+
+
+def _sequence(spec: JobSpec) -> tuple[Cell, ...]:
+    """Return the job itself, and those of `then:` in their order."""
+    first = Cell(spec.model_copy(update={"then": {}}), name=spec.name)
+    after = ((follower(spec, name), name, one.when) for name, one in spec.then.items())
+    every = (first, *(Cell(job, name=name, follows=when) for job, name, when in after))
+    message, hint = "", ""
+    if spec.grid:
+        message, hint = "`then:` and `grid:` exclude each other.", "Remove one of them."
+    elif any(_DEPENDENCY.search(option) for cell in every[1:] for option in cell.spec.sbatch):
+        message = "`then:` and --dependency under `sbatch:` exclude each other."
+        hint = "Remove one of them; `after:` makes the first job wait for another run."
+    if message:
+        raise InputError(message, hint, field="then")
+    return every
 
 
 def _refuse_lanes(spec: JobSpec) -> None:

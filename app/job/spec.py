@@ -1,7 +1,7 @@
 """The job file: `JobSpec`, and how to read and change it."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -9,6 +9,8 @@ from lumitui.app.job.fields.mapping_fields import (
     AfterShort,
     ContainerChoice,
     DeepSpeedChoice,
+    Follower,
+    FollowerName,
     MappingField,
     NotifyShort,
     Scale,
@@ -32,7 +34,11 @@ from lumitui.app.job.fields.text_fields import (
 )
 from lumitui.app.job.fields.venv_field import Venv
 from lumitui.app.job.strategies import STRATEGIES, TRAINERS
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.reading.validation import validate
+
+if TYPE_CHECKING:
+    from lumitui.remote.site.reading.yaml_document import Document
 
 MOST_NODES = 10_000
 """More than any machine has: a larger number is a typing error."""
@@ -40,8 +46,18 @@ MOST_LIMITS = 100
 """Time limits of one run: at two days each, more than half a year."""
 MOST_ARGUMENTS = 5000
 """A longer list belongs into a file: bash and the rules read the arguments one by one."""
+MOST_FOLLOWERS = 20
+"""Each is a job that waits in the queue, often from the start."""
 MOST_RELAUNCHES = 10
 """A program that fails more often needs a fix, or other nodes."""
+_LONGEST_NAME = 100
+_OF_THE_FIRST = frozenset({"name", "site", "after", "grid", "at_once", "then"})
+"""The keys that no job of `then:` can have of its own."""
+_OF_A_PROGRAM = frozenset(
+    {"script", "trainer", "args", "resume", "strategy", "deepspeed", "chain", "relaunch", "signal",
+     "hang", "metrics"}
+)  # fmt: skip
+"""The keys that belong to one program: another one does not take them over."""
 
 
 class JobSpec(MappingField):
@@ -176,6 +192,29 @@ class JobSpec(MappingField):
     at_once: Annotated[int, Field(ge=1, le=100)] | None = None
     """How many runs of the grid may run at the same time; each of the others waits in the queue
     until an earlier one ends: `at_once: 4`. Default: as many as Slurm starts."""
+    then: Annotated[dict[FollowerName, Follower], Field(max_length=MOST_FOLLOWERS)] = Field(
+        default={}
+    )
+    """Jobs that follow one after the other, by name, each with only the keys that differ. It starts
+    once the job before it is done; with the key `when` as `failed` or `any`, once that has failed,
+    or ended in any way. `$AFTER_DIR` in its `args:` is the folder of the run before it:
+    `then: {evaluate: {script: evaluate.py, nodes: 1}}`."""
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the schema, in which a job of `then:` has the other keys too, for editors."""
+        schema = super().model_json_schema(*args, **kwargs)
+        keys = schema["properties"]
+        own = [name for name in keys if name not in _OF_THE_FIRST]
+        (job,) = keys["then"]["patternProperties"].values()
+        job["properties"] = {name: {"$ref": f"#/properties/{name}"} for name in own}
+        job["propertyNames"] = {"enum": [*own, "when"]}
+        return schema
+
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """The runs of `after:`."""
+        return self.after.run if self.after else ()
 
     @property
     def secret_names(self) -> tuple[str, ...]:
@@ -253,16 +292,54 @@ def read_job(path: Path) -> JobSpec:
     """
     from lumitui.remote.site.reading.yaml_document import read_document
 
-    document = read_document(path, plain=True)
-    return validate(document, JobSpec, document.data)
+    return job_of(read_document(path, plain=True))
 
 
 def parse_job(text: str, name: str) -> JobSpec:
     """Return the job in `text`; errors call it `name`."""
     from lumitui.remote.site.reading.yaml_document import Document
 
-    document = Document(text, name, plain=True)
-    return validate(document, JobSpec, document.data)
+    return job_of(Document(text, name, plain=True))
+
+
+def job_of(document: "Document") -> JobSpec:
+    """Return the job of a document, after checking those of its `then:`.
+
+    Raises:
+        InputError: it is invalid; the message lists every mistake with its line.
+    """
+    spec = validate(document, JobSpec, document.data)
+    for name in spec.then:
+        follower(spec, name, document)
+    return spec
+
+
+def follower(spec: JobSpec, name: str, document: "Document | None" = None) -> JobSpec:
+    """Return the job `name` of `then:`: its own keys, and all others as in `spec`.
+
+    With a program of its own, it takes over no key that is about the first one's. `document` gives
+    lines to the errors.
+
+    Raises:
+        InputError: it is not a valid job.
+    """
+    from lumitui.remote.site.reading.yaml_document import Document
+
+    own = spec.then[name].own
+    if shared := sorted(_OF_THE_FIRST & own.keys()):
+        raise InputError(
+            f"`then:` has the key {shared[0]} in {name}, which only the job file itself can have.",
+            "Remove it there.",
+            field=f"then.{name}.{shared[0]}",
+        )
+    data: dict[str, object] = spec.model_dump(mode="json", exclude_defaults=True)
+    dropped = _OF_THE_FIRST - {"name", "site"}
+    if {"script", "trainer"} & own.keys():
+        dropped |= _OF_A_PROGRAM
+    data = {key: value for key, value in data.items() if key not in dropped} | own
+    data["name"] = f"{spec.name[: _LONGEST_NAME - 1 - len(name)]}-{name}"
+    document = document or Document("", "then")
+    return validate(document, JobSpec, data, place=("then", name))
 
 
 def changed(spec: JobSpec, changes: dict[str, Any], name: str) -> JobSpec:

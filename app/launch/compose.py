@@ -84,11 +84,11 @@ def compose(
     Raises:
         InputError: the job cannot be composed. The adviser reports what is only a bad choice.
     """
-    if spec.grid:
+    if key := "grid" if spec.grid else "then" if spec.then else "":
         raise InputError(
-            "The job file has a `grid:` of several runs.",
-            "Remove `grid:`, or send all runs with `lumitui submit`.",
-            field="grid",
+            f"The job file has a `{key}:` of several runs.",
+            f"Remove `{key}:`, or send all runs with `lumitui submit`.",
+            field=key,
         )
     if spec.after and not dependency:
         raise InputError(

@@ -1,10 +1,13 @@
 """The runs that a job waits for, as Slurm's dependency on their jobs. Pure."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lumitui.app.history.run import Run
 from lumitui.app.job.spec import JobSpec
+from lumitui.app.launch.rules.job_file_catalogue import hit
+from lumitui.app.launch.site_names import mapped
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.finding import Finding
 from lumitui.remote.site.profile import Site
@@ -13,8 +16,18 @@ from lumitui.remote.site.states import State
 
 _TYPES = {"done": "afterok", "failed": "afternotok", "any": "afterany"}
 """Slurm's types of dependencies (sbatch(1), `--dependency`)."""
+_AFTER_DIR = re.compile(r"\$(?:\{AFTER_DIR\}|AFTER_DIR(?!\w))", re.ASCII)
+"""The folder of the first run that a job waits for, in the texts of its job file."""
 _NEVER = frozenset({State.REFUSED, State.NOT_SENT})
 """The states of a run that never became a job."""
+
+
+_NO_FOLDER = hit(
+    "literal-argument",
+    "args",
+    "The job file names $AFTER_DIR, but has no `after:`: the program gets the literal text.",
+    "Add `after: RUN`, or submit the job with `--after RUN`.",
+)
 
 
 @dataclass(frozen=True)
@@ -29,11 +42,18 @@ class Dependency:
 
 
 def dependency_of(
-    spec: JobSpec, site: Site, run_of: Callable[[str], Run], lane: Sequence[Run] = ()
+    spec: JobSpec,
+    site: Site,
+    run_of: Callable[[str], Run],
+    lane: Sequence[Run] = (),
+    *,
+    follows: bool = False,
 ) -> Dependency:
     """Return the dependency of `spec.after`; `run_of` returns the run that a word names.
 
-    The job also waits for the end of `lane`, unfinished runs of its grid, however they end.
+    `$AFTER_DIR` in the job's texts becomes the folder of the first of those runs. The job also
+    waits for the end of `lane`, unfinished runs sent with it, however they end. A job that
+    `follows` another one waits for a run that is not sent yet.
 
     Slurm forgets an ended job after minutes, so this function judges runs that have ended. A
     requeued chain keeps its job, so its dependents wait for its last attempt.
@@ -43,15 +63,18 @@ def dependency_of(
             as required.
     """
     if spec.after is None:
-        return Dependency(spec, _options(_ends(lane)))
+        named = not follows and mapped(spec, lambda text: _AFTER_DIR.sub("", text)) != spec
+        return Dependency(spec, _options(_ends(lane)), (_NO_FOLDER,) if named else ())
     if site.scheduler != "slurm":
         raise _error(
             f"{site.name} has no queue, so a job cannot wait there.",
             "Leave out --after, or remove `after:`.",
         )
+    runs = [run_of(word) for word in spec.after.run]
+    spec = mapped(spec, lambda text: _AFTER_DIR.sub(lambda _: runs[0].folder, text))
+    assert spec.after is not None
     ids, jobs, ended = list[str](), list[str](), list[str]()
-    for word in spec.after.run:
-        run = run_of(word)
+    for run in runs:
         _check(run, site, spec.after.when)
         if run.state.is_final:
             ended.append(f"{run.id} ({run.state})")

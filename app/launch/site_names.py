@@ -24,7 +24,7 @@ def templates_of(site: Site) -> Mapping[str, str]:
 
 def expanded(spec: JobSpec, site: Site, fill: Fill) -> JobSpec:
     """Return a job file with what its names are at `site`; it must not be expanded twice."""
-    return _mapped(spec, lambda text: expanded_text(text, site, fill))
+    return mapped(spec, lambda text: expanded_text(text, site, fill))
 
 
 def expanded_text(text: str, site: Site, fill: Fill) -> str:
@@ -37,7 +37,7 @@ def expanded_text(text: str, site: Site, fill: Fill) -> str:
 
 def escaped(spec: JobSpec, site: Site) -> JobSpec:
     """Return the job file that `expanded` turns into `spec`."""
-    return _mapped(spec, lambda text: escaped_text(text, templates_of(site)))
+    return mapped(spec, lambda text: escaped_text(text, templates_of(site)))
 
 
 def escaped_text(text: str, names: Collection[str]) -> str:
@@ -62,7 +62,8 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"\$(\$?)(?:\{{({listed})\}}|({listed})(?!\w))", re.ASCII)
 
 
-def _mapped(spec: JobSpec, change: Callable[[str], str]) -> JobSpec:
+def mapped(spec: JobSpec, change: Callable[[str], str]) -> JobSpec:
+    """Return a job file with each text that may have names changed."""
     changes: dict[str, Any] = {}
     for key in KEYS:
         value = getattr(spec, key)

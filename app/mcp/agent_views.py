@@ -105,6 +105,7 @@ def previews_view(previews: Sequence[Preview]) -> Data:
                 "chain": one.launch.spec.chain,
                 "gpu_hours": hours_of_preview(one),
                 "price": words.price_sentence(one.launch.price),
+                **({"script": one.launch.script} if one.follows else {}),
             }
             for one in previews
         ],

@@ -159,6 +159,18 @@ class RunsCore:
 
         return cancel(self._watcher, self.history.get(run_id), warn)
 
+    def left_waiting(self, run_id: str) -> list[str]:
+        """Return what becomes of the runs that wait for a run, if that is cancelled.
+
+        A sentence each; queries no site.
+
+        Raises:
+            InputError: there is no such run.
+        """
+        from lumitui.app.explain.waiting import left_waiting
+
+        return left_waiting(self.history.unfinished(), self.history.get(run_id))
+
     @cached_property
     def pages(self) -> LogPages:
         """Any part of a run's log."""

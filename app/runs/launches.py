@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lumitui.app.launch.send.submit import Report
     from lumitui.app.scale.lineage_overview import Overviews
     from lumitui.app.scale.resubmission import CodeNews, Resubmission
-    from lumitui.app.scale.run_plan import CodeChoice, StartPoint
+    from lumitui.app.scale.run_plan import CodeChoice, Follows, StartPoint
     from lumitui.app.scale.scaling.studies import Scalings
     from lumitui.app.survey.environments.site_environments import Environments
     from lumitui.app.survey.inquiry.inquiries import Inquiries
@@ -118,6 +118,7 @@ class Launches(RunsCore):
         Raises:
             InputError: the job file is invalid or has a grid, or there is no such site.
         """
+        from lumitui.app.job.grid import cells
         from lumitui.app.job.spec import JobSpec, read_job
         from lumitui.app.launch.send.preview import only
         from lumitui.app.survey.inquiry.start_places import start_places
@@ -128,6 +129,7 @@ class Launches(RunsCore):
             spec, base = read_job(Path(job)), folder or Path(job).resolve().parent
         if spec.grid:
             raise InputError("This works only without a grid.", "Remove `grid:`.")
+        spec = cells(spec)[0].spec
         recent: list[Preview] = []
 
         def preview(changed: JobSpec) -> Preview:
@@ -267,16 +269,18 @@ class Launches(RunsCore):
         settings: Sequence[str] = (),
         code: CodeChoice = "same",
         start: StartPoint | None = None,
+        follows: Follows | None = None,
     ) -> Resubmission:
         """Return the plan of a resubmission, without sending it.
 
         By default, a failed run continues from its last checkpoint if it can, and any other starts
-        from scratch. With the current `code`, lumitui reads DeepSpeed's configuration again.
+        from scratch. With the current `code`, lumitui reads DeepSpeed's configuration again. It
+        waits for no other run unless it `follows` one.
 
         Raises:
             InputError: there is no such run, a setting is invalid, or the batch cannot be split.
         """
-        from lumitui.app.scale.resubmission import basis_of, made_ready
+        from lumitui.app.scale.resubmission import basis_of, following, made_ready
         from lumitui.app.scale.run_plan import ResubmissionRequest, plan
         from lumitui.remote.connect import submit_command
 
@@ -285,8 +289,10 @@ class Launches(RunsCore):
         lineage = self.history.lineage(parent.id)
         slowest = self._slowest_save(parent, lineage)
         named = tuple(self.drafts.text_with_names(text, parent.spec, site) for text in settings)
-        request = ResubmissionRequest(nodes, named, code, start, slowest)
-        planned = plan(basis_of(parent, request), lineage, site, request)
+        request = ResubmissionRequest(nodes, named, code, start, follows, slowest)
+        basis = basis_of(parent, request)
+        basis = following(basis, follows, site, self.history.get) if follows else basis
+        planned = plan(basis, lineage, site, request)
         return made_ready(planned, site, submit_command(site), self._hashes)
 
     def _slowest_save(self, run: Run, lineage: Sequence[Run]) -> float | None:

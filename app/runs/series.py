@@ -20,13 +20,15 @@ from lumitui.app.launch.send.settle import sender_lock
 from lumitui.app.launch.send.shipment import slug
 from lumitui.app.launch.site_names import escaped, escaped_text, templates_of
 from lumitui.app.scale.resubmission import Resubmission
+from lumitui.app.scale.run_plan import Follows
 from lumitui.app.scale.series_words import (
+    NEVER_A_JOB,
     LadderUnfinished,
     MemberOutcome,
     Standing,
     standing,
 )
-from lumitui.remote.site.errors import LinkError, LumiError
+from lumitui.remote.site.errors import InputError, LinkError, LumiError
 from lumitui.remote.transfer.snapshots.once_mark import AlreadySent
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from lumitui.app.follow.refresh import Refreshed
     from lumitui.app.history.run import Run
+    from lumitui.app.job.fields.mapping_fields import After, When
     from lumitui.app.launch.send.preview import Preview
     from lumitui.app.launch.send.submit import Report
     from lumitui.app.runs.launches import Launches
@@ -66,7 +69,7 @@ class SeriesRuns:
     # -- begin
 
     def begin_grid(self, previews: Sequence[Preview]) -> RunSeries:
-        """Record the runs of a grid, without sending them.
+        """Record the runs of a grid or of `then:`, without sending them.
 
         Raises:
             InputError: one of them has an error.
@@ -75,7 +78,7 @@ class SeriesRuns:
         first = previews[0]
         source = str(first.job_file) if first.job_file else ""
         ready = [(one.cell, _grid_plan(one), _Ready(one)) for one in previews]
-        return self._begin("grid", source, ready)
+        return self._begin("then" if previews[-1].follows else "grid", source, ready)
 
     def begin_ladder(self, plans: Sequence[Resubmission]) -> RunSeries:
         """Record the runs of a ladder, without sending them.
@@ -88,6 +91,52 @@ class SeriesRuns:
         self.refuse_second_ladder(plans[0].plan.parent.id)
         ready = [(_size(plan), _ladder_plan(plan), _Ready(plan.preview, plan)) for plan in plans]
         return self._begin("ladder", plans[0].plan.parent.id, ready)
+
+    def begin_again(self, plans: Sequence[Resubmission]) -> RunSeries:
+        """Record a run that is sent again with those that follow it, without sending them.
+
+        Raises:
+            InputError: one of them has an error.
+            LadderUnfinished: an earlier ladder or sequence of the run is unfinished.
+            HistoryError: the history cannot be written.
+        """
+        self.refuse_second_ladder(plans[0].plan.parent.id)
+        ready = [(plan.preview.name, _ladder_plan(plan), _Ready(plan.preview, plan))
+                 for plan in plans]  # fmt: skip
+        return self._begin("then", plans[0].plan.parent.id, ready)
+
+    def plan_followers(self, planned: Resubmission) -> tuple[Resubmission, ...]:
+        """Return the plans of the runs that followed a run, to be sent again with it.
+
+        Raises:
+            InputError: one of them cannot be composed any more.
+        """
+        code = planned.plan.request.code
+        plans = [
+            (self._core.plan_resubmission(run.id, code=code, start="scratch"), when)
+            for run, when in self.followers(planned.plan.parent.id)
+        ]
+        return tuple(
+            replace(one, preview=replace(one.preview, follows=when)) for one, when in plans
+        )
+
+    def followers(self, run_id: str) -> tuple[tuple[Run, When], ...]:
+        """Return the runs that followed a run of a sequence, each with how the one before must end.
+
+        Those that were never sent are left out. Queries no site.
+        """
+        series = self._core.history.series.of_run(run_id)
+        if series is None or series.kind != "then":
+            return ()
+        ids = [member.run for member in series.members]
+        later = series.members[ids.index(run_id) + 1 :] if run_id in ids else ()
+        runs = self._core.history.finder.with_ids([one.run for one in later if one.run])
+        known = [(runs.get(one.run or ""), json.loads(one.plan)["follows"]) for one in later]
+        return tuple((run, when) for run, when in known if run is not None)
+
+    def same_plan(self, series: RunSeries, previews: Sequence[Preview]) -> bool:
+        """Return whether a job file's series was planned as the file is now."""
+        return [one.plan for one in series.members] == [_grid_plan(one) for one in previews]
 
     def _begin(
         self, kind: Kind, source: str, ready: Sequence[tuple[str, str, _Ready]]
@@ -130,12 +179,12 @@ class SeriesRuns:
         return unsent
 
     def unfinished_ladder(self, parent_id: str) -> Standing | None:
-        """Return the newest ladder of a run with unsent members, if any, without querying a site.
+        """Return the newest series that sends a run again, if it has unsent members; no query.
 
         A process may be sending it now.
         """
         for series in self._core.history.series.offered():
-            if series.kind == "ladder" and series.source == parent_id:
+            if series.again and series.source == parent_id:
                 now = self.standing(series)
                 if now.left or now.open:
                     return now
@@ -149,7 +198,7 @@ class SeriesRuns:
         """
         if now := self.unfinished_ladder(parent_id):
             raise LadderUnfinished(
-                f"An earlier ladder of {parent_id} is unfinished: {now.sentence}",
+                f"An earlier resubmission of {parent_id} is unfinished: {now.sentence}",
                 "Send its other runs first, or drop them.",
             )
 
@@ -177,28 +226,40 @@ class SeriesRuns:
         prepared = self._ready.get((series.id, member.place))
         if prepared and not prepared.preview.launch.spec.after:  # a run in `after:` may have ended
             return prepared
-        plan = json.loads(member.plan)
-        if series.kind == "ladder":
-            request = {key: plan[key] for key in ("nodes", "settings", "code", "start")}
-            planned = self._core.plan_resubmission(plan["parent"], **request)
-            return _Ready(planned.preview, planned)
+        if series.again:
+            return self._planned_again(member)
         preview = self._grid_preview(member)
         return _Ready(replace(preview, note=prepared.preview.note) if prepared else preview)
 
+    def _planned_again(self, member: SeriesMember, follows: Follows | None = None) -> _Ready:
+        """Return a run that is sent again from its plan; `follows` is the run that it waits for."""
+        plan = json.loads(member.plan)
+        request = {key: plan[key] for key in ("nodes", "settings", "code", "start")}
+        planned = self._core.plan_resubmission(plan["parent"], **request, follows=follows)
+        return _Ready(planned.preview, planned)
+
     def _grid_preview(
-        self, member: SeriesMember, recent: tuple[Preview, ...] = (), lane: Sequence[Run] = ()
+        self,
+        member: SeriesMember,
+        recent: tuple[Preview, ...] = (),
+        lane: Sequence[Run] = (),
+        after: After | None = None,
     ) -> Preview:
-        """Return the preview of a grid's member from its plan; it waits for the end of `lane`."""
+        """Return the preview of a job file's member from its plan.
+
+        It waits for the end of `lane`, or for the run of `after`.
+        """
         # Late: listing unsent runs needs no parser of job files.
         from lumitui.app.job.spec import JobSpec
 
         plan = json.loads(member.plan)
         job_file = Path(plan["job_file"]) if plan["job_file"] else None
         spec = JobSpec.model_validate(plan["spec"])
+        spec = spec.model_copy(update={"after": after}) if after else spec
         (preview,) = self._core.drafts.previews(
             spec, Path(plan["folder"]), job_file, recent, lane=lane
         )
-        return replace(preview, cell=member.words)
+        return replace(preview, cell=member.words, follows=plan.get("follows"))
 
     # -- send
 
@@ -216,7 +277,8 @@ class SeriesRuns:
         `forced` sends them despite the adviser's errors, which the user has seen.
 
         This first queries the site about members that may be jobs, and does not send those whose
-        outcome stays unknown. A grid stops at the first failure; a ladder continues unless the
+        outcome stays unknown. A grid or sequence stops at the first failure; a ladder continues
+        unless the
         connection is lost. With `agreed`, this sends only those members, whose price the user saw.
 
         Returns:
@@ -266,31 +328,37 @@ class SeriesRuns:
                 report(step, f"{place} of {total}: {words}" if words else words)
 
             try:
-                in_lane = self._in_lane(now.series, member, one)
-                run = self._send_one(now.series, member, in_lane, report_place)
+                waiting = self._waiting(now.series, member, one)
+                run = self._send_one(now.series, member, waiting, report_place)
             except AlreadySent as error:
                 outcomes.append(self._sent_elsewhere(now.series, member, error))
                 report_place("record", error.message)
             except LumiError as error:
                 outcomes.append(MemberOutcome(member, error=error))
-                over = now.series.kind == "grid" or isinstance(error, LinkError)
+                over = now.series.kind != "ladder" or isinstance(error, LinkError)
             else:
                 outcomes.append(MemberOutcome(member, run))
                 self._ready.pop((now.series.id, member.place), None)
                 sent(run)
         return outcomes
 
-    def _in_lane(self, series: RunSeries, member: SeriesMember, one: _Ready) -> _Ready:
-        """Return a member so that it waits for the runs of its lane that have not ended.
+    def _waiting(self, series: RunSeries, member: SeriesMember, one: _Ready) -> _Ready:
+        """Return a member so that it waits for earlier ones, if it has to.
 
-        With `at_once: 4` those are the runs four places before it, eight, and so on: if a waiting
-        one is cancelled, what it waited for may still run. All of them have been sent.
+        In a sequence that is the one before it, and the end of all others: if that one is cancelled
+        while it waits, an earlier one may still run. With `at_once: 4` those are the runs four
+        places before it, eight, and so on, for the same reason. All of them have been sent.
         """
-        lanes = json.loads(member.plan).get("at_once")
+        plan = json.loads(member.plan)
+        by_place = {
+            each.place: each.run for each in self._core.history.series.get(series.id).members
+        }
+        if when := plan.get("follows"):
+            earlier = [by_place[place] or "" for place in range(1, member.place)]
+            return self._following(series, member, one, earlier, when)
+        lanes = plan.get("at_once")
         if not lanes:
             return one
-        history = self._core.history
-        by_place = {each.place: each.run for each in history.series.get(series.id).members}
         places = range(member.place - lanes, 0, -lanes)
         ids = [run for place in places if (run := by_place.get(place))]
         lane = self._awaited(series.site, ids)
@@ -299,6 +367,44 @@ class SeriesRuns:
         preview = self._grid_preview(member, (one.preview,), lane)
         note, forced = one.preview.note, one.preview.forced
         return replace(one, preview=replace(preview, note=note, forced=forced))
+
+    def _following(
+        self, series: RunSeries, member: SeriesMember, one: _Ready, earlier: list[str], when: When
+    ) -> _Ready:
+        """Return a member of a sequence so that it waits for the `earlier` runs.
+
+        Raises:
+            InputError: the run before it was not sent, or did not end as required.
+        """
+        # Late: listing unsent runs needs no parser of job files.
+        from lumitui.app.job.fields.mapping_fields import After
+
+        lane = [run for run in self._awaited(series.site, earlier) if run.id != earlier[-1]]
+        run = self._core.history.finder.with_ids(earlier[-1:]).get(earlier[-1])
+        if run is None or run.state in NEVER_A_JOB:
+            raise InputError(f"The run before {member.words} was not sent.", "Send that one first.")
+        try:
+            if one.resubmission is not None:
+                follows = Follows(run, when, self._folder_before(one), lane)
+                ready = self._planned_again(member, follows)
+            else:
+                after = After(run=(run.id,), when=when)
+                ready = _Ready(self._grid_preview(member, (one.preview,), lane, after))
+        except InputError as error:
+            hint = "Send all of them again." if error.field == "after" else error.hint
+            raise InputError(error.message, hint) from error
+        note, forced = one.preview.note, one.preview.forced
+        return replace(ready, preview=replace(ready.preview, note=note, forced=forced))
+
+    def _folder_before(self, one: _Ready) -> str:
+        """Return the folder of the run that the parent of a member followed."""
+        assert one.resubmission is not None
+        series = self._core.history.series
+        parent = one.resubmission.plan.parent.id
+        sequence = series.of_run(parent)
+        ids = [member.run for member in sequence.members] if sequence else []
+        before = ids[ids.index(parent) - 1] if parent in ids[1:] else None
+        return self._core.history.get(before).folder if before else ""
 
     def _awaited(self, site: str, ids: Sequence[str]) -> tuple[Run, ...]:
         """Return those of some runs that have not ended."""
@@ -376,17 +482,18 @@ def _grid_plan(preview: Preview) -> str:
         data.pop("project", None)  # the folder is the project itself
     job_file = str(preview.job_file) if preview.job_file else None
     plan = {"spec": data, "folder": str(folder), "job_file": job_file}
-    return json.dumps(plan | ({"at_once": preview.at_once} if preview.at_once else {}))
+    extra = {"at_once": preview.at_once, "follows": preview.follows}
+    return json.dumps(plan | {key: value for key, value in extra.items() if value})
 
 
 def _ladder_plan(resubmission: Resubmission) -> str:
     plan, names = resubmission.plan, templates_of(resubmission.preview.site)
-    return json.dumps(
-        {
-            "parent": plan.parent.id,
-            "nodes": plan.launch.layout.nodes,
-            "settings": [escaped_text(text, names) for text in plan.request.settings],
-            "code": plan.request.code,
-            "start": plan.start,
-        }
-    )
+    data = {
+        "parent": plan.parent.id,
+        "nodes": plan.launch.layout.nodes,
+        "settings": [escaped_text(text, names) for text in plan.request.settings],
+        "code": plan.request.code,
+        "start": plan.start,
+    }
+    follows = resubmission.preview.follows
+    return json.dumps(data | ({"follows": follows} if follows else {}))

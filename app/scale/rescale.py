@@ -45,12 +45,13 @@ def rescale(
     nodes: int | None = None,
     held: frozenset[str] = frozenset(),
     written: Written | None = None,
+    dependency: tuple[str, ...] = (),
 ) -> Launch:
     """Return the launch of `spec` on `nodes` nodes; what it trained before, `earlier` says.
 
     The time limit never shrinks by itself. `held` names the arguments that the settings of this
-    step set, `written` is DeepSpeed's configuration, where the job needs one. What a user
-    should know is added to `notes`.
+    step set, `written` is DeepSpeed's configuration, where the job needs one, and `dependency` are
+    sbatch's options for `after:`. What a user should know is added to `notes`.
 
     Raises:
         InputError: there are not so many nodes, or the batch cannot be split over the ranks.
@@ -69,9 +70,10 @@ def rescale(
         notes.append("No `scale:` in the job file: global batch and learning rate stay.")
     if config is None:
         spec = _batch_and_rate(spec, earlier, layout, held, notes)
-        return compose(spec, site, deepspeed_config=written.text if written else None)
+        config_text = written.text if written else None
+        return compose(spec, site, deepspeed_config=config_text, dependency=dependency)
     spec, text = _rescale_config(spec, earlier, layout, config, held, notes)
-    return compose(spec, site, deepspeed_config=text)
+    return compose(spec, site, deepspeed_config=text, dependency=dependency)
 
 
 def apply_settings(spec: JobSpec, settings: Sequence[str]) -> JobSpec:

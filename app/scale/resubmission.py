@@ -1,5 +1,6 @@
 """A run that is sent again: what its plan needs of the project on the laptop; and the preview."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,11 +8,21 @@ from lumitui.app.explain.words import count
 from lumitui.app.follow.results.comparison import changes
 from lumitui.app.history.known_snapshots import KnownSnapshots
 from lumitui.app.history.run import Run
+from lumitui.app.job.fields.mapping_fields import After
+from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.app.launch.send.preview import Preview, preview_of
 from lumitui.app.launch.send.shipment import Inheritance
-from lumitui.app.scale.run_plan import Basis, CodeChoice, ResubmissionRequest, RunPlan, wanted_spec
+from lumitui.app.launch.site_names import mapped
+from lumitui.app.scale.run_plan import (
+    Basis,
+    CodeChoice,
+    Follows,
+    ResubmissionRequest,
+    RunPlan,
+    wanted_spec,
+)
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -68,6 +79,20 @@ def made_ready(plan: RunPlan, site: Site, command: str, hashes: Path) -> Resubmi
     files = project_files.look(launch.spec, project, hashes, ships_code=ships_code)
     job_file = Path(parent.job_file) if parent.job_file else None
     return Resubmission(plan, preview_of(launch, site, command, files, job_file))
+
+
+def following(basis: Basis, follows: Follows, site: Site, run_of: Callable[[str], Run]) -> Basis:
+    """Return `basis` so that it waits for another run, and finds the files of that one.
+
+    Raises:
+        InputError: that run did not end as required.
+    """
+    folder, after = follows.run.folder, After(run=(follows.run.id,), when=follows.when)
+    spec = basis.spec.model_copy(update={"after": after})
+    if follows.instead:
+        spec = mapped(spec, lambda text: text.replace(follows.instead, folder))
+    dependency = dependency_of(spec, site, run_of, follows.lane)
+    return replace(basis, spec=dependency.spec, dependency=dependency.options)
 
 
 @dataclass(frozen=True)

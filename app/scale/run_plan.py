@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lumitui.app.history.run import Run, saved
+from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.launch import Launch, LaunchFile
 from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import longer_signal
@@ -24,6 +25,18 @@ StartPoint = Literal["scratch", "checkpoint"]
 
 
 @dataclass(frozen=True)
+class Follows:
+    """The run that a run sent again waits for, as its parent did for another one."""
+
+    run: Run
+    when: When
+    instead: str = ""
+    """The folder of that other one, which the parent's job file may name."""
+    lane: Sequence[Run] = ()
+    """Further runs whose end it waits for, however they end."""
+
+
+@dataclass(frozen=True)
 class ResubmissionRequest:
     """What a user asks for when a run is submitted again."""
 
@@ -34,6 +47,7 @@ class ResubmissionRequest:
     code: CodeChoice = "same"
     start: StartPoint | None = None
     """None: from the last checkpoint when it failed and can continue, else from scratch."""
+    follows: Follows | None = None
     slowest_save: float | None = None
     """Seconds, as the parent or a run before it has measured; nobody asks for it."""
 
@@ -53,6 +67,8 @@ class Basis:
     """The parent's with the settings; what depends on the number of nodes is not changed yet."""
     config: str | None = None
     """DeepSpeed's configuration as the project has it, where the current code is sent."""
+    dependency: tuple[str, ...] = ()
+    """Options of sbatch for the run that it waits for."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +91,10 @@ def wanted_spec(parent: Run, request: ResubmissionRequest) -> JobSpec:
         InputError: a wrong setting, or the same code is asked for where it does not fit or is not
             there.
     """
-    if request.sets("after"):
+    if request.sets("after", "then"):
         raise InputError(
-            "A run that is sent again cannot wait for another one.",
-            "Write its job file with `lumitui new`, or leave `after` out.",
+            "A run that is sent again takes no new `after:` or `then:`.",
+            "Write them into the job file, and submit that.",
         )
     own = parent.spec.model_copy(update={"after": None})
     if request.code == "current":
@@ -125,6 +141,7 @@ def plan(basis: Basis, lineage: Sequence[Run], site: Site, request: Resubmission
         nodes=request.nodes,
         held=frozenset(one.partition("=")[0] for one in request.settings if one[:1] == "-"),
         written=_config(basis, lineage, request),
+        dependency=basis.dependency,
     )
     start = choose_start(parent, launch, request.start, notes)
     changes = changes_between(earlier, launch)

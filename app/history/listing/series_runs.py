@@ -1,4 +1,4 @@
-"""Runs that are sent together, as a grid or on several sizes: what there is to send, and what was.
+"""Runs that are sent together, as a grid, a sequence or on several sizes; what of them was sent.
 
 The members are written before the first is sent, and which run one becomes before that run is:
 a process that is killed leaves behind what the next one needs to know.
@@ -6,12 +6,13 @@ a process that is killed leaves behind what the next one needs to know.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.remote.site.errors import InputError
 
-Kind = Literal["grid", "ladder"]
+Kind = Literal["grid", "ladder", "then"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,14 @@ class RunSeries:
     kind: Kind
     site: str
     source: str
-    """The job file of a grid, the parent of a ladder; "": neither."""
+    """The job file of a grid or of `then:`, or the run that is sent again; "": neither."""
     created: float
     members: tuple[SeriesMember, ...]
+
+    @property
+    def again(self) -> bool:
+        """Whether it sends a run again: on several sizes, or with the runs that follow it."""
+        return bool(self.source) and not self.source.startswith("/")
 
 
 class KnownSeries:

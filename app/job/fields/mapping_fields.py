@@ -59,18 +59,40 @@ class DeepSpeedChoice(MappingField):
     {config: ds_config.json}`."""
 
 
+When = Literal["done", "failed", "any"]
+"""How a job must end before one that waits for it starts."""
+
+
 class After(MappingField):
     """The runs that must end before a job starts."""
 
     run: Annotated[tuple[Line, ...], BeforeValidator(_listed), ShortForm(), Field(min_length=1)]
     """Runs at the same site: ids, job names (their newest runs) or `last`: `after: {run:
     vit-1n}`."""
-    when: Literal["done", "failed", "any"] = "done"
+    when: When = "done"
     """How all of these runs must end: `after: {run: vit-1n, when: any}`."""
 
 
 AfterShort = Annotated[After, BeforeValidator(_only_runs), ShortForm(or_list=True)]
 """`after:` in its forms: a run, a list of runs, or a mapping."""
+
+
+FollowerName = Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$")]
+"""The name of a job that follows another one, as the end of its job's name."""
+
+
+class Follower(MappingField):
+    """A job that follows another one: `when`, and the keys of the job file that differ."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")  # `follower` checks the others
+
+    when: When = "done"
+    """How the job before it must end: `then: {clean: {script: clean.sh, when: any}}`."""
+
+    @property
+    def own(self) -> dict[str, object]:
+        """Its keys of the job file."""
+        return dict(self.model_extra or {})
 
 
 class NotifyChoice(MappingField):

@@ -111,7 +111,8 @@ TOPICS = (
            "lumitui quotes arguments: the program gets the literal text `$LR` or "
            "`$1`, and fails to "
            "read a number, or creates a folder of that name.",
-           "docs/scripts.md: only $STAGE_NAME, $USER and the profile's `folders:` are expanded"),
+           "docs/scripts.md: only $STAGE_NAME, $AFTER_DIR, $USER and the profile's `folders:` "
+           "are expanded"),
     _topic("notify-offline", "warning", "a notice from nodes without internet",
            "The job ends, and nobody is told.", "the site's profile, internet_on_compute_nodes"),
     _topic("notify-mail", "warning", "mail at a site that may not send any",
@@ -132,6 +133,9 @@ TOPICS = (
            "The file looks like a secret, so lumitui does not send it.", _FILES),
     _topic("after", "note", "a run in `after:` that has already ended",
            "Slurm forgets ended jobs, so the job starts without waiting for it.",
+           "sbatch(1) --dependency"),
+    _topic("then", "note", "how the jobs of `then:` wait for each other",
+           "Slurm starts each once the one before it has ended as required.",
            "sbatch(1) --dependency"),
     _topic("secrets", "error", "a secret without a value on this machine",
            "The program would get an empty variable.", _FILES),

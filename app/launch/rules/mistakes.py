@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from lumitui.app.job.grid import Cell
 from lumitui.app.job.launch import Launch
@@ -93,7 +94,7 @@ _OF_A_RUN = re.compile(r"\$\{?(?:RUN_DIR|SLURM_JOB_ID|SLURM_ARRAY|NODE_TMP)|^/tm
 
 def shared_outputs(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
     """Return a finding for each argument with which all runs of a grid write to one place."""
-    if len(cells) < 2:
+    if len(cells) < 2 or cells[0].name:
         return ()
     own = {key for key, _value in cells[0].settings}
     return tuple(
@@ -124,6 +125,29 @@ def waiting_lanes(spec: JobSpec, runs: int) -> tuple[Finding, ...]:
             f"each waits until {before} have ended, whatever their end.",
             "Its script then has one line more than the preview: `--dependency=afterany:` with "
             "those runs' jobs.",
+        ),
+    )
+
+
+_ENDS = {"done": "is done", "failed": "has failed", "any": "has ended, whatever its end"}
+
+
+def sequence(cells: tuple[Cell, ...]) -> tuple[Finding, ...]:
+    """Return how the jobs of `then:` wait for each other."""
+    waits = [
+        f"{later.name} starts once {one.name} {_ENDS[later.follows]}"
+        for one, later in pairwise(cells)
+        if later.follows
+    ]
+    if not waits:
+        return ()
+    return (
+        hit(
+            "then",
+            "then",
+            f"{'; '.join(waits)}.",
+            "Each script then has one line more than the preview, `--dependency=` with that run's "
+            "job, and that run's folder for $AFTER_DIR.",
         ),
     )
 

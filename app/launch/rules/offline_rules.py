@@ -104,8 +104,8 @@ def _replaced(launch: Launch, place: Placement) -> Iterator[Finding]:
 
 
 _SHELL = re.compile(
-    r"\$(?:(?!STAGE_)[A-Za-z_]\w*|[@*#]|\d|\((?=\w)"
-    r"|\{(?!STAGE_)[A-Z_][A-Z0-9_]*(?::?[-=?+][^}]*)?\})"
+    r"\$(?:(?!STAGE_|AFTER_DIR)[A-Za-z_]\w*|[@*#]|\d|\((?=\w)"
+    r"|\{(?!STAGE_|AFTER_DIR)[A-Z_][A-Z0-9_]*(?::?[-=?+][^}]*)?\})"
 )
 """What a shell would expand: `$LR`, `${LR}`, `$@`, `$1`, `$(nproc)`. Hydra itself expands
 `${data.root}` and `${lr}`."""

@@ -11,12 +11,12 @@ from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job import grid
 from lumitui.app.job.launch import Price
-from lumitui.app.job.spec import JobSpec
+from lumitui.app.job.spec import JobSpec, job_of
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.job_form import Field, FieldChoice, apply_fixes
-from lumitui.app.launch.rules.mistakes import shared_outputs, waiting_lanes
+from lumitui.app.launch.rules.mistakes import sequence, shared_outputs, waiting_lanes
 from lumitui.app.launch.send import draft as beginnings
 from lumitui.app.launch.send.code import project_files
 from lumitui.app.launch.send.code.requirement_files import with_requirements
@@ -31,6 +31,7 @@ from lumitui.remote.site.reading.plain_file import read_plain
 from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 from lumitui.remote.site.sites import Sites
+from lumitui.remote.site.source_position import at_key
 
 _FILES = ("project", "trainer", "strategy", "script", "secrets", "workdir",
           "ship_secrets", "follow_links", "links", "deepspeed", "fetch")  # fmt: skip
@@ -127,18 +128,18 @@ class Drafts:
         """
         previews: list[Preview] = []
         cells = grid.cells(spec)
-        shared = (*shared_outputs(cells), *waiting_lanes(spec, len(cells)))
+        shared = (*shared_outputs(cells), *waiting_lanes(spec, len(cells)), *sequence(cells))
         for cell in cells:
             site = self.sites.load(cell.spec.site)
-            if spec.at_once and site.scheduler != "slurm":
+            waits = "at_once" if spec.at_once else "then" if spec.then else ""
+            if waits and site.scheduler != "slurm":
                 raise InputError(
-                    f"{site.name} has no queue, so the runs of a grid cannot wait there.",
-                    "Remove `at_once:`.",
-                    field="at_once",
+                    f"{site.name} has no queue, so runs cannot wait for each other there.",
+                    f"Remove `{waits}:`.",
+                    field=waits,
                 )
-            dependency = dependency_of(
-                self.with_names(cell.spec, site), site, self.history.get, lane
-            )
+            named, follows = self.with_names(cell.spec, site), cell.follows is not None
+            dependency = dependency_of(named, site, self.history.get, lane, follows=follows)
             root = project_files.project_folder(folder, cell.spec.project)
             same = next(
                 (item for item in (*previews, *recent) if _same_files(item, cell.spec, root)), None
@@ -151,7 +152,11 @@ class Drafts:
             files = same.files if same else project_files.look(launch.spec, root, self.hashes)
             one = preview_of(launch, site, submit_command(site), files, job_file, cell.words)
             every = (*one.findings, *shared, *dependency.findings)
-            previews.append(replace(one, findings=every, at_once=spec.at_once))
+            if follows:
+                every = _of_follower(every, cell.name, previews)
+            previews.append(
+                replace(one, findings=every, at_once=spec.at_once, follows=cell.follows)
+            )
         return tuple(previews)
 
     def with_names(self, spec: JobSpec, site: Site) -> JobSpec:
@@ -175,7 +180,7 @@ class Drafts:
         previews: tuple[Preview, ...] = ()
         findings: tuple[Finding, ...]
         try:
-            spec = validate(document, JobSpec, document.data)
+            spec = job_of(document)
             previews = self._quick_previews(spec, draft)
             findings = _findings(previews, spec, document)
         except LumiError as error:
@@ -334,6 +339,20 @@ def _findings(
         for preview in previews
         for finding in preview.findings
     )
+
+
+def _of_follower(
+    findings: tuple[Finding, ...], name: str, before: Sequence[Preview]
+) -> tuple[Finding, ...]:
+    """Return the findings of a job of `then:` that none `before` it has, at its own keys."""
+    known = {item for one in before for item in one.findings}
+    own = []
+    for item in findings:
+        if item not in known:
+            at = at_key(f"then.{name}.{item.at.field}") if item.at.field else at_key(f"then.{name}")
+            fix = item.fix and replace(item.fix, at=at_key(f"then.{name}.{item.fix.at.field}"))
+            own.append(replace(item, message=f"{name}: {item.message}", at=at, fix=fix))
+    return tuple(own)
 
 
 def _same_files(preview: Preview, spec: JobSpec, root: Path) -> bool:

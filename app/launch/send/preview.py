@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lumitui.app.job.fields.mapping_fields import When
 from lumitui.app.job.launch import Launch
 from lumitui.app.launch.adviser.adviser import findings
 from lumitui.app.launch.send.code.project_files import Files
@@ -27,9 +28,11 @@ class Preview:
     """The files on the laptop."""
     job_file: Path | None = None
     cell: str = ""
-    """This run's settings in a grid, like `--lr=1e-3`; "" without a grid."""
+    """This run's settings in a grid, like `--lr=1e-3`, or its name in a sequence; else ""."""
     at_once: int | None = None
     """How many runs of its grid may run at the same time; None: as many as Slurm starts."""
+    follows: When | None = None
+    """How the run before it must end before it starts; None: it does not wait for that."""
     note: str = ""
     """The run's note."""
     forced: bool = False
@@ -76,12 +79,13 @@ def only(previews: Sequence[Preview]) -> Preview:
     """Return the preview of a job file with one run.
 
     Raises:
-        InputError: it has a grid of several runs.
+        InputError: it has a grid of several runs, or `then:`.
     """
     if len(previews) > 1:
+        key = "then" if previews[-1].follows else "grid"
         raise InputError(
-            f"The job file has a grid of {len(previews)} runs, but this works only for one.",
-            "Remove `grid:`, or send all runs with `lumitui submit`.",
-            field="grid",
+            f"The job file has {len(previews)} runs (`{key}:`), but this works only for one.",
+            f"Remove `{key}:`, or send all runs with `lumitui submit`.",
+            field=key,
         )
     return previews[0]

@@ -1,6 +1,6 @@
 """The dialog that sends a run again: on one size or several, after it shows what changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import ClassVar, Literal
 
@@ -66,9 +66,20 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
     KIND = "resubmit"
     subtitle = "↓ sizes, space marks several"
 
-    def __init__(self, parent: Run, nodes: int, settings: tuple[str, ...] = ()) -> None:
-        """Send `parent` again on `nodes` nodes, with `settings` as `key=value`."""
+    def __init__(
+        self,
+        parent: Run,
+        nodes: int,
+        settings: tuple[str, ...] = (),
+        followers: Sequence[str] = (),
+    ) -> None:
+        """Send `parent` again on `nodes` nodes, with `settings` as `key=value`.
+
+        The runs `followers` followed it; the user may take them along.
+        """
         super().__init__()
+        self._followers = followers
+        self.takes_followers = False
         self._parent_run, self._asked = parent, nodes
         self.heading = f"Resubmit {parent.id}"
         times = [setting for setting in settings if setting.startswith("time=")]
@@ -97,6 +108,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
             yield ChoiceButton[Code](
                 [("same", "same code"), ("current", "current code")], id="code"
             )
+            if self._followers:
+                yield ChoiceButton[bool]([(False, "alone"), (True, "and what followed")], id="then")
         yield Static(id="titles", markup=False)
         yield SizeLadder(id="ladder")
         with Scroll(id="plan"):
@@ -204,6 +217,8 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         event.button.turn()
         if event.button.id == "start":
             self._start = event.button.value
+        if event.button.id == "then":
+            self.takes_followers = event.button.value
         self._settings_changed()
 
     def action_code(self) -> None:
@@ -242,6 +257,13 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         parts: list[RenderableType] = []
         if self._news and self._news.differs:
             parts.append(styled.plain(self._news.sentence, "bold yellow"))
+        if self._followers:
+            fate = "is sent again" if self.takes_followers else "is not sent again"
+            parts.append(
+                styled.plain(f"note  {', '.join(self._followers)} followed it and {fate}.", "cyan")
+            )
+        if self.takes_followers and len(self._to_send) > 1:
+            parts.append(styled.plain("What followed is sent again on one size only.", "bold red"))
         parts += self._refusals(besides=nodes)
         parts += [] if shown is None else [_described(shown, self._basis)]
         if parts:
@@ -275,7 +297,7 @@ class ResubmitDialog(DialogBox[tuple[Resubmission, ...] | None]):
         """Return the plans that the button sends; none while one is missing or cannot be sent."""
         plans = [self._plans.get(size) for size in self._to_send]
         ready = [plan for plan in plans if isinstance(plan, Resubmission)]
-        if self._news is None:
+        if self._news is None or (self.takes_followers and len(plans) > 1):
             return ()
         final = any(error.final for plan in ready for error in plan.preview.errors)
         return tuple(ready) if len(ready) == len(plans) and not final else ()

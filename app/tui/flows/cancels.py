@@ -107,7 +107,8 @@ class Cancels:
     def _terms(self, runs: list[Run], run_ids: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return what a user cancels: of one run what it is, of several each in a row."""
         if len(run_ids) == 1:
-            return terms(runs[0])
+            waiting = self._app.runs.left_waiting(run_ids[0])
+            return [*terms(runs[0]), *(("note", words) for words in waiting)]
         most = max(1, min(MOST_LISTED, self._app.size.height - 10))
         lines = [
             (run.id, f"{run.state}, {words.count(run.layout.nodes, 'node')}") for run in runs[:most]

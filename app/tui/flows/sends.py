@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -147,18 +148,50 @@ class Sends:
         from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 
         def answered(plans: tuple[Resubmission, ...] | None) -> None:
-            if plans and len(plans) == 1:
+            if plans and dialog.takes_followers:
+                first = plans[0]
+                ask(
+                    self._app,
+                    lambda runs: (first, *runs.series.plan_followers(first)),
+                    self._confirm_sequence,
+                )
+            elif plans and len(plans) == 1:
                 self.send(plans[0].preview, plans[0])
             elif plans:
                 self.confirm_ladder(plans)
 
         if parent := self._app.run_of(run_id):
-            dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings)
+            followers = [run.id for run, _ in self._app.runs.series.followers(parent.id)]
+            dialog = ResubmitDialog(parent, parent.layout.nodes * factor, settings, followers)
             self._app.push_screen(dialog, answered)
 
     def confirm_ladder(self, plans: tuple[Resubmission, ...]) -> None:
-        """Ask once for all of them, with what they cost in all."""
+        """Ask once for all sizes, with what they cost in all."""
         from lumitui.app.runs import ladder_terms
+
+        title = f"{plans[0].preview.name} on {len(plans)} sizes"
+        begin = partial(_begin_ladder, plans)
+        self._confirm_again(plans, ladder_terms(plans), title, begin)
+
+    def _confirm_sequence(self, plans: tuple[Resubmission, ...]) -> None:
+        """Ask once for a run and those that followed it, with what they cost in all."""
+        from lumitui.app.tui.widgets.launch_text import error_terms, series_terms
+
+        previews = tuple(replace(plan.preview, cell=plan.preview.name) for plan in plans)
+        errors = error_terms(previews)
+        forced = tuple(plan.forced(bool(errors)) for plan in plans)
+        title = f"{plans[0].preview.name} and {words.count(len(plans) - 1, 'run')} after it"
+        begin = partial(_begin_sequence, forced)
+        self._confirm_again(forced, [*errors, *series_terms(previews)], title, begin)
+
+    def _confirm_again(
+        self,
+        plans: tuple[Resubmission, ...],
+        lines: list[tuple[str, str]],
+        sending: str,
+        begin: Callable[[Runs], RunSeries],
+    ) -> None:
+        """Ask whether to send a run again as several runs; `sending` is the title meanwhile."""
         from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 
         first = plans[0].preview
@@ -166,11 +199,9 @@ class Sends:
 
         def answered(yes: bool | None) -> None:
             if yes:
-                dialog = self._show(first, f"{name} on {len(plans)} sizes", name)
-                self._send_series(lambda runs: runs.series.begin_ladder(plans), dialog)
+                self._send_series(begin, self._show(first, sending, name))
 
         count = words.count(len(plans), "run")
-        lines = ladder_terms(plans)
         if (first.project, name) in self._under_way.values():
             lines.append(("in progress", f"{name} is already being sent"))
         title = f"Send {plans[0].plan.parent.id} again as {count}?"
@@ -294,6 +325,14 @@ def _report_to(dialog: SendingDialog) -> Callable[[str, str], None]:
         dialog.call_later(dialog.report, step, said)
 
     return report
+
+
+def _begin_ladder(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
+    return runs.series.begin_ladder(plans)
+
+
+def _begin_sequence(plans: tuple[Resubmission, ...], runs: Runs) -> RunSeries:
+    return runs.series.begin_again(plans)
 
 
 def _rest(runs: Runs) -> tuple[Standing, tuple[Preview, ...]] | None:

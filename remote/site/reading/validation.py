@@ -137,10 +137,11 @@ def validate(
     model: type[Model],
     data: Mapping[str, object],
     keys: str = "`lumitui schema` lists the keys.",
+    place: Place = (),
 ) -> Model:
     """Return `data` as a `model`; `document` gives lines to the errors, all of them at once.
 
-    `keys` says where a reader finds the keys.
+    `keys` says where a reader finds the keys, `place` where in the document `data` is.
 
     Raises:
         Mistakes: one sentence for every mistake, with file, line and the nearest known key.
@@ -149,7 +150,9 @@ def validate(
         return model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        every = [_mistake(document, model, data, detail) for detail in details[:_MOST_MISTAKES]]
+        every = [
+            _mistake(document, model, data, detail, place) for detail in details[:_MOST_MISTAKES]
+        ]
         mistakes = tuple(dict.fromkeys(every))
         if newer := _newer(document):
             words = newer_words(newer.name, newer.writer)
@@ -184,6 +187,7 @@ def _mistake(
     model: type[BaseModel],
     data: Mapping[str, object],
     detail: Mapping[str, object],
+    above: Place,
 ) -> DocumentMistake:
     place = _in_data(tuple(detail["loc"]), data)  # type: ignore[arg-type]  # always a tuple
     near: list[str] = []
@@ -198,6 +202,7 @@ def _mistake(
         message = "this key is required"
     else:
         message = mistake_words(detail)
+    place = (*above, *place)
     where, line = document.where(place), document.line(place)
     return DocumentMistake(place, where, line, message, near[0] if near else "")
 

@@ -81,6 +81,13 @@ def test_what_a_person_may_write_is_no_mistake_in_an_editor(key: str, value: obj
     assert getattr(parse_job(yaml.safe_dump({**BASE, key: value}), "job.yaml"), key)
 
 
+def test_an_editor_offers_a_following_job_the_keys_that_it_may_have() -> None:
+    (follower,) = SCHEMA["properties"]["then"]["patternProperties"].values()
+    names = follower["propertyNames"]["enum"]
+    assert {"script", "nodes", "when"} < set(names) and not {"name", "site", "then"} & set(names)
+    assert follower["properties"]["time"] == {"$ref": "#/properties/time"}
+
+
 def test_the_verb_prints_the_descriptions_of_jobs_and_sites(here: Here) -> None:
     job = json.loads(here("schema").stdout)
     assert job == SCHEMA

@@ -29,6 +29,9 @@ proof: "off"
 container: {{none: true}}
 grid: {{env.CELL: [a, b, c, d]}}
 """
+SEQUENCE = """env: {{CELL: a}}
+then: {{b: {{env: {{CELL: b}}}}, c: {{env: {{CELL: c}}, when: any}}, d: {{env: {{CELL: d}}}}}}
+"""
 PROGRAM = """#!/bin/bash
 echo "$CELL $SLURM_JOB_ID" >>"$RUN_DIR/../../trained"
 """
@@ -52,15 +55,17 @@ runs.series.send(series.id, report=report)
     [("begin", 0.0), ("sync", 0.05), ("prepare", 0.1), ("submit", 0.0), ("submit", 0.15),
      ("record", 0.0)],
 )  # fmt: skip
+@pytest.mark.parametrize("series", ["grid", "then"])
 def test_what_a_killed_client_has_left_is_sent_once(
-    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float
+    cluster: Cluster, home: Home, tmp_path: Path, step: str, delay: float, series: str
 ) -> None:
-    project = tmp_path / f"project{os.getpid()}{step}{delay}".replace(".", "")
+    project = tmp_path / f"project{os.getpid()}{series}{step}{delay}".replace(".", "")
     project.mkdir()
     (project / "program").write_text(PROGRAM)
     (project / "program").chmod(0o755)
     job = project / "job.yaml"
-    job.write_text(JOB.format(account=cluster.account))
+    text = JOB if series == "grid" else JOB.replace("grid: {{env.CELL: [a, b, c, d]}}\n", SEQUENCE)
+    job.write_text(text.format(account=cluster.account))
     home.add_cluster(cluster)
     client = subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(job)], stdout=subprocess.PIPE, text=True,

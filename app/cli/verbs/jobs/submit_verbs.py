@@ -55,22 +55,33 @@ def preview(reply: Reply, job: Path, only_script: bool, all_files: bool, cluster
         every = with_cluster(runs, every) if cluster else every
         price = price_line(runs, every[0])
         runs.shown_findings.keep(job, show_findings(*every))
-    head, launch = every[0], every[0].launch
+    head, launch, sequence = every[0], every[0].launch, bool(every[-1].follows)
     if len(every) > 1:
         say_rows("\n".join(grid_lines(every)))
-        say(f"The script of the first run, {head.cell}:")
+        if not sequence:
+            say(f"The script of the first run, {head.cell}:")
     elif not only_script:
         code = f"; code: {head.files.weight}" if head.files.weight else ""
         memory = launch.memory
         each = f", {words.rank_memory(memory)} of memory each" if memory else ""
         say(f"{words.layout_size(launch.layout)}{each}; {price}{code}")
-    files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
-    text = "\n".join(files) if all_files else launch.script
-    text = text if only_script else f"{head.command}\n\n{text}"
+    shown = every if sequence else every[:1]
+    texts = [_sent_text(one, whole=all_files, command=not only_script) for one in shown]
+    if sequence:
+        headings = (words.file_heading(one.cell) for one in shown)
+        texts = [f"{name}\n{text}" for name, text in zip(headings, texts, strict=True)]
     reply.give(output.previews_data(every))
     if not reply.json:
-        output.put(text, nl=False)
+        output.put("\n".join(texts), nl=False)
     return InputError.exit_code if any(one.errors for one in every) else 0
+
+
+def _sent_text(job: "Preview", *, whole: bool, command: bool) -> str:
+    """Return the script of one job, or with `whole` all files it uses, below its `command`."""
+    launch = job.launch
+    files = [f"{words.file_heading(name)}\n{text}" for name, text in launch.texts.items()]
+    text = "\n".join(files) if whole else launch.script
+    return f"{job.command}\n\n{text}" if command else text
 
 
 @click.command()
@@ -102,7 +113,7 @@ def export(reply: Reply, job: Path, folder: Path) -> None:
 @click.option(
     "--rest/--no-rest",
     default=None,
-    help="Send the unsent runs of the job file's last grid, or the whole grid again.",
+    help="Send the unsent runs of the job file's last submission, or all runs again.",
 )
 @click.option(
     "--after",
@@ -141,8 +152,9 @@ def submit(
 ) -> None:
     """Send a job after you confirm.
 
-    The question lists the adviser's errors, if any. A job file with a `grid:` becomes several
-    runs, sent one after another.
+    The question lists the adviser's errors, if any. A job file with a `grid:` or `then:` becomes
+    several runs, sent one after another. If a submission with `then:` was interrupted, submitting
+    the file again sends only the unsent runs.
     """
     if when and not after:
         raise InputError("--when works only with --after.", "Add --after RUN.")
@@ -162,7 +174,10 @@ def submit(
             return
         previews = _previews(runs, job, changes)
         refuse_wait((wait or timeout is not None) and bool(previews[0].cell))
-        if previews[0].cell and rest is None:
+        if previews[-1].follows and rest is None:
+            if series_verbs.sends_rest(reply, runs, job, previews, yes=yes, force=force):
+                return
+        elif previews[0].cell and rest is None:
             series_verbs.note_rest(runs, job)
         previews = with_cluster(runs, previews) if cluster else previews
         price = price_line(runs, previews[0])

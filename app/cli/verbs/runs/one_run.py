@@ -139,6 +139,8 @@ def cancel(reply: Reply, run_id: str, yes: bool) -> None:
     with core() as runs:
         run = runs.history.get(run_id)
         if not run.state.is_final:
+            for sentence in runs.left_waiting(run.id):
+                say(f"note: {sentence}")
             confirm(
                 f"Cancel {run.id} ({run.state}, job {run.job_id or 'unknown'})?",
                 yes=yes,

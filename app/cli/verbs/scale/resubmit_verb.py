@@ -41,7 +41,7 @@ def _remedies(run: "Run", exclude: str | None, batch: str | None) -> tuple[str, 
     return (*kept_off, *([half_batch(run.spec)] if batch else []))
 
 
-_PLANNED = ("ladder", "nodes", "settings", "code", "start", "exclude", "batch")
+_PLANNED = ("ladder", "then", "nodes", "settings", "code", "start", "exclude", "batch")
 """The options that change what is sent; --rest sends what was planned before."""
 
 
@@ -81,6 +81,7 @@ _PLANNED = ("ladder", "nodes", "settings", "code", "start", "exclude", "batch")
     type=click.Choice(["scratch", "checkpoint"]),
     help="Where to start. [default: a failed run continues from its checkpoint]",
 )
+@click.option("--then", is_flag=True, help="Also send the runs again that followed it.")
 @click.option("--exclude", metavar="NODES", help="Exclude these nodes too.")
 @click.option("--batch", type=click.Choice(["half"]), help="Halve the samples per rank and step.")
 @force_option
@@ -93,6 +94,7 @@ def resubmit(
     run_id: str,
     ladder: tuple[int, ...] | None,
     rest: bool | None,
+    then: bool,
     exclude: str | None,
     batch: str | None,
     force: bool,
@@ -106,9 +108,10 @@ def resubmit(
     The question lists the adviser's errors, if any.
     """
     with core() as runs:
-        refuse_wait((wait or timeout is not None) and bool(rest or ladder))
-        if ladder is not None and changes["nodes"] is not None:
-            raise InputError("--nodes and --ladder exclude each other.", "Give one of them.")
+        refuse_wait((wait or timeout is not None) and bool(rest or ladder or then))
+        for option, given in (("--nodes", changes["nodes"] is not None), ("--then", then)):
+            if ladder is not None and given:
+                raise InputError(f"{option} and --ladder exclude each other.", "Give one of them.")
         if rest:
             refuse_options("changes what --rest sends, which was planned before", *_PLANNED)
             series_verbs.resubmit_rest(reply, runs, run_id, yes=yes, force=force)
@@ -124,6 +127,12 @@ def resubmit(
             return
         planned = runs.plan_resubmission(run_id, **changes)
         news = runs.code_news(run_id)
+        if then:
+            series_verbs.resubmit_sequence(
+                reply, runs, planned, news, columns(), yes=yes, force=force, drop=rest is False
+            )
+            return
+        series_verbs.note_followers(runs, planned.plan.parent.id)
         planned = agree_to_resubmit(planned, news, columns(), yes=yes, force=force)
         sent = runs.resubmit(planned, report=show_step)
         show_sent(reply, sent)

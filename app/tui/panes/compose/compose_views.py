@@ -102,7 +102,9 @@ class DraftViews(Vertical):
         if preview is not None:
             self.query_one(NodePane).show(preview)
             self._base = self._base if self._base is not None else preview.launch.script
-            self.query_one(ScriptView).show(preview.command, preview.launch.texts, self._base)
+            later = {one.cell: one.launch.script for one in checked.previews if one.follows}
+            texts = {**preview.launch.texts, **later}
+            self.query_one(ScriptView).show(preview.command, texts, self._base)
         self._stale = preview is None
         self._draw_names()
 

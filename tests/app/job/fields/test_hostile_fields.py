@@ -76,6 +76,8 @@ def with_field(field: str, text: str) -> dict[str, object]:
         "ship_secrets": {"ship_secrets": [text]},
         "grid": {"grid": {"--lr": [text]}},
         "grid name": {"grid": {text: ["1"]}},
+        "then": {"then": {"evaluate": {"args": [text]}}},
+        "then name": {"then": {text: {"nodes": 1}}},
         "follow_links": {"follow_links": [text]},
         "notify": {"notify": text},
         "mail": {"notify": {"mail": text}},
@@ -181,7 +183,7 @@ def test_a_quoted_word_is_one_word_of_every_shell(
 DIRECTIVES = ("#SBATCH --array=0-9", "#PBS -J 0-9", "#BSUB -J x[1-9]", "#FLUX: --cc=0-9")
 MORE = ("lr", "stage", "stage link", "notify", "mail", "packages", "requirements", "wheels",
         "ship_secrets", "grid", "follow_links", "grid name", "hang", "proof", "binding",
-        "preflight")  # fmt: skip
+        "preflight", "then", "then name")  # fmt: skip
 
 
 def test_every_key_of_a_job_file_that_takes_text_is_tried() -> None:

@@ -1,16 +1,24 @@
 """The dialog that sends a run again: its plan follows the fields, and Close sends nothing."""
 
+from dataclasses import replace
 from pathlib import Path
+from time import time
+from typing import Any
 
+import pytest
 from textual.widgets import Button, Input
 from textual.widgets._footer import FooterKey
 
+from lumitui.app.history.listing.series_runs import RunSeries, SeriesMember
+from lumitui.app.history.run import Run
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
+from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.dialogs.resubmit_dialog import ResubmitDialog
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 from lumitui.remote.scheduler.scheduler_protocol import State
+from tests.support.jobs.trained_runs import train
 from tests.support.program.driven_tui import (
     cut_off,
     ended,
@@ -109,3 +117,44 @@ async def test_the_dialog_follows_its_fields_and_a_mouse_is_enough(
         await until(pilot, lambda: "does not say how the script continues" in shown(pilot), "no")
         await pilot.press("escape")
         assert len(runs_of(pilot)) == 1
+
+
+async def test_what_followed_a_run_is_named_and_can_be_taken_along(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = LumiApp(settings)
+    history = app.runs.history
+    run = train(history, {1: 1000.0})[0]
+    history.update(run.id, snapshot="0123456789abcdef")
+    later = replace(history.get(run.id), id="evaluate-000001", name="evaluate", token="e" * 16)
+    history.begin(later)
+    history.update(later.id, state=State.DONE, job_id="9")
+    members = (SeriesMember(1, "vit", "{}"), SeriesMember(2, "evaluate", '{"follows": "done"}'))
+    history.series.begin(RunSeries("vit-1", "then", "lumi", "", 1.0, members))
+    history.series.claim("vit-1", 1, run.id)
+    history.series.claim("vit-1", 2, later.id)
+    parents: list[str] = []
+
+    def send(preview: Any, *, resubmission: Any, begun: Any, **rest: Any) -> Run:
+        parents.append(resubmission.plan.parent.id)
+        new = replace(later, id=f"again-{len(parents)}", token=f"{len(parents):016x}")
+        begun(new)
+        history.begin(new)
+        history.update(new.id, state=State.QUEUED, job_id=str(80 + len(parents)), updated=time())
+        return history.get(new.id)
+
+    monkeypatch.setattr(app.runs, "send", send)
+    async with app.run_test(size=(100, 34)) as pilot:
+        app.sends.resubmit(run.id, 1)
+        await until(pilot, lambda: isinstance(app.screen, ResubmitDialog), "the dialog")
+        await sees(pilot, "evaluate-000001 followed it and is not sent again.")
+        await pilot.click("#then")
+        await sees(pilot, "evaluate-000001 followed it and is sent again.")
+        button = app.screen.query_one("#yes", Button)
+        await until(pilot, lambda: not button.disabled, "a plan that can be sent")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
+        await sees(pilot, "run 2 +vit-tiny")
+        await pilot.press("y")
+        await until(pilot, lambda: len(parents) == 2, "both are sent")
+    assert parents == [run.id, later.id]
