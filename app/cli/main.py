@@ -14,6 +14,7 @@ VERBS = {
         "export": "jobs.submit_verbs",
         "where": "jobs.where_verb",
         "try": "jobs.try_verb",
+        "debug": "jobs.debug_verb",
         "submit": "jobs.submit_verbs",
     },
     "Runs": {

@@ -124,6 +124,10 @@ class JobSpec(MappingField):
     hang: Hang | None = None
     """End a bundled training after a rank has hung this long, at least a minute, in the form
     hours:minutes:seconds: `hang: 00:10:00`. Default: the log only names the hung rank."""
+    debug: Hang | None = None
+    """Hold the nodes without running the program, for `lumitui shell`, and end once no shell has
+    been open for this long, in the form hours:minutes:seconds: `debug: 00:20:00`. `lumitui debug`
+    sets it."""
     env: dict[str, Text] = Field(default={})
     """The program's environment variables; list a secret under `secrets:`: `env: {NCCL_DEBUG:
     INFO}`."""
@@ -281,6 +285,8 @@ class JobSpec(MappingField):
         if self.trainer and self.strategy not in TRAINERS[self.trainer].strategies:
             fitting = ", ".join(TRAINERS[self.trainer].strategies)
             raise ValueError(f"the trainer {self.trainer} supports {fitting}, not {self.strategy}")
+        if self.debug and (self.chain > 1 or self.relaunch):
+            raise ValueError("`debug:` excludes `chain:` and `relaunch:`, since nothing trains")
         return self
 
 

@@ -59,6 +59,8 @@ _COMPILERS = (
     "MIOPEN_USER_DB_PATH",
 )
 """Variables with the folders in which Inductor, Triton and MIOpen keep compiled code."""
+_DEBUG = "debug.sh"
+"""For jobs with `debug:`."""
 _STAGE = "stage.sh"
 """For jobs with `stage:`."""
 _NOTIFY = "notify.sh"
@@ -132,6 +134,8 @@ def _machinery(place: Placement, layout: RankLayout) -> Iterator[str]:
         yield _CHAIN
     if spec.relaunch:
         yield _RELAUNCH
+    if spec.debug:
+        yield _DEBUG
     if spec.stage:
         yield _STAGE
     if spec.notify and spec.notify.webhook:
@@ -245,6 +249,7 @@ def _values(place: Placement, layout: RankLayout) -> dict[str, object]:
         "lead": lead_of(spec) or 0,
         "can_resume": bool(place.resume_arguments),
         "resume_arguments": " ".join(quote(word) for word in place.resume_arguments),
+        "debug": walltime.seconds_of(spec.debug) if spec.debug else 0,
         "proof": spec.proof,
         "preflight": place.preflight,
         "compiled": _compiled(place, environment),

@@ -83,9 +83,15 @@ PROBE = ProgramCall(f'sh "$RUN_DIR/{PROBE_SCRIPT}"')
 """The probe, which measures each rank's cores and GPU before the program starts."""
 
 
+_HELD = ProgramCall("""sh -c 'until [ -e "$RUN_DIR/stop" ]; do sleep 5; done'""")
+"""Each rank of a job with `debug:`, so that a shell finds its environment."""
+
+
 def program_of(place: Placement, *, has_config: bool) -> ProgramCall:
     """Return the job's own program, with `has_config` also DeepSpeed's arguments."""
     spec, bundled = place.spec, place.trainer
+    if spec.debug:
+        return _HELD
     path = f"{BUNDLED}/{bundled.file}" if bundled else spec.script or ""
     words = [word(text, spec.stage) for text in spec.args]
     if has_config:

@@ -1,4 +1,4 @@
-"""Turns a job into a short trial on one node, so that a mistake costs little. Pure."""
+"""Turns a job into a short trial on one node, or into one that only holds its nodes. Pure."""
 
 from typing import Any
 
@@ -8,11 +8,14 @@ from lumitui.app.job.spec import JobSpec, changed
 from lumitui.app.job.stop_lead import lead_of
 from lumitui.app.launch.placement import partition_of, placement_of
 from lumitui.remote.site import walltime
+from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.partition import Partition
 from lumitui.remote.site.profile import Site
 
 SECONDS = 600
 """The time limit of a trial: a container starts in a minute, a model compiles in a few."""
+_SHORTEST = 300
+"""Seconds of a debug job: a container starts in a minute, and it ends a minute before its limit."""
 STEPS = "2"
 """The steps of a bundled trainer: the second has warm caches and a complete exchange."""
 
@@ -28,17 +31,10 @@ def trial_of(spec: JobSpec, site: Site) -> JobSpec:
     """
     cell = grid.cells(spec)[0].spec
     name, partition = _partition(cell, site)
-    changes: dict[str, Any] = {
+    changes: dict[str, Any] = _without_extras(cell, site, name, partition) | {
         "name": f"{cell.name[:96]}-try",
-        "partition": name,
         "nodes": 1,
         "time": _time(cell, partition),
-        "chain": 1,
-        "relaunch": 0,
-        "after": None,
-        # Otherwise a shared partition would have no masks, and the proof would not apply.
-        "exclusive": cell.exclusive
-        or (placement_of(cell, site).whole_nodes and partition.allocation == "shared"),
     }
     if (lead_of(cell) or 0) >= walltime.seconds_of(changes["time"]) / 2:
         changes["signal"] = None  # it would come right at the start
@@ -47,15 +43,63 @@ def trial_of(spec: JobSpec, site: Site) -> JobSpec:
     return changed(cell, changes, "the trial")
 
 
-def _partition(spec: JobSpec, site: Site) -> tuple[str, Partition]:
-    """Return the first partition for trials that accepts a node of the job, or the job's own."""
+def debug_of(spec: JobSpec, site: Site, seconds: int, idle: int) -> JobSpec:
+    """Return a job that holds the nodes of `spec` for `seconds` and runs nothing.
+
+    It ends earlier after `idle` seconds without a shell. It keeps resources, container, environment
+    and code. For several runs, it is that of the first.
+
+    Raises:
+        InputError: the site has no such partition or no queue, or one of the times is too short.
+    """
+    if site.scheduler != "slurm":
+        raise InputError(
+            f"{site.name} has no queue, so there are no nodes to hold.", "Run the program itself."
+        )
+    if seconds < _SHORTEST or idle < 60:
+        raise InputError(
+            "A debug job holds its nodes for at least five minutes, and its shells may be closed "
+            "for a minute.",
+            "Give --time 5m or more, and --idle 1m or more.",
+        )
+    cell = grid.cells(spec)[0].spec
+    name, partition = _partition(cell, site, cell.nodes, seconds)
+    changes: dict[str, Any] = _without_extras(cell, site, name, partition) | {
+        "name": f"{cell.name[:94]}-debug",
+        "time": walltime.text_of(seconds),
+        "debug": walltime.text_of(idle),
+        "signal": None,
+        "hang": None,
+    }
+    return changed(cell, changes, "the debug job")
+
+
+def _without_extras(spec: JobSpec, site: Site, name: str, partition: Partition) -> dict[str, Any]:
+    """Return the changes that make a short job of `spec` in a partition."""
+    # Otherwise a shared partition would have no masks, and the proof would not apply.
+    whole = placement_of(spec, site).whole_nodes and partition.allocation == "shared"
+    return {
+        "partition": name,
+        "chain": 1,
+        "relaunch": 0,
+        "after": None,
+        "exclusive": spec.exclusive or whole,
+    }
+
+
+def _partition(
+    spec: JobSpec, site: Site, nodes: int = 1, seconds: int = 0
+) -> tuple[str, Partition]:
+    """Return the first partition for trials that accepts the job on `nodes`, or the job's own."""
     gpus = spec.gpus_per_node or site.node.gpus
     for name, partition in site.partitions.items():
         most = partition.max_gpus_per_node or gpus
         if (
             partition.trials
-            and (partition.min_gpus or 0) <= gpus <= most
-            and not partition.too_small(1, gpus)
+            and (partition.min_gpus or 0) <= gpus * nodes
+            and gpus <= most
+            and not partition.too_small(nodes, gpus * nodes)
+            and seconds <= walltime.seconds_of(partition.max_time_for(nodes))
         ):
             return name, partition
     return spec.partition, partition_of(spec, site)

@@ -98,6 +98,23 @@ class Launches(RunsCore):
         spec = read_job(path)
         return self.preview(trial_of(spec, self.sites.load(spec.site)), path.resolve().parent)
 
+    def debug(self, job: Path | str, *, seconds: int = 1800, idle: int = 1200) -> Preview:
+        """Return the preview of a job that holds a job's nodes for a shell, and runs nothing.
+
+        It holds them for `seconds`, or until no shell was open for `idle` seconds. It uses the
+        site's partition for trials, if the profile has one that fits.
+
+        Raises:
+            InputError: the job file is invalid or cannot be composed, or a time is too short.
+        """
+        from lumitui.app.job.spec import read_job
+        from lumitui.app.launch.trial import debug_of
+
+        path = Path(job)
+        spec = read_job(path)
+        held = debug_of(spec, self.sites.load(spec.site), seconds, idle)
+        return replace(self.preview(held, path.resolve().parent), note="#debug")
+
     def start_places(
         self,
         job: JobSpec | Path | str,

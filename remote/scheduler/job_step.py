@@ -106,6 +106,8 @@ def _slurm_step(call: StepCall, clean: str) -> str:
     nodes beside a running one is refused.
     """
     words = ["srun", f"--jobid={call.job_id}", "--overlap", "--immediate=30", "--nodes=1"]
+    # A job with `debug:` sees by the name that somebody works in it.
+    words += ["--job-name=lumitui-shell"]
     words += ["--ntasks=1", "--cpu-bind=none", "--quiet", *(["--pty"] if call.terminal else [])]
     program = f"bash -c {quote(inside_script(call))}"
     return f'{clean}\nexec {" ".join(map(quote, words))} --nodelist="$node" {program}'

@@ -51,6 +51,8 @@ VERBS: Mapping[str, tuple[Words, ...]] = {
     "export": (Words("{job} {new}/exported"),),
     "where": (Words("{job}"), Words("{job} --nodes 1,2 --json")),
     "try": (Words("{job} --yes", writes=True),),
+    # The job's site has no queue: it is refused.
+    "debug": (Words("{job} --yes"),),
     # A job of this machine waits for nothing: it is refused.
     "submit": (
         Words("{job}", writes=True),

@@ -183,7 +183,7 @@ def test_a_quoted_word_is_one_word_of_every_shell(
 DIRECTIVES = ("#SBATCH --array=0-9", "#PBS -J 0-9", "#BSUB -J x[1-9]", "#FLUX: --cc=0-9")
 MORE = ("lr", "stage", "stage link", "notify", "mail", "packages", "requirements", "wheels",
         "ship_secrets", "grid", "follow_links", "grid name", "hang", "proof", "binding",
-        "preflight", "then", "then name")  # fmt: skip
+        "preflight", "debug", "then", "then name")  # fmt: skip
 
 
 def test_every_key_of_a_job_file_that_takes_text_is_tried() -> None:
