@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lumitui.app.history.listing.find_runs import RunListing
-from lumitui.app.history.listing.run_tree import arranged
+from lumitui.app.history.listing.page_cache import arranged
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.preview import Preview
 from lumitui.app.runs import Runs
