@@ -26,6 +26,7 @@ from lumitui.app.mcp.allowance import (
 )
 from lumitui.app.mcp.preview_tokens import PreviewTokens, digest_of
 from lumitui.app.runs import (
+    CONTROL_CHARACTERS,
     Document,
     Filter,
     InputError,
@@ -45,6 +46,7 @@ from lumitui.app.runs import (
 _MOST_LOG = 65_536
 _MOST_POINTS = 500
 _MOST_RUNS = 100
+_MOST_TEXT = 100_000  # as for every job file
 Code = Literal["same", "current"]
 Start = Literal["scratch", "checkpoint"] | None
 
@@ -110,6 +112,8 @@ class AgentTools:
     def status(self, site: str | None = None) -> Data:
         """Query the sites for unfinished runs, each as often as its profile allows; list them."""
         warnings: list[str] = []
+        if site is not None:
+            self._runs.sites.load(site)
         unfinished = self._runs.history.unfinished(site)
         for name in sorted({run.site for run in unfinished}):
             if self._clock() - self._polled.get(name, float("-inf")) >= self._pause(name):
@@ -153,6 +157,10 @@ class AgentTools:
     def write_job(self, path: str, text: str) -> Data:
         """Write a job file (YAML) in the folder of the projects, and check it."""
         target = self._job_file(path)
+        if CONTROL_CHARACTERS.intersection(str(target)):
+            raise InputError(f"{path!r} has a control character.", "Choose another name.")
+        if len(text.encode(errors="surrogatepass")) > _MOST_TEXT:
+            raise InputError(f"{path} would be too large for a job file.", "Write less.")
         if target.exists() and not _is_job_file(open_draft(target).text):
             raise InputError(f"{path} is not a job file.", "Choose another name.")
         try:

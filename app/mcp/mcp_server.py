@@ -3,19 +3,23 @@
 import functools
 import inspect
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.mcpserver.resources import TextResource
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import ValidationError
 
 from lumitui.app.explain.doc_pages import page_names, page_text, page_title
 from lumitui.app.mcp.agent_tools import AgentTools
 from lumitui.app.mcp.agent_views import Data, plain_data
 from lumitui.app.runs import (
     AnswerNeeded,
+    InputError,
     JobSpec,
     LumiError,
     Runs,
@@ -23,6 +27,7 @@ from lumitui.app.runs import (
     attendance,
     described_schema,
     examples,
+    mistake_words,
     version,
 )
 
@@ -39,7 +44,7 @@ _LOG_IN = (
     "run `lumitui status` in a terminal, keep the key in ssh-agent, and start this server again."
 )
 _READS = ToolAnnotations(read_only_hint=True)
-_WRITES = ToolAnnotations(destructive_hint=False, open_world_hint=False)
+_WRITES = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 _SPENDS = ToolAnnotations(destructive_hint=True, idempotent_hint=False)
 
 
@@ -49,13 +54,41 @@ def serve(settings: Settings, folder: Path) -> None:
     Raises:
         LumiError: the history cannot be opened, or the folder is refused.
     """
+    logging.getLogger("paramiko").propagate = False  # the SDK would print its tracebacks
     with Runs(settings) as runs:
         server_of(runs, settings, folder).run("stdio")
 
 
+class _AgentServer(MCPServer):
+    """The SDK's server, which says in two sentences what is wrong with a tool's arguments."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Any = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; one with wrong arguments is not called."""
+        tool = self._tool_manager.get_tool(name)
+        known = tool.parameters["properties"] if tool else arguments
+        hint = f"{name} takes {', '.join(known)}." if known else f"{name} takes no arguments."
+        for given in arguments:
+            if given not in known:
+                return _refused(InputError(f"{name} has no argument {given!r}.", hint))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            detail = error.__cause__.errors()[0]
+            place = ".".join(map(str, detail["loc"]))
+            missing = detail["type"] == "missing"
+            what = "it is missing" if missing else mistake_words(detail)
+            return _refused(InputError(f"The argument {place} of {name}: {what}.", hint))
+
+
 def server_of(runs: Runs, settings: Settings, folder: Path) -> MCPServer:
     """Return the server over `runs`."""
-    server = MCPServer("lumitui", instructions=_INSTRUCTIONS, version=version(), log_level="ERROR")
+    server = _AgentServer(
+        "lumitui", instructions=_INSTRUCTIONS, version=version(), log_level="ERROR"
+    )
     tools = AgentTools(runs, settings, folder)
     reads = (
         tools.list_sites, tools.list_runs, tools.show_run, tools.status, tools.run_log, tools.why,
@@ -117,18 +150,22 @@ def _guarded(tool: Callable[..., Data]) -> Callable[..., Data | CallToolResult]:
             with attendance(False):
                 data = plain_data(tool(**arguments))
         except LumiError as error:
-            message, hint = _sentences(error)
-            text = TextContent(type="text", text=f"{message} {hint}".strip())
-            told = {"error": {"untrusted_text": message}, "hint": hint}
-            return CallToolResult(content=[text], structured_content=told, is_error=True)
+            return _refused(error)
         assert isinstance(data, dict)
         return data
 
     return call
 
 
+def _refused(error: LumiError) -> CallToolResult:
+    message, hint = _sentences(error)
+    text = TextContent(type="text", text=f"{message} {hint}".strip())
+    told = {"error": {"untrusted_text": message}, "hint": hint}
+    return CallToolResult(content=[text], structured_content=told, is_error=True)
+
+
 def _sentences(error: LumiError) -> tuple[str, str]:
     """Return what happened and what to try; a login is the user's alone."""
     hint = _LOG_IN if isinstance(error, AnswerNeeded) else error.hint
     message, hint = plain_data([error.message, hint])
-    return message, hint
+    return (message if message.endswith((".", "!", "?")) else f"{message}."), hint

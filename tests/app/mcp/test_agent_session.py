@@ -127,7 +127,7 @@ async def test_each_tool_says_what_it_does_and_whether_it_changes_anything(
         for name, tool in tools.items()
         if tool.annotations is not None and tool.annotations.destructive_hint
     ]
-    assert sorted(spending) == ["cancel_run", "resubmit", "submit_job"]
+    assert sorted(spending) == ["cancel_run", "resubmit", "submit_job", "write_job"]
 
 
 def test_without_the_sdk_one_sentence_says_what_to_install(home: Home, tmp_path: Path) -> None:

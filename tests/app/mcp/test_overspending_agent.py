@@ -342,6 +342,7 @@ def test_an_agent_cancels_no_run_of_the_user(tools: AgentTools, home: Home, work
         "up/out.yaml",
         "list.yaml",
         "a\x00.yaml",
+        "a\x1b[2J.yaml",
         "loop",
     ],
 )
@@ -355,6 +356,35 @@ def test_an_agent_writes_job_files_of_its_folder_alone(
         tools.write_job(path, HELLO)
     assert (work / "list.yaml").read_text() == "services: [a]\n"
     assert not list(work.parent.glob("out.yaml"))
+
+
+def test_what_is_too_large_for_a_job_file_is_not_written(tools: AgentTools, work: Path) -> None:
+    with pytest.raises(InputError, match="too large"):
+        tools.write_job("big.yaml", "a" * 100_001)
+    assert not (work / "big.yaml").exists()
+
+
+def test_a_site_that_does_not_exist_has_no_status(tools: AgentTools) -> None:
+    with pytest.raises(InputError, match="no site called 'nowhere'"):
+        tools.status("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("preview_job", {}, "The argument path of preview_job: it is missing."),
+        ("preview_job", {"path": 5}, "path of preview_job: 5 is not text"),
+        ("scaling", {"run_id": "last", "nodes": ["x"]}, "'x' is not a whole number"),
+        ("preview_resubmit", {"run_id": "last", "code": "x"}, "'x' is not one of"),
+        ("preview_job", {"path": "job.yaml", "time": "1"}, "no argument 'time'"),
+    ],
+)
+async def test_a_wrong_argument_is_told_in_plain_words(
+    home: Home, work: Path, tool: str, arguments: dict[str, object], words: str
+) -> None:
+    async with agent_in(home, work) as agent:
+        refused = await agent.refused(tool, **arguments)
+    assert words in refused and "pydantic" not in refused and f"{tool} takes" in refused
 
 
 def test_the_folder_of_an_agent_is_neither_the_home_nor_the_disk(settings: Settings) -> None:
