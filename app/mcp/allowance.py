@@ -48,7 +48,7 @@ class Allowance(BaseModel):
     """Names that their job files may have under `secrets:`."""
 
 
-class _SettingsFile(BaseModel):
+class _AllowanceFile(BaseModel):
     model_config = ConfigDict(extra="forbid")  # a misspelt `agents:` must not pass for none
 
     agents: Allowance = Allowance()
@@ -66,7 +66,7 @@ def read_allowance(file: Path) -> Allowance:
         return Allowance()
     document = read_document(file)
     return validate(
-        document, _SettingsFile, document.data, "`lumitui docs agents` lists the keys."
+        document, _AllowanceFile, document.data, "`lumitui docs agents` lists the keys."
     ).agents
 
 
