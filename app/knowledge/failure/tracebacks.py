@@ -32,8 +32,8 @@ LAUNCHERS = re.compile(
 _CAUSED = "The above exception was the direct cause of the following exception"
 _DURING = "During handling of the above exception, another exception occurred"
 # Printed by a process that continues, or that is ending already: CPython's PyErr_WriteUnraisable,
-# threading.excepthook, logging.Handler.handleError, atexit.
-_ASIDE = ("Exception ignored in", "Exception in thread", "--- Logging error ---", "Error in atexit")
+# threading.excepthook, logging.Handler.handleError, atexit. Python 3.14 writes "ignored while".
+_ASIDE = ("Exception ignored ", "Exception in thread", "--- Logging error ---", "Error in atexit")
 _FRAME = re.compile(r'^\s*File "([^"]{1,500})", line (\d{1,9})(?:, in (\S{1,100}))?')
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<frozen ")
 _ROOT = re.compile(r"Root Cause \(first observed failure\)")

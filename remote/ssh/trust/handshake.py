@@ -127,7 +127,8 @@ def _no_handshake(error: Exception, host: HostConfig, transport: SshTransport) -
     if isinstance(error, IncompatiblePeer) and (lacking := _lacking(transport)):
         return LinkError(f"{place} and this program share no algorithm: {lacking}.", _MORE)
     text = sock.said if sock else ""
-    if "maxstartups" in text.lower():
+    # OpenSSH 9.8 and later no longer name the option.
+    if "maxstartups" in text.lower() or text.startswith("Not allowed at this time"):
         return TurnedAway(
             f"{place} refuses new connections: {text}.",
             "Too many users are logging in; try again in a minute.",
