@@ -9,12 +9,14 @@ import pytest
 from lumitui.app.job.spec import JobSpec
 from lumitui.app.launch.send.code.project_files import collect
 from lumitui.app.launch.send.preview import Preview
+from lumitui.app.launch.send.shipment import Shipment
 from lumitui.app.runs import Runs
 from lumitui.app.tui.widgets.launch_text import findings_text
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import InputError
 from tests.support.files.project_files import write as write_files
 from tests.support.files.secrets import KEYS, SECRET_NAMES
+from tests.support.jobs.made_runs import a_run
 from tests.support.jobs.small_jobs import finish, hello_job, hello_project
 from tests.support.program.command_line import LAPTOP, Here, envelope, write
 
@@ -172,3 +174,11 @@ def test_a_pattern_that_names_nothing_is_said(runs: Runs, tmp_path: Path) -> Non
     root = hello_project(tmp_path / "project")
     preview = runs.preview(laptop_job(ship_secrets=["conf/.enw"]), root)
     assert "conf/.enw" in said(preview)
+
+
+def test_what_a_send_carries_shows_no_value_of_a_secret(runs: Runs, tmp_path: Path) -> None:
+    """A traceback or a crash report may print it."""
+    spec = hello_job(**LAPTOP | {"account": "none", "secrets": ["MY_TOKEN"]})
+    launch = runs.preview(spec, hello_project(tmp_path / "project")).launch
+    shown = repr(Shipment(a_run(), launch, "", {"MY_TOKEN": "planted-value"}))
+    assert "MY_TOKEN" in shown and "planted-value" not in shown
