@@ -43,7 +43,7 @@ class Leaving:
         """Return what is under way and what would be lost, for the question; empty: nothing."""
         lines = [("in progress", words) for words in self._app.under_way]
         if (draft := self._unsaved()) is not None:
-            lines += [("not saved", draft.name), ("to save it", "n, then 2, then w")]
+            lines += [("not saved", draft.name), ("to save it", "n, then 2, then ctrl+w")]
         return lines
 
     def quit(self) -> None:
