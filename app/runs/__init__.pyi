@@ -196,8 +196,8 @@ from lumitui.remote.site.errors import RunFailed as RunFailed
 from lumitui.remote.site.errors import WaitTimedOut as WaitTimedOut
 from lumitui.remote.site.finding import Finding as Finding
 from lumitui.remote.site.profile import Site as Site
-from lumitui.remote.site.reading.mistake_words import mistake_words as mistake_words
 from lumitui.remote.site.reading.plain_file import read_plain as read_plain
+from lumitui.remote.site.reading.validation import mistake_words as mistake_words
 from lumitui.remote.site.reading.validation import validate as validate
 from lumitui.remote.site.reading.yaml_document import Document as Document
 from lumitui.remote.site.reading.yaml_document import read_document as read_document
