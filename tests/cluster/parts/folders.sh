@@ -23,6 +23,7 @@ if [[ $TREE_LINK ]]; then
   tree=$ROOT$TREE_LINK
   copy_tree "${TREE_LINK#/}"
   mkdir -p "$(dirname "$TREE_LINK")"
-  if [[ ! -e $TREE_LINK && ! -L $TREE_LINK ]]; then ln -s "$tree" "$TREE_LINK"; echo "$TREE_LINK" >> "$ROOT/made/links"; fi
+  [[ -e $TREE_LINK || ! -L $TREE_LINK ]] || rm "$TREE_LINK"   # of a cluster whose folder was deleted
+  if [[ ! -e $TREE_LINK ]]; then ln -s "$tree" "$TREE_LINK"; echo "$TREE_LINK" >> "$ROOT/made/links"; fi
   diff -rq "$TREE_LINK/" "$tree/" >/dev/null || echo "cluster: $TREE_LINK is there already and not this cluster's" >&2
 fi
