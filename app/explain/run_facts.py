@@ -42,10 +42,11 @@ class ProofTable:
 
 
 def state(run: Run, now: float) -> str:
-    """Return the state, with the scheduler's own word for it, and since when it may be another."""
+    """Return the state, the scheduler's word if it differs, and since when it may have changed."""
     old = words.heard(run, now)
     when = f" when last heard, {old}" if old else ""
-    return f"{run.state}{f' ({run.word})' if run.word else ''}{when}"
+    word = f" ({run.word})" if run.word and run.word.casefold() != run.state.value else ""
+    return f"{run.state}{word}{when}"
 
 
 def facts(run: Run, now: float) -> list[Row]:
@@ -228,13 +229,6 @@ def _trained_for(seconds: float | None) -> str:
     if seconds is None or seconds < 10:
         return words.number(seconds, " s")
     return words.length(seconds)
-
-
-def metric(last: float, low: float, high: float) -> str:
-    """Return a number's last value, and between which it was."""
-    if low == high:
-        return words.number(last)
-    return f"{words.number(last)}  ({words.number(low)} to {words.number(high)})"
 
 
 def log_metrics(series: Mapping[str, Sequence[float]]) -> list[Row]:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5010, "app/tui": 12980, "app/runs": 2770, "app/scale": 3030, "app/follow": 4120,
+    "app/cli": 5010, "app/tui": 13120, "app/runs": 2770, "app/scale": 3030, "app/follow": 4120,
     "app/survey": 1810, "app/launch": 8550, "app/explain": 2910, "app/history": 4270,
     "app/mcp": 890,
     "app/job": 2520, "app/knowledge": 16000, "remote/site": 2860, "remote/ssh": 3180,

@@ -31,6 +31,8 @@ AREAS = {
 
 MOST_RUNS = 200
 """The newest runs, which the palette finds by their names."""
+NAMES, _KEYS = 24, 10
+"""Cells of a name and of its keys in the palette."""
 MOVING = "Moving"
 _MOVES = frozenset({"Up", "Down", "Top", "End", "Left", "Right", "Page up", "Page down"})
 
@@ -100,8 +102,10 @@ class PaletteCommand:
     run: Callable[[], object]
 
     def titled(self, name: Content) -> Content:
-        """Return `name` with the keys behind it."""
-        return Content.assemble(name, "  ", (self.keys, "$text-accent"))
+        """Return a line of the palette: `name`, the keys and the words, each in a column."""
+        name = name.pad_right(max(2, NAMES - name.cell_length))
+        keys = (self.keys.ljust(_KEYS), "$text-accent")
+        return Content.assemble(name, keys, (self.words, "not bold dim"))
 
 
 def by_area(actions: Iterable[KeyAction]) -> dict[str, list[KeyAction]]:
@@ -154,7 +158,7 @@ class Actions(Provider):
         """Yield all of them, before anything is typed."""
         for command in self._commands():
             title = command.titled(Content(command.name))
-            yield DiscoveryHit(title, command.run, text=command.name, help=command.words)
+            yield DiscoveryHit(title, command.run, text=command.name)
 
     async def search(self, query: str) -> Hits:
         """Yield those whose name resembles `query`, or whose sentence has all its words."""
@@ -166,4 +170,4 @@ class Actions(Provider):
                 score = max(score, 0.5)
             if score > 0:
                 title = command.titled(matcher.highlight(command.name))
-                yield Hit(score, title, command.run, text=command.name, help=command.words)
+                yield Hit(score, title, command.run, text=command.name)

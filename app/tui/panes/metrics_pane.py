@@ -12,13 +12,21 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from lumitui.app.explain import run_facts
+from lumitui.app.explain import run_facts, words
+from lumitui.app.explain.row_words import figure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
 from lumitui.app.tui.widgets.chart import Chart, lines_of
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
-from lumitui.app.tui.widgets.styled import fit, labelled, plain
+from lumitui.app.tui.widgets.styled import (
+    SERIES,
+    TWO_COLUMNS,
+    fit,
+    labelled,
+    plain,
+    side_by_side,
+)
 
 if TYPE_CHECKING:
     from lumitui.app.runs import Figures, FigureSeries, LogFigures
@@ -27,6 +35,8 @@ SPARKLINE = 24
 """Columns of a curve beside its words, on a screen of 80."""
 _NAME = 20
 """Most cells of a number's name."""
+ROOMY = 64
+"""Cells from which on names and curves are that long, and bounds are shown."""
 _METRIC = Binding.Group("Metric", compact=True)
 
 
@@ -66,6 +76,10 @@ class MetricsPane(Scroll):
         """Summarise the metrics, and search the log for the series of the job file."""
         self._want(run, with_log=bool(run.spec.metrics))
 
+    def on_resize(self) -> None:
+        """Lay the figures out again."""
+        self._draw_figures()
+
     def action_choose(self, step: int) -> None:
         """Draw the next number of metrics.jsonl, or the one before."""
         names = [one.name for one in self._series]
@@ -102,32 +116,45 @@ class MetricsPane(Scroll):
             return
         first = series[0] if series else None
         drawn = next((one for one in series if one.name == self._chosen), first)
-        self.query_one("#metric-summary", Static).update(summary_table(figures))
+        summary = summary_table(figures, self.size.width)
+        self.query_one("#metric-summary", Static).update(summary)
         chart = self.query_one("#loss", Chart)
         chart.show(
             lines_of([drawn.curve], [drawn.name]) if drawn else (), drawn.name if drawn else ""
         )
         if self.has_focus and chart.display:
             chart.focus()
-        self.query_one("#series", Static).update(series_table(series, drawn))
+        self.query_one("#series", Static).update(series_table(series, drawn, self.size.width))
+        self.border_subtitle = plain(f"{drawn.name} {words.number(drawn.last)}" if drawn else "")
 
     def _log_figures_found(self, found: LogFigures) -> None:
         self.query_one("#log-series", Static).update(log_table(found))
 
 
-def summary_table(found: Figures) -> RenderableType:
-    """Return the summary of a run's metrics."""
+def summary_table(found: Figures, width: int) -> RenderableType:
+    """Return the summary of a run's metrics, in two columns where `width` has room for them."""
     rows = run_facts.metrics(found.summary, found.broken)
-    return labelled(rows) if rows or found.series else Text(run_facts.NO_METRICS)
+    if not rows and not found.series:
+        return Text(run_facts.NO_METRICS)
+    return side_by_side(rows) if width >= TWO_COLUMNS else labelled(rows)
 
 
-def series_table(series: Sequence[FigureSeries], drawn: FigureSeries | None) -> RenderableType:
-    """Return a row for each number: its last value, its bounds and its curve."""
-    table = Table.grid(padding=(0, 2))
+def series_table(
+    series: Sequence[FigureSeries], drawn: FigureSeries | None, width: int
+) -> RenderableType:
+    """Return a row for each number: its last value, its curve and its bounds."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for justify in ("left", "right", "left", "left"):
+        table.add_column(no_wrap=True, justify=justify)
+    roomy = width >= ROOMY
+    name_width, curve_width = (_NAME, SPARKLINE) if roomy else (14, 16)
     for one in series:
-        name = plain(fit(one.name, _NAME).rstrip(), "bold" if one is drawn else "dim")
-        words = run_facts.metric(one.last, one.low, one.high)
-        table.add_row(name, Text(words), Text(sparkline(one.curve.values, SPARKLINE), "cyan"))
+        name = plain(fit(one.name, name_width).rstrip(), "bold" if one is drawn else "dim")
+        curve = Text(sparkline(one.curve.values, curve_width), SERIES[0])
+        cells = [name, Text(figure(one.last)), curve]
+        if roomy and one.low != one.high:
+            cells.append(Text(f"{figure(one.low)} to {figure(one.high)}", "dim"))
+        table.add_row(*cells)
     return table if len(series) > 1 else Text()
 
 
@@ -138,7 +165,7 @@ def log_table(found: LogFigures) -> RenderableType:
     if not found.series:
         return Text()
     table = Table.grid(padding=(0, 2))
-    for name, words in run_facts.log_metrics(found.series):
+    for name, said in run_facts.log_metrics(found.series):
         curve = sparkline(found.series[name], SPARKLINE)
-        table.add_row(plain(name, "dim"), Text(words), Text(curve, "cyan"))
+        table.add_row(plain(name, "dim"), Text(said), Text(curve, SERIES[0]))
     return Group(Text("press m to search the log again", "dim"), table)

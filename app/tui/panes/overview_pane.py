@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -27,14 +26,20 @@ from lumitui.app.tui.panes.proof_pane import verdict_line
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
-from lumitui.app.tui.widgets.styled import COLOURS, SERIES, bar, labelled, plain
+from lumitui.app.tui.widgets.styled import (
+    COLOURS,
+    SERIES,
+    TWO_COLUMNS,
+    bar,
+    labelled,
+    plain,
+    side_by_side,
+)
 
 if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
     from lumitui.app.runs import Diagnosis, RaisingCode, RunOverview, Runs
 
-WIDE = 110
-"""Cells from which the facts are in two columns."""
 _BAR = 24
 """Cells of the time limit's bar, and of the loss."""
 _SETTLED = 0.15
@@ -218,18 +223,8 @@ def page(
             top.append((label, text))
     facts = run_facts.facts(run, now)
     labels = max(len(label) for label, _ in [*top, *facts])  # of both halves below each other
-    below = _columns(facts, labels) if width >= WIDE else labelled(facts, labels)
+    below = side_by_side(facts, labels) if width >= TWO_COLUMNS else labelled(facts, labels)
     return Group(labelled(top, labels), Text(), below)
-
-
-def _columns(facts: Sequence[run_facts.Row], labels: int) -> RenderableType:
-    """Return facts in two columns, to be read downwards; labels have `labels` cells."""
-    half = (len(facts) + 1) // 2
-    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
-    table.add_column(ratio=1)
-    table.add_column(ratio=1)
-    table.add_row(labelled(facts[:half], labels), labelled(facts[half:], labels))
-    return table
 
 
 def line_of(diagnoses: Sequence[Diagnosis]) -> str:

@@ -67,6 +67,7 @@ class ProofPane(RowList):
         if found is not self._shown:
             self._shown, self._site = found, run.site
             self._hosts, self._all_ranks = nodes_of(found), rank_table(found)
+            self.border_subtitle = plain(found.kind)
             self._show()
             self.refresh_bindings()
 

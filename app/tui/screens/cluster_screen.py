@@ -37,6 +37,8 @@ from lumitui.app.tui.widgets.styled import SERIES, bar
 
 COLUMN = 78
 """Cells that one site needs; two stand side by side when there are twice as many."""
+WIDE = 110
+"""Cells of a site from which on reservations and budget are side by side."""
 LEAST_BAR = 24
 """Cells of a bar in which its parts can be told apart."""
 MOST_ROWS = 200
@@ -241,6 +243,14 @@ class SiteColumn(Vertical):
         else:
             above.update(Text(nothing, "dim"))
             queue.show([], [], width)
+        if width >= WIDE and len(parts) > 1:
+            table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+            for _ in parts:
+                table.add_column(ratio=1)
+            room = width // len(parts) - 2
+            table.add_row(*(Group(Text(), *drawn_part(part, room)) for part in parts))
+            cast("Static", rest).update(table)
+            return
         below = [line for part in parts for line in (Text(), *drawn_part(part, width))]
         cast("Static", rest).update(Group(*below))
 
@@ -301,10 +311,10 @@ class QueueRows(OptionList):
 
 
 USES = (
-    ("idle", "█", "green"), ("mixed", "▓", SERIES[1]), ("allocated", "░", SERIES[0]),
+    ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", SERIES[0]),
     ("other", "·", "bright_black"), ("down", "✖", "red"),
 )  # fmt: skip
-"""What nodes do, each with its sign and colour in a bar."""
+"""What nodes do, each with its sign and colour in a bar; no sign touches the bar above."""
 LEGEND = Text("  ").join(Text.assemble((sign, style), f" {use}") for use, sign, style in USES)
 
 

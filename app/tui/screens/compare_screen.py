@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -24,6 +25,10 @@ from lumitui.app.tui.widgets.styled import plain
 if TYPE_CHECKING:
     from lumitui.app.runs import CodeChange, Contrast, RunComparison
 
+BEST: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
+    {"loss": min, "samples/s": max, "test accuracy": max, "seconds": min}
+)
+"""Which of the values of a metric is the best."""
 MOST_LINES = 400
 """Lines of a difference that are shown; `lumitui diff` prints them all."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -42,7 +47,12 @@ class CompareScreen(FullScreen):
     def body(self) -> ComposeResult:
         """Yield what differs, the curves, the code and the scripts."""
         with Scroll(id="compare"):
-            yield Static("Reading the runs …", id="compare-facts", markup=False)
+            yield Static("Reading the runs …", id="compare-runs", markup=False)
+            with Container(id="compare-facts"):
+                for title in ("What differs", "Metrics"):
+                    facts = Static(classes="frame", markup=False)
+                    facts.border_title = title
+                    yield facts
             with Container(id="compare-charts"):
                 yield Chart("loss", classes="frame")
                 yield Chart("samples/s", classes="frame")
@@ -52,14 +62,14 @@ class CompareScreen(FullScreen):
     def begin(self) -> None:
         """Ask for the comparison."""
         self.query_one("#compare").focus()
-        for chart in self.query(Chart):
-            chart.display = False
-        facts = self.query_one("#compare-facts", Static)
+        for late in self.query("#compare-facts, #compare-charts > *"):
+            late.display = False
+        runs_line = self.query_one("#compare-runs", Static)
         ask(
             self,
             lambda runs: runs.comparisons.of(self.run_ids),
             self._compared,
-            failed=lambda _: facts.update("They could not be compared."),
+            failed=lambda _: runs_line.update("They could not be compared."),
         )
 
     def draw(self) -> None:
@@ -67,7 +77,11 @@ class CompareScreen(FullScreen):
         self.title_text(f"Compare {words.count(len(self.run_ids), 'run')}")
 
     def _compared(self, found: RunComparison) -> None:
-        self.query_one("#compare-facts", Static).update(facts(found))
+        self.query_one("#compare-runs", Static).update(legend(found))
+        self.query_one("#compare-facts").display = True
+        for static, drawn in zip(self.query("#compare-facts Static").results(Static),
+                                 (differences(found), metrics(found)), strict=True):  # fmt: skip
+            static.update(drawn)
         names = [run.id for run in found.runs]
         for chart, curves in zip(self.query(Chart), (found.losses, found.speeds), strict=True):
             chart.show(lines_of(curves, names))
@@ -83,33 +97,58 @@ class CompareScreen(FullScreen):
         )
 
 
-def facts(found: RunComparison) -> RenderableType:
-    """Return the legend of the runs, and the tables of what differs."""
-    legend = Text()
+def legend(found: RunComparison) -> Text:
+    """Return a line for each run: its letter, its state and its size."""
+    lines = Text()
     for run, mark, style in zip(found.runs, MARKS, styled.SERIES, strict=False):
-        legend.append(f"{mark} ", f"bold {style}").append_text(plain(run.id, "bold")).append("  ")
-        legend.append_text(styled.state_text(run.state))
-        legend.append(f"  {words.layout_size(run.layout)}, {run.site}\n")
-    ids = [f"{mark} {run.id}" for run, mark in zip(found.runs, MARKS, strict=False)]
-    return Group(
-        legend,
-        _table("job file", ids, found.fields),
-        _table("code", ids, found.code),
-        _table("metrics", ids, found.metrics) if found.metrics else Text("metrics: none yet\n"),
-    )
+        lines.append(f"{mark} ", f"bold {style}").append_text(plain(run.id, "bold")).append("  ")
+        lines.append_text(styled.state_text(run.state))
+        lines.append(f"  {words.layout_size(run.layout)}, {run.site}\n")
+    return lines
 
 
-def _table(title: str, ids: Sequence[str], rows: Sequence[Contrast]) -> RenderableType:
+def differences(found: RunComparison) -> RenderableType:
+    """Return the keys of the job files and the facts of the code that differ."""
+    parts = [_table("job file", found, found.fields), _table("code", found, found.code)]
+    return Group(parts[0], Text(), parts[1])
+
+
+def metrics(found: RunComparison) -> RenderableType:
+    """Return the metrics; the best value of each is green."""
+    if not found.metrics:
+        return Text("No run has any yet.", "dim")
+    return _table("", found, found.metrics, best=BEST)
+
+
+def _table(
+    title: str,
+    found: RunComparison,
+    rows: Sequence[Contrast],
+    best: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType({}),
+) -> RenderableType:
     if not rows:
-        return Text(f"{title}: the same\n")
-    table = Table.grid(padding=(0, 2, 0, 0))
+        return Text(f"{title}: the same", "dim")
+    table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
-    for _ in ids:
-        table.add_column(overflow="fold")
-    table.add_row(Text(title, "bold"), *(plain(name, "dim") for name in ids))
+    for _ in found.runs:
+        table.add_column(overflow="fold", justify="right" if best else "left")
+    marks = [Text(mark, f"bold {style}")
+             for _, mark, style in zip(found.runs, MARKS, styled.SERIES, strict=False)]  # fmt: skip
+    table.add_row(Text(title, "bold"), *marks)
     for row in rows:
-        table.add_row(plain(row.what), *map(plain, row.values))
-    return Group(table, Text())
+        values = [number for text in row.values if (number := _number(text)) is not None]
+        wins = best[row.what](values) if row.what in best and len(set(values)) > 1 else None
+        cells = (plain(text, "green" if wins is not None and _number(text) == wins else "")
+                 for text in row.values)  # fmt: skip
+        table.add_row(plain(row.what, "dim"), *cells)
+    return table
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
 
 
 def code(changes: Sequence[CodeChange]) -> RenderableType:
@@ -118,9 +157,9 @@ def code(changes: Sequence[CodeChange]) -> RenderableType:
     for change in changes:
         heading = f"files of {change.run}, beside the first"
         if change.unknown:
-            parts.append(plain(f"{heading}: {change.unknown}\n", "yellow"))
+            parts.append(plain(f"{heading}: {change.unknown}", "yellow"))
         elif not change.files:
-            parts.append(plain(f"{heading}: the same\n"))
+            parts.append(plain(f"{heading}: the same", "dim"))
         else:
             lines = [f"{item.what:8} {item.path}" for item in change.files]
             parts += [plain(heading, "bold"), _bounded(lines), Text()]
@@ -135,7 +174,7 @@ def scripts(found: RunComparison) -> RenderableType:
         if lines:
             parts += [plain(heading, "bold"), _bounded(lines), Text()]
         else:
-            parts.append(plain(f"{heading}: the same\n"))
+            parts.append(plain(f"{heading}: the same", "dim"))
     return Group(*parts)
 
 

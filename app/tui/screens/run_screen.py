@@ -136,10 +136,13 @@ class RunScreen(RunScreenBase):
         # Not TabbedContent: there, a focus that arrives late takes the pane back to its own.
         yield Tabs(*(Tab(self._tab(name), id=f"tab-{name}") for name in PANES))
         with Container(id="panes"):
-            yield from map(_widget, self._panes.values())
+            for name, pane in self._panes.items():
+                yield _framed(pane, name)
 
     def _tab(self, name: str) -> Content:
-        """Return the title of a pane with its key."""
+        """Return the title of a pane, with its key where all titles have room for theirs."""
+        if self.app.size.width < ROOM[0]:
+            return Content(PANES[name])
         keys = (key for key, active in self.active_bindings.items()
                 if active.binding.action == f"pane('{name}')")  # fmt: skip
         return Content.assemble(PANES[name], " ", (next(keys, ""), "$accent"))
@@ -197,7 +200,7 @@ class RunScreen(RunScreenBase):
         for name in self.shown_panes:
             if name not in self._panes and self.query(Tab):
                 new = made(name, self.runs, self._run_id)
-                widget = _widget(new)
+                widget = _framed(new, name)
                 widget.display = False
                 await self.query_one("#panes").mount(widget)
                 self._panes[name] = new
@@ -206,7 +209,9 @@ class RunScreen(RunScreenBase):
             self._show()
 
     def on_resize(self) -> None:
-        """Show other panes beside the overview where there is room."""
+        """Show other panes beside the overview, and the keys of the tabs, where there is room."""
+        for tab in self.query(Tab):
+            tab.label = self._tab((tab.id or "").removeprefix("tab-"))
         if self._open and tuple(self._on_screen()) != self.shown_panes:
             self.action_pane(self._wanted)
 
@@ -251,8 +256,7 @@ class RunScreen(RunScreenBase):
     def _show(self) -> None:
         shown = self.shown_panes
         for name, pane in self._panes.items():
-            widget = _widget(pane)
-            widget.display, widget.border_title = name in shown, PANES[name]
+            _widget(pane).display = name in shown
         self.query_one("#panes").set_class(len(shown) > 1, "dashboard")
         self.query_one("#panes").set_class(shown == BELOW, "tall")
         first = _widget(self._panes[shown[0]])
@@ -287,6 +291,13 @@ def _name(pane: str) -> str:
 def _widget(pane: Pane) -> Widget:
     assert isinstance(pane, Widget)
     return pane
+
+
+def _framed(pane: Pane, name: str) -> Widget:
+    """Return a pane with its title in a frame."""
+    widget = _widget(pane)
+    widget.border_title = PANES[name]
+    return widget.add_class("frame")
 
 
 def _where(run: Run) -> str:

@@ -224,9 +224,11 @@ class RunsScreen(MarkedPage):
         schedule, line = self._schedule, Text()
         for warning in schedule.warnings:
             line.append(styled.plain(f"{' '.join(warning.split())}  ", "yellow"))
-        line.append(words.count(schedule.requests, "request"))
+        if schedule.requests:
+            line.append(words.count(schedule.requests, "request"))
         if schedule.is_idle(now):
-            line.append(", paused: press a key to continue")
+            paused = "paused: press a key to continue"
+            line.append(f", {paused}" if schedule.requests else paused)
         if self._said.get("polls") != line:
             self._said["polls"] = line
             self._table.border_subtitle = Content.from_rich_text(line)

@@ -1,6 +1,7 @@
 """The sites: what each is, how often it is polled, and what that has cost its login node."""
 
 import time
+from collections.abc import Sequence
 from datetime import date
 from typing import ClassVar
 
@@ -22,9 +23,11 @@ from lumitui.app.tui.widgets.scroll import Scroll
 
 ROOMY = 36
 """Lines of a terminal in which there is room for a profile below the list."""
-COLUMNS = (("Site", 13), ("Runs", 5), ("Every", 6), ("Requests", 9), ("Slurm", 6), ("Sent", 8),
-           ("Received", 9), ("Logins", 7))  # fmt: skip
-"""Headings and widths in cells."""
+COLUMNS = (("Site", 13), ("Name", 20), ("GPUs", 16), ("Runs", 5), ("Every", 7), ("Requests", 10),
+           ("Slurm", 7), ("Logins", 8), ("Sent", 9), ("Received", 10))  # fmt: skip
+"""Headings and widths in cells, the most useful first; what has no room is left out."""
+_WORDS = 3
+"""Columns of words; the others are figures."""
 
 
 class SitesScreen(FullScreen):
@@ -56,10 +59,9 @@ class SitesScreen(FullScreen):
     def body(self) -> ComposeResult:
         """Yield the filter, the list, and a line on the site under the cursor."""
         yield FilterInput(placeholder="type to filter", id="site-filter", compact=True)
-        heads = (styled.fit(name, width, right=at > 0) for at, (name, width) in enumerate(COLUMNS))
         with Vertical(id="site-list", classes="frame") as frame:
             frame.border_title = "Sites"
-            yield Static("".join(heads), id="site-heading", markup=False)
+            yield Static(id="site-heading", markup=False)
             yield OptionList(id="sites", compact=True, markup=False)
         with Scroll(id="site-page", classes="frame"):
             yield Static(markup=False)
@@ -130,6 +132,8 @@ class SitesScreen(FullScreen):
         super().on_resize()
         if self.query("#site-page"):
             self.set_class(self.app.size.height >= ROOMY, "roomy")
+            heads = "".join(self._cells([name for name, _ in COLUMNS]))
+            self.query_one("#site-heading", Static).update(heads)
             self._page = None
             self.reread()
 
@@ -148,16 +152,28 @@ class SitesScreen(FullScreen):
         cost = self.runs.footprint(name)
         every = words.short_length(site.poll_seconds) if open_runs and site else ""
         counts = (open_runs, cost.requests, cost.commands, cost.logins)
-        runs, requests, commands, logins = (str(number or "-") for number in counts)
-        moved = (words.size(size) if size else "-" for size in (cost.bytes_up, cost.bytes_down))
-        figures = (runs, every or "-", requests, commands, *moved, logins)
-        line = Text(styled.fit(styled.shorten(name, COLUMNS[0][1]), COLUMNS[0][1]), no_wrap=True)
-        for figure, (_, width) in zip(figures, COLUMNS[1:], strict=True):
-            line.append(figure.rjust(width))
-        what = site.title if site else "its profile cannot be read"
-        line.append(styled.plain(f"  {what}", "dim"))
-        line.stylize("dim" if _is_closed(site) else "")
+        runs, requests, commands, logins = (str(number or "·") for number in counts)
+        moved = (words.size(size) if size else "·" for size in (cost.bytes_up, cost.bytes_down))
+        figures = (runs, every or "·", requests, commands, logins, *moved)
+        what = ("its profile cannot be read", "")
+        if site is not None:
+            gpus = f"{site.node.gpus} {site.node.gpu.partition(' (')[0]}"
+            what = (site.title, gpus if site.node.gpus and not site.node.on_cpu else "·")
+        line = Text(no_wrap=True, style="dim" if _is_closed(site) else "")
+        for cell in self._cells((name, *what, *figures)):
+            line.append(cell, "dim" if cell.strip() == "·" else "")
         return line
+
+    def _cells(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts of a row in their columns, as many as there is room for."""
+        cells, room = [], self.size.width - 4
+        for at, (text, (_, width)) in enumerate(zip(texts, COLUMNS, strict=True)):
+            room -= width
+            if room < 0:
+                break
+            cells.append(styled.fit(text, width, right=True) if at >= _WORDS
+                         else styled.fit(styled.shorten(text, width - 1), width))  # fmt: skip
+        return cells
 
     def _line(self, name: str, open_runs: int, seconds: float) -> Text:
         line = Text(no_wrap=True, overflow="ellipsis").append(name, "bold")

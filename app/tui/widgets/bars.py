@@ -6,6 +6,9 @@ from textual.screen import Screen
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey, FooterLabel
 
+ROOMY = 100
+"""Cells of a terminal with three blanks between two keys; a narrower one has two."""
+
 
 class Keys(Footer):
     """The line of keys, made again only when its keys change.
@@ -37,6 +40,8 @@ class Keys(Footer):
         self._made = _shown_keys(self.screen)
         self._room = self.app.size.width
         room = self._room - 1  # as far from the left as all else
+        gap = 3 if self._room >= ROOMY else 2  # one blank is within a key and its word
+        self.set_class(gap == 3, "-roomy")
         for key in super().compose():
             label = f"{key.content}" if isinstance(key, FooterLabel) else ""  # of a group of keys
             if isinstance(key, FooterKey):
@@ -44,7 +49,7 @@ class Keys(Footer):
             room -= cell_len(label)
             if room < 0:
                 return
-            room -= bool(label)  # between two keys
+            room -= gap * bool(label)
             yield key
 
     def on_resize(self) -> None:

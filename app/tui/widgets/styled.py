@@ -78,6 +78,20 @@ def labelled(lines: Iterable[tuple[str, str | Text]], labels: int = 0) -> Table:
     return table
 
 
+TWO_COLUMNS = 110
+"""Cells from which on lines of (label, value) stand in two columns."""
+
+
+def side_by_side(lines: Sequence[tuple[str, str]], labels: int = 0) -> Table:
+    """Return lines as `labelled` does, in two columns, to be read downwards."""
+    half = (len(lines) + 1) // 2
+    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(labelled(lines[:half], labels), labelled(lines[half:], labels))
+    return table
+
+
 def bar(parts: Sequence[tuple[float, str, str]], width: int) -> Text:
     """Return amounts, each with its sign and style, as shares of a bar; the least has a cell."""
     seen = [part for part in parts if part[0] > 0]

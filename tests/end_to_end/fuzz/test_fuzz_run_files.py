@@ -47,7 +47,7 @@ def test_metrics(tmp_path: Path, count: int) -> None:
     survive(iter([huge, METRICS + huge, b"\0" * 1_000_000]), take)
     survive(worse([METRICS], count), take)
     console = Console(width=100, file=io.StringIO())
-    console.print(summary_table(figures_of(history, a_run().id)))
+    console.print(summary_table(figures_of(history, a_run().id), 80))
     history.close()
 
 

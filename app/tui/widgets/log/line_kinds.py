@@ -13,6 +13,13 @@ DIM = Style(dim=True)
 LEAST = 3
 """Consecutive lines of noise from which on they are folded: two take as much room as one."""
 _PLAIN = Style()
+_NUMBER = Style(color="cyan")
+_FIGURES = re.compile(
+    r"(?P<rule>[|│])|loss\b['\"]?\s*[:=]?\s*(?P<value>\d[\d.e+-]*)"
+    r"|(?P<rate>\d[\d.,]*k?)(?= ?\w+/s\b)",
+    re.IGNORECASE,
+)
+"""In a line that a training writes each step: rules between its parts, and what one looks for."""
 _ERROR = re.compile(
     rf"{ERROR_PATTERN}|Traceback \(most recent call last\)|\b(?:ERROR|CRITICAL|FATAL)\b"
     r"|\b(?:[Ee]rror|[Ff]atal): |^E\d{4} "
@@ -150,6 +157,15 @@ def _written_by(text: str) -> str:
         if part in text and pattern.match(text):
             return family
     return ""
+
+
+def figures_of(text: str) -> list[tuple[int, int, Style]]:
+    """Return the rules and figures of a line with a loss or a speed, each with its colour."""
+    found = list(_FIGURES.finditer(text))
+    if not any(one["value"] or one["rate"] for one in found):
+        return []
+    names = [(one, one.lastgroup or "") for one in found]
+    return [(*one.span(name), DIM if name == "rule" else _NUMBER) for one, name in names]
 
 
 def tone_of(line: ShownLine) -> Style:

@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 
-from lumitui.app.tui.widgets.log.line_kinds import DIM, ShownLine, tone_of
+from lumitui.app.tui.widgets.log.line_kinds import DIM, ShownLine, figures_of, tone_of
 
 _MARKED = Style(reverse=True)
 _FOUND = Style(bold=True, reverse=True)
@@ -82,6 +82,8 @@ def segments(row: LogRow, base: Style, words: str, *, marked: bool, found: str) 
         (max(0, first - row.first), min(len(text), last - row.first), style)
         for first, last, style in spans
     ]
+    if not line.spans and not tone_of(line):
+        spans += figures_of(text)
     spans += [(at, at + len(found), _FOUND) for at in _places(text, found)]
     edges = {0, len(text)}
     for first, last, _ in spans:

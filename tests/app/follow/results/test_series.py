@@ -1,6 +1,5 @@
 """Every number of metrics.jsonl over its steps."""
 
-from lumitui.app.explain import run_facts
 from lumitui.app.follow.results.summary import MOST_SERIES, series_of
 from lumitui.app.history.metric_points import parse_line
 
@@ -21,8 +20,8 @@ def test_each_number_is_a_series_and_the_later_line_of_a_step_counts() -> None:
     assert (loss.last, loss.low, loss.high) == (0.5, 0.5, 2.0)
     assert loss.curve.values == (2.0, 0.5) and acc.curve.values == (0.2, 0.5)
     assert series["test_accuracy"].curve.first_step == 2, "its line has no step of its own"
-    words = [run_facts.metric(one.last, one.low, one.high) for one in (acc, series["lr"])]
-    assert words == ["0.5  (0.2 to 0.5)", "0.1"]
+    bounds = [(one.last, one.low, one.high) for one in (acc, series["lr"])]
+    assert bounds == [(0.5, 0.2, 0.5), (0.1, 0.1, 0.1)]
 
 
 def test_a_trainer_that_writes_hundreds_of_numbers_shows_the_first() -> None:

@@ -54,7 +54,7 @@ async def test_the_ranks_that_differ_are_named_on_the_first_page(
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         pilot.app.push_screen(RunScreen(app_of(pilot).runs, run_id, "proof"))
         await sees(pilot, "planned +found")
-        screen = " ".join(shown(pilot).split())
+        screen = " ".join(shown(pilot).replace("│", " ").split())
         assert "differs Ranks 3, 11 differ. Rank 3 on nid005001: it has cores 25-30," in screen
         assert "Rank 11 on nid005002: it has cores 26-30, planned 25-31 (only 5 of 7)." in screen
         assert "3 3 nid005001 25-31 25-30 0-7 differs" in screen
@@ -77,7 +77,9 @@ async def test_each_node_is_a_cell_and_enter_shows_the_ranks_of_one(settings: Se
     runs.close()
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         pilot.app.push_screen(RunScreen(app_of(pilot).runs, "drawn-000002", "proof"))
-        await sees(pilot, r"✖■■■ +4 nodes, 1 differ\n +nid005003, as measured\n.* x4444444 GCD4")
+        await sees(
+            pilot, r"✖■■■ +4 nodes, 1 differ[\s│]+nid005003, as measured.*\n.* x4444444 GCD4"
+        )
         assert "x333333. GCD3" in shown(pilot), "core 31 is not its rank's"
         await pilot.press("right", "enter")
         await sees(pilot, r"nid005001, as measured[\s\S]* 7 +7 +nid005001 ")
@@ -122,7 +124,7 @@ async def test_the_proof_of_8192_ranks_is_compared_and_laid_out_once(
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         screen = RunScreen(app_of(pilot).runs, run_id, "proof")
         pilot.app.push_screen(screen)
-        await sees(pilot, r"8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs\s+0 +0 +nid005001")
+        await sees(pilot, r"8000 +0 +nid006001 +49-55 +1-7 +0-7 +differs[\s│]+0 +0 +nid005001")
         pane = screen.query_one(ProofPane)
         assert [child.id for child in screen.query_one("#panes").children] == ["proof"]
         monkeypatch.setattr(pane, "show", lambda *all: pytest.fail("laid out again"))

@@ -46,7 +46,7 @@ async def test_sites_are_asked_when_they_are_shown(
         async with app.run_test(size=(80, 30)) as pilot:
             await pilot.press("4")
             await sees(pilot, r"lumi .*ago")
-            await sees(pilot, r"standard-g +100 +2,676 +2-00:00:00 +█▓░{20,}·✖")
+            await sees(pilot, r"standard-g +100 +2,676 +2-00:00:00 +▆▄▂{20,}·✖")
             await sees(pilot, r"✖ down[ │]*\n[ │]*small-g: 4 nodes would start ~\d\d")
             await sees(pilot, r"My queue: 2 jobs, 1 running")
             await sees(pilot, r"8123 +running +small-g .*\[/b\]")

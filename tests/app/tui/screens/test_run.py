@@ -83,7 +83,7 @@ async def test_why_a_run_failed_is_shown(settings: Settings, project: Path) -> N
         await pilot.press("d")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen), "the run")
         await sees(pilot, r"No module named 'nowhere\[/\]'")
-        await sees(pilot, r"hello\.py\n +\d+ .*\n.*\n *> +\d+ +raise ModuleNotFoundError")
+        await sees(pilot, r"hello\.py *│\n│ +\d+ .*\n.*\n│ *> +\d+ +raise ModuleNotFoundError")
         await pilot.press("G")
         await sees(pilot, "exit +code 1")
 
@@ -124,7 +124,7 @@ async def test_a_queued_run_shows_why_it_waits_and_one_that_is_done_what_it_cost
         await sees(pilot, r"waiting for +2 min")
         await sees(pilot, r"expected start +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 10 min")
         await sees(pilot, r"expected end +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, in 1 h 10 min")
-        assert not re.search(r"\n *(started|ended) ", shown(pilot))
+        assert not re.search(r"\n│ *(started|ended) ", shown(pilot))
         await pilot.press("d")
         await sees(pilot, r"It has not failed. Queued for 2 min \d+ s: it waits for free nodes")
         assert "cause was found" not in shown(pilot)
@@ -143,7 +143,7 @@ async def test_a_wide_run_is_a_dashboard_and_a_narrow_one_has_tabs_with_their_ke
     app = still(settings)
     async with app.run_test(size=(160, 40)) as pilot:
         app.open_run(run_id)
-        await sees(pilot, r"Overview i Log l Metrics m Proof p Script b .* GPUs u")
+        await sees(pilot, r"Overview i  Log l  Metrics m  Proof p  Script b  .*  GPUs u")
         await sees(pilot, r"running +━+─+")
         panels = r"─ Overview ─+╮╭─ Metrics ─[\s\S]*loss +━ 0.66[\s\S]*─ Proof ─+╮╭─ Log ─"
         await sees(pilot, panels)

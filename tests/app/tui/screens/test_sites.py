@@ -54,12 +54,12 @@ async def test_the_sites_screen_shows_what_was_asked(settings: Settings, project
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: isinstance(pilot.app.screen, SitesScreen), "the sites")
-        await sees(pilot, r"laptop( +-){7}")
+        await sees(pilot, r"laptop +This machine( +·){4}")
         run = await sent(pilot)
         await ended(pilot, run.id)
         requests = app_of(pilot).runs.footprint("laptop").requests
         assert requests > 2
-        await sees(pilot, r"laptop +- +- +[1-9]\d* +- ")
+        await sees(pilot, r"laptop +This machine( +·){3} +[1-9]\d*")
         await pilot.press("H")
         await sees(pilot, r"(?s)\d\d:\d\d:\d\d +laptop +(poll|tidy) .* ok.*laptop +submit .* ok")
         log = app_of(pilot).runs.requests()["laptop"]
@@ -80,7 +80,7 @@ async def test_closed_sites_are_at_the_end_and_say_what_takes_their_place(
 ) -> None:
     async with LumiApp(settings).run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
-        await sees(pilot, r"(?s)laptop +-.*karolina .*roihu .*mahti .*puhti ")
+        await sees(pilot, r"(?s)laptop +This machine .*karolina .*roihu .*mahti .*puhti ")
         await pilot.press("end")
         await sees(pilot, r"puhti +no jobs since 2026-07-31; roihu takes its place")
 
