@@ -195,7 +195,7 @@ class LogView(RowView, can_focus=True):
         self._measure(rows)
         self._lay_out_tail()
         wait = self._drawn + BETWEEN - time.monotonic()
-        if wait <= 0:
+        if wait <= 0 or not self.virtual_size.height:  # else a log would begin with its oldest rows
             self._resized()
         elif not self._is_due:
             self._is_due = True
@@ -231,12 +231,14 @@ class LogView(RowView, can_focus=True):
         elif self.follow:
             self._to_last_row()  # in the same drawing: a second one costs as much
         self.refresh()
-        self.post_message(self.Changed())
+        if laid_out or not self.follow:
+            self.post_message(self.Changed())
 
     def _to_last_row(self) -> None:
         """Scroll to the end, unless the user went elsewhere since that was wanted."""
         if self.follow:
             self.scroll_end(animate=False, force=True, immediate=True, x_axis=False)
+            self.post_message(self.Changed())  # the lines on the screen are others now
 
     @property
     def third(self) -> int:

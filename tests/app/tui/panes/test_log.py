@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Size
 
@@ -12,6 +13,7 @@ from lumitui.app.follow.log_follower import LogBegan, LogEvent, LogGrew, LogHear
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.panes.log_pane import LogPane
+from lumitui.app.tui.widgets.log import log_view
 from lumitui.app.tui.widgets.log.log_view import LogView
 from lumitui.app.tui.widgets.log.log_window import KEPT_LINES
 from tests.support.program.driven_tui import sees, shown, until
@@ -162,6 +164,20 @@ async def test_the_line_below_a_log_says_what_its_link_is_like_and_the_lines_sta
         assert "following" not in shown(pilot) and app.pane.query_one(LogView).lines == ["one"]
         tell(LogGrew(b"", 4))
         await sees(pilot, "● live  line 1")
+
+
+async def test_a_log_opens_at_its_newest_lines_and_its_line_says_so_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_view, "BETWEEN", 60.0)
+    app = OnePane()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.pane.follow()
+        await sees(pilot, r"waiting for an answer \ds")
+        log = b"".join(b"line %d\n" % number for number in range(1, 101))
+        app.tell(LogBegan(1, 0))
+        app.tell(LogGrew(log, len(log)))
+        await sees(pilot, r"(?s)line 99\n.*line 100\n.*live  line 100 \(")
 
 
 async def test_a_log_that_grows_all_the_time_is_drawn_now_and_then(settings: Settings) -> None:
