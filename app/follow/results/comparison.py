@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lumitui.app.explain import words
 from lumitui.app.follow.results.job_rows import differing_rows, value_words
 from lumitui.app.follow.results.summary import Curve, curve, summarize
 from lumitui.app.history.history import History
@@ -79,9 +80,8 @@ class Comparisons:
             InputError: no such run, or not two to four of them.
         """
         if not 2 <= len(run_ids) <= MOST_RUNS:
-            raise InputError(
-                f"{len(run_ids)} runs cannot be compared.", f"Mark two to {MOST_RUNS} runs."
-            )
+            chosen = words.count(len(run_ids), "run")
+            raise InputError(f"{chosen} cannot be compared.", f"Mark two to {MOST_RUNS} runs.")
         runs = tuple(self._history.get(run_id) for run_id in run_ids)
         points = [self._history.metrics.of(run.id) for run in runs]
         return RunComparison(

@@ -29,4 +29,4 @@ async def test_runs_are_shown_beside_each_other(settings: Settings) -> None:
         assert "samples/s  a" not in shown(pilot), "a chart without values is not shown"
         await pilot.press("escape")
         app.open_compare(("vit-1n",))
-        await sees(pilot, "1 runs cannot be compared")
+        await sees(pilot, "1 run cannot be compared")
