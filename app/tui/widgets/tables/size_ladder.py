@@ -92,8 +92,9 @@ class SizeLadder(OptionList):
 
     def _prompts(self, marked: frozenset[int]) -> list[Text]:
         return [
-            Text(
-                f"[{'x' if rung.nodes in marked else ' '}] {self._aligned(rung.cells)}",
+            Text.assemble(
+                "[x]" if rung.nodes in marked else ("[ ]", "dim"),
+                f" {self._aligned(rung.cells)}",
                 no_wrap=True,
                 overflow="ellipsis",
             )
