@@ -10,10 +10,10 @@ from lumitui.app.explain.words import short_length, size
 from lumitui.app.history.run import KILLED, SAVED, AttemptRecord, Run, saved
 from lumitui.app.job.launch import Price
 from lumitui.remote.site.states import State
-from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
 if TYPE_CHECKING:
     from lumitui.app.job.spec import JobSpec
+    from lumitui.remote.transfer.contents.shipment_progress import ShipmentProgress
 
 _ENDS = {
     "requeue": "saved{at}, queued again",
@@ -176,7 +176,7 @@ def _short(value: float | None) -> float | None:
 _CELLS = 8
 
 
-def progress_line(progress: ShipmentProgress) -> str:
+def progress_line(progress: "ShipmentProgress") -> str:
     """Return one line about a shipment under way, of 60 characters where its name is short."""
     if progress.phase == "asking":
         return f"staging {progress.name}: asking what the site has"

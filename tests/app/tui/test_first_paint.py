@@ -29,7 +29,6 @@ asyncio.run(paint())
 LATE = {
     "paramiko", "cryptography", "jinja2", "hjson", "tarfile", "yaml", "pydantic",
     "lumitui.app.job.spec", "lumitui.app.history.listing.filters",
-    "lumitui.app.history.metric_points",
     "lumitui.app.follow.refresh", "lumitui.remote.scheduler.scheduler_protocol",
     "lumitui.remote.connect",
     "lumitui.app.launch.compose", "lumitui.app.scale", "lumitui.app.follow.results.result_files",
