@@ -39,6 +39,7 @@ RUN_DIR = Path(os.environ.get("RUN_DIR") or ".").resolve()
 _began = time.monotonic()
 _signal = _stopping = False
 _done: bool | None = None
+_exchange: Callable[[list[float]], list[float]] | None = None
 _calls, _every, _asked = 0, 1, time.monotonic()
 _batch, _last = 0, (0, 0.0)  # the last step that was reported, and when
 
@@ -64,14 +65,14 @@ def stop_requested(exchange: Callable[[list[float]], list[float]] | None = None)
     Call it after each step. About every two seconds the ranks exchange it, by torch.distributed
     or by `exchange`, which returns the maximum over all ranks of each number.
     """
-    global _calls, _every, _asked, _stopping, _meet
+    global _calls, _every, _asked, _stopping, _exchange
     _calls += 1
-    _meet = exchange or _greatest
+    _exchange = exchange or _exchange
     if _stopping or _calls < _every:
         return _stopping
     wanted = _signal or (RANK == 0 and (RUN_DIR / "stop").exists())
     now = time.monotonic()
-    wishes, seconds = _meet([float(wanted), (now - _asked) / _calls])
+    wishes, seconds = _greatest([float(wanted), (now - _asked) / _calls])
     # All ranks have the same numbers now, so that they meet again after the same step.
     _calls, _asked, _every = 0, now, max(1, min(1000, int(2.0 / max(seconds, 1e-6))))
     _stopping = wishes > 0
@@ -79,6 +80,8 @@ def stop_requested(exchange: Callable[[list[float]], list[float]] | None = None)
 
 
 def _greatest(values: list[float]) -> list[float]:
+    if _exchange:
+        return _exchange(values)
     torch: Any = sys.modules.get("torch")  # nothing is imported for it
     group = getattr(torch, "distributed", None)
     if not (group and group.is_available() and group.is_initialized()):
@@ -87,9 +90,6 @@ def _greatest(values: list[float]) -> list[float]:
     told = torch.tensor(values, dtype=torch.float64, device="cuda" if gpu else "cpu")
     group.all_reduce(told, group.ReduceOp.MAX)
     return list(told.tolist())
-
-
-_meet: Callable[[list[float]], list[float]] = _greatest
 
 
 def checkpoint_dir() -> Path:
@@ -117,17 +117,16 @@ def _number(path: Path) -> int:
 def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
     """Open a folder to save in, which counts once every rank has left it; keep the newest.
 
-    `name` ends in the step's number. All ranks may write into it, on a shared file system: they
-    meet by torch.distributed, or by the `exchange` that stop_requested() got. Without either, only
-    rank 0 may write.
+    `name` ends in the step's number. All ranks may write into it, on a shared file system, if they
+    can meet: by torch.distributed, or by the `exchange` that stop_requested() got.
     """
     aside, folder = checkpoint_dir() / f".{name}", checkpoint_dir() / name
     if RANK == 0:
         shutil.rmtree(aside, ignore_errors=True)  # of a save that was cut
         aside.mkdir()
-    _meet([0.0])  # all are here
+    _greatest([0.0])  # all are here
     yield aside
-    _meet([0.0])  # all are here
+    _greatest([0.0])  # all are here
     if RANK == 0:
         if folder.exists():
             folder.rename(checkpoint_dir() / f".old-{name}")
@@ -136,7 +135,7 @@ def saving(name: str, *, keep: int = 2) -> Iterator[Path]:
         like = re.sub(r"\d+", "*", name)
         for old in sorted(checkpoint_dir().glob(like), key=_number)[:-keep]:
             shutil.rmtree(old, ignore_errors=True)
-    _meet([0.0])  # all are here
+    _greatest([0.0])  # all are here
 
 
 def start(*, global_batch: int = 0, **facts: object) -> None:
@@ -147,19 +146,14 @@ def start(*, global_batch: int = 0, **facts: object) -> None:
 
 
 def log(**values: object) -> None:
-    """Append a line to metrics.jsonl, on rank 0: `step`, `loss` and any other numbers.
-
-    `seconds` in it counts from the import of this file.
-    """
+    """Append numbers, like `step` and `loss`, to metrics.jsonl; `seconds` count from the import."""
     global _last
     if RANK:
         return
-    now = time.monotonic()
-    step = values.get("step")
+    now, step = time.monotonic(), values.get("step")
     if "event" not in values and isinstance(step, int):
-        before, then = _last
-        if _batch and 0 < before < step:
-            values.setdefault("samples_per_s", _batch * (step - before) / (now - then))
+        if _batch and 0 < _last[0] < step:
+            values.setdefault("samples_per_s", _batch * (step - _last[0]) / (now - _last[1]))
         _last = (step, now)
     values.setdefault("seconds", now - _began)
     line = json.dumps({name: _plain(value) for name, value in values.items()}) + "\n"

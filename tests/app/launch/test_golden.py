@@ -55,6 +55,7 @@ def test_what_the_scripts_call_is_in_the_file_beside_them() -> None:
             "stage.sh",
             "notify.sh",
             "gpus.sh",
+            "debug.sh",
         )
     )
     defined = set(re.findall(r"^(lumitui_\w+)\(\) \{", machinery, re.MULTILINE))

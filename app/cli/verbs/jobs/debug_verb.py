@@ -35,7 +35,7 @@ from lumitui.app.runs import RunFailed, State
 @json_option
 @click.pass_obj
 def debug(reply: Reply, job: Path, length: str, idle: str, force: bool, yes: bool) -> None:
-    """Hold a job's nodes, run nothing, and wait until you can open a shell there.
+    """Hold a job's nodes for shells in them; run nothing.
 
     The job has the resources, container, environment and code of the job file, but does not start
     its program. If the site has a partition for trials that is large enough, the job uses it. It

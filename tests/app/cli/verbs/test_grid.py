@@ -32,7 +32,7 @@ def test_a_grid_is_shown_whole_and_sent_whole(here: Here, job: Path, runs: Runs)
     notes = [run.note.split(": ") for run in made]
     assert notes[0][0] == notes[1][0] and notes[0][1] == "env.SEED=3"
     exported = here("export", str(job), str(job.parent / "out"))
-    assert exported.returncode == 2 and "grid of 3 runs" in exported.stderr
+    assert exported.returncode == 2 and "has 3 runs (`grid:`)" in exported.stderr
 
 
 def test_the_rest_of_a_grid_is_sent_by_one_option(
@@ -40,7 +40,7 @@ def test_the_rest_of_a_grid_is_sent_by_one_option(
 ) -> None:
     job.write_text(HELLO + 'grid: {env.SEED: ["1", "2", "3"]}\n')
     none = here("submit", str(job), "--rest", "--yes")
-    assert none.returncode == 2 and "has no grid with unsent runs" in none.stderr
+    assert none.returncode == 2 and "has no unsent runs" in none.stderr
     send, tried = Launches.send, list[str]()
 
     def failing(self: Launches, preview: Any, **rest: Any) -> Run:
@@ -122,6 +122,6 @@ def test_a_ladder_is_one_question_and_each_size_once(here: Here, job: Path, runs
     assert "not sent: 1 node, 2 nodes" in rest.stderr
     told = json.loads(rest.stdout)["data"]
     assert told["series"] == left.id and [row["error"] for row in told["members"]] == [None, None]
-    assert "has no ladder with unsent runs" in here("resubmit", parent.id, "--rest", "--yes").stderr
+    assert "has unsent runs" in here("resubmit", parent.id, "--rest", "--yes").stderr
     for run in runs.history.page(2):
         runs.wait(run.id)

@@ -24,7 +24,7 @@ def test_a_chain_is_one_job_that_may_take_its_time_limit_several_times() -> None
         "#SBATCH --requeue",
         "lumitui_chain 4",
     ]
-    assert four.texts[MACHINERY].startswith(one.texts[MACHINERY])
+    assert set(one.texts[MACHINERY].splitlines()) < set(four.texts[MACHINERY].splitlines())
     rows = {row.what: (row.before, row.after) for row in changes_between(one, four)}
     assert rows["time limit"] == (JOB.time, f"4 x {JOB.time}")
 

@@ -9,6 +9,7 @@ import pytest
 
 from lumitui.app.launch.send.settle import GRACE_SECONDS, settle, submission_of
 from lumitui.app.runs import Runs
+from lumitui.remote.laptop.scheduler import SUBMIT
 from lumitui.remote.scheduler.scheduler_protocol import SBATCH, Answer, Scheduler, State, Submission
 from lumitui.remote.site.errors import OutcomeUnknown
 from lumitui.remote.site.shell_text import quote
@@ -65,7 +66,7 @@ def test_a_lock_alone_is_settled_by_the_void_claim(bench: Bench) -> None:
     # The submission comes through after all: its job ends at once.
     submission = run.submission
     head = f"RUN={quote(submission.folder)} NAME={submission.name} TOKEN=x\n"
-    late = run.here(head + SBATCH)
+    late = run.here(head + (SUBMIT if bench.kind == "process" else SBATCH))
     run.watch = replace(run.watch, job_id=late.strip())
     poll = run.until(State.DONE)
     assert "belongs to job void" in run.log()
