@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
-from lumitui.app.launch.send.settle import sender_lock, sweep_locks
+from lumitui.app.launch.send.lock import sender_lock, sweep_locks
 from lumitui.remote.site.errors import (
     AnswerNeeded,
     LinkError,

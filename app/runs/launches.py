@@ -223,7 +223,7 @@ class Launches(RunsCore):
             RefusedError, LinkError, OutcomeUnknown: as `submit.send`.
         """
         from lumitui.app.follow.recover import adopt_sent
-        from lumitui.app.launch.send.settle import sender_lock
+        from lumitui.app.launch.send.lock import sender_lock
         from lumitui.app.launch.send.shipment import shipment_of
         from lumitui.app.launch.send.submit import send
         from lumitui.app.runs.claims import once_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lumitui.app.history.listing.series_runs import Kind, RunSeries, SeriesMember
 from lumitui.app.history.listing.tags import with_text
-from lumitui.app.launch.send.settle import sender_lock
+from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.shipment import slug
 from lumitui.app.launch.site_names import escaped, escaped_text, templates_of
 from lumitui.app.scale.resubmission import Resubmission

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lumitui.app.explain.run_phrases import progress_line
 from lumitui.app.explain.words import count, size
 from lumitui.app.job.spec import JobSpec
-from lumitui.app.launch.send.settle import sender_lock
+from lumitui.app.launch.send.lock import sender_lock
 from lumitui.remote.connect import Connection
 from lumitui.remote.site.errors import AnswerNeeded, AnswerUnusable, InputError, LinkError, LinkLost
 from lumitui.remote.site.finding import Finding

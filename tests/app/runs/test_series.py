@@ -10,8 +10,8 @@ import pytest
 
 from lumitui.app.history.run import Run
 from lumitui.app.launch.send.draft import Draft
+from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.launch.send.preview import Preview
-from lumitui.app.launch.send.settle import sender_lock
 from lumitui.app.runs import Runs
 from lumitui.app.scale.series_words import sent_of, series_failure, why_stopped
 from lumitui.remote.scheduler.scheduler_protocol import State

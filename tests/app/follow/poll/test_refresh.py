@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lumitui.app.job.settings import Settings
-from lumitui.app.launch.send.settle import sender_lock
+from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.runs import Runs
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LinkError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lumitui.app.launch.send.settle import sender_lock, sweep_locks
+from lumitui.app.launch.send.lock import sender_lock, sweep_locks
 
 
 def test_a_lock_keeps_others_out_and_leaves_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from lumitui.app.follow.sites.poll_schedule import RefreshEnding
 from lumitui.app.job.settings import Settings
-from lumitui.app.launch.send.settle import sender_lock
+from lumitui.app.launch.send.lock import sender_lock
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.screens.page import FullScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
