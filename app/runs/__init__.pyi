@@ -137,8 +137,8 @@ from lumitui.app.launch.send.draft import save_draft as save_draft
 from lumitui.app.launch.send.drafts import CheckedDraft as CheckedDraft
 from lumitui.app.launch.send.drafts import fixed_draft as fixed_draft
 from lumitui.app.launch.send.drafts import total_price as total_price
-from lumitui.app.launch.send.preview import Preview as Preview
 from lumitui.app.launch.send.lock import sender_lock as sender_lock
+from lumitui.app.launch.send.preview import Preview as Preview
 from lumitui.app.launch.send.submit import SEND_STEPS as SEND_STEPS
 from lumitui.app.runs.facade import Runs as Runs
 from lumitui.app.scale.changes import PlanChange as PlanChange
