@@ -45,7 +45,8 @@ def state(run: Run, now: float) -> str:
     """Return the state, the scheduler's word if it differs, and since when it may have changed."""
     old = words.heard(run, now)
     when = f" when last heard, {old}" if old else ""
-    word = f" ({run.word})" if run.word and run.word.casefold() != run.state.value else ""
+    same = run.word.replace("_", " ").casefold() == run.state
+    word = f" ({run.word})" if run.word and not same else ""
     return f"{run.state}{word}{when}"
 
 
