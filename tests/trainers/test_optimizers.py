@@ -1,11 +1,12 @@
 """Steps that are skipped on the device, blocks that are computed again."""
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.trainers.ranks import Load
+from tests.support.trainers.ranks import Load, train
 
 
 def trained(load: Load, make: Any, bad: tuple[int, ...]) -> tuple[Any, Any]:
@@ -48,6 +49,16 @@ def test_a_skipped_step_changes_neither_weights_nor_state(load: Load, name: str)
     expected, _ = trained(load, plain, bad)
     assert all(group["fused"] for group in optimizer.param_groups)
     assert torch.allclose(weights, expected, rtol=0, atol=1e-6)
+
+
+NAMED = """
+import torch
+def compile(self, **options):
+    with open("compiled", "w") as file:
+        file.write(type(self).__name__)
+torch.nn.Module.compile = compile
+"""
+"""Writes which module is compiled, and compiles nothing."""
 
 
 def test_blocks_are_computed_again_with_the_same_gradients(load: Load) -> None:
@@ -99,8 +110,23 @@ def test_the_loss_is_compiled_with_the_model(load: Load) -> None:
     assert all(torch.allclose(weight.grad, gradient) for weight, gradient in pairs)
 
 
-def test_logits_of_padded_rows_are_those_of_the_weight(load: Load) -> None:
-    torch, logits = load("torch"), load("models.attention").logits
+def test_a_strategy_compiles_the_loss_too(tmp_path: Path) -> None:
+    words = ("--model", "gpt2-tiny", "--data", "synthetic:64", "--steps", "1", "--eval", "never")
+    train(tmp_path, 1, "ddp.py", *words, "--compile", before=NAMED)
+    assert (tmp_path / "compiled").read_text() == "WithLoss"
+
+
+def test_logits_of_padded_rows_are_those_of_the_weight(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch, attention = load("torch"), load("models.attention")
+    logits, linear, rows = attention.logits, torch.nn.functional.linear, list[int]()
+
+    def counted(x: Any, weight: Any) -> Any:
+        rows.append(len(weight))
+        return linear(x, weight)
+
+    monkeypatch.setattr(attention.functional, "linear", counted)
     torch.manual_seed(0)
     x, weight = torch.randn(2, 3, 8), torch.randn(57, 8, requires_grad=True)
     plain = logits(x, weight, 1)
@@ -108,6 +134,7 @@ def test_logits_of_padded_rows_are_those_of_the_weight(load: Load) -> None:
     expected, weight.grad = weight.grad, None
     padded = logits(x, weight, 64)
     padded.square().sum().backward()
+    assert rows == [57, 64]
     assert padded.shape == plain.shape
     assert torch.allclose(padded, plain, atol=1e-5)
     assert torch.allclose(weight.grad, expected, atol=1e-4)
