@@ -109,6 +109,24 @@ class LocalDisk(Facts):
     """The variable that names the job's folder there."""
 
 
+RULE_FIELDS = (
+    "sbatch",
+    "srun",
+    "partition",
+    "launcher",
+    "args",
+    "module",
+    "words",
+    "container.image",
+    "container.call",
+    "container.binds",
+    "gpus.divided",
+    "links",
+    "workdir",
+)
+"""What a site's rule can look at, besides `env.NAME`."""
+
+
 class SiteRule(Facts):
     """A rule of this site alone, as data for the adviser; it fires where all conditions hold."""
 
@@ -150,6 +168,12 @@ class SiteRule(Facts):
             raise ValueError(f"the rule {self.id} needs `matches`, or else `absent: true`")
         if self.cure is not None and not self.field.startswith("env."):
             raise ValueError(f"the rule {self.id} has a `cure`, which only a variable can have")
+        for field in (self.field, *self.when, *self.unless):
+            if field not in RULE_FIELDS and not field.startswith("env."):
+                raise ValueError(
+                    f"the rule {self.id} has the unknown field {field!r}; use env.NAME or one of"
+                    f" {', '.join(RULE_FIELDS)}"
+                )
         return self
 
 

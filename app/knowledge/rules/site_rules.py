@@ -81,7 +81,7 @@ def texts(field: str, job: ScriptJob) -> _Texts:
     head, _, name = field.partition(".")
     if head == "env":
         return _values(name, job)
-    read = _FIELDS.get(field)
+    read = FIELDS.get(field)
     return read(job) if read else []
 
 
@@ -209,7 +209,7 @@ def _divided(job: ScriptJob) -> _Texts:
     return [(",".join(named), lists[0].at)]
 
 
-_FIELDS: dict[str, Callable[[ScriptJob], _Texts]] = {
+FIELDS: dict[str, Callable[[ScriptJob], _Texts]] = {
     "sbatch": lambda job: _lines(job.options),
     "srun": lambda job: [line for step in job.steps if step.srun for line in _lines(step.srun)],
     "partition": _partition,

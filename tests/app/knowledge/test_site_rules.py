@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from lumitui.app.knowledge.rules.site_rules import findings
+from lumitui.app.knowledge.rules.site_rules import FIELDS, findings
 from lumitui.app.knowledge.script_job import (
     Command,
     CommandOptions,
@@ -15,7 +15,7 @@ from lumitui.app.knowledge.script_job import (
     ScriptJob,
     Variable,
 )
-from lumitui.remote.site.profile import Site, SiteRule
+from lumitui.remote.site.profile import RULE_FIELDS, Site, SiteRule
 from lumitui.remote.site.source_position import Position
 from tests.support.jobs.sites.site_jobs import BUILT_IN_SITES, site
 from tests.support.rules.lint_cases import tried_rules
@@ -113,6 +113,16 @@ def test_a_cure_is_an_edit_of_the_value() -> None:
 def test_a_rule_asks_one_thing(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         _rule(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"field": "partitions"}, {"when": {"envX": "1"}}])
+def test_an_unknown_field_is_refused_with_those_there_are(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=r"unknown field .* use env\.NAME or one of sbatch, "):
+        _rule(**wrong)
+
+
+def test_each_field_that_a_profile_may_name_can_be_read() -> None:
+    assert set(RULE_FIELDS) == set(FIELDS)
 
 
 def test_every_rule_of_a_site_has_a_case() -> None:

@@ -9,7 +9,7 @@ import pytest
 from lumitui.remote.site import walltime
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
-from lumitui.remote.site.profile import Site, SiteRule
+from lumitui.remote.site.profile import Site
 from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.guide import scripts as guide_scripts
 from tests.support.places import SITES
@@ -137,23 +137,6 @@ def test_a_job_without_a_folder_on_its_nodes_cannot_name_one(lumi: Site) -> None
     data = lumi.model_dump(mode="json") | {"node_folder": ""}
     with pytest.raises(ValueError, match="needs `node_folder`"):
         Site.model_validate(data)
-
-
-OF_SCRIPTS = {"module", "words", "srun", "container.call", "container.binds"}
-"""Fields that only the neutral job has; tests/app/knowledge/cases/sites tries their rules."""
-
-
-def test_each_field_of_a_rule_is_one_of_a_job_file(lumi: Site) -> None:
-    from lumitui.app.job.fields.mapping_fields import ContainerChoice
-    from lumitui.app.job.spec import JobSpec
-
-    def known(rule: SiteRule) -> bool:
-        first, _, rest = rule.field.partition(".")
-        if first == "container" and rule.field not in OF_SCRIPTS:
-            return rest in ContainerChoice.model_fields
-        return first in JobSpec.model_fields or rule.field in OF_SCRIPTS
-
-    assert [rule.id for rule in lumi.rules if not known(rule)] == []
 
 
 def test_the_mini_cluster_changes_only_what_a_stand_in_must(lumi: Site) -> None:
