@@ -260,9 +260,10 @@ def _account_words(progress: GuideAnswers, site: Site | None) -> str:
         return "The project to bill."
     if not site.account.required:
         return f"{site.title} needs none."
+    example = site.account.example
     if progress.account and not has_account(progress, site):
-        return f"This is not a project of the site. One looks like {site.account.example}."
-    return f"The project to bill, like {site.account.example}."
+        return "This is not a project of the site." + (example and f" One looks like {example}.")
+    return f"The project to bill, like {example}." if example else "The project to bill."
 
 
 def _short(path: Path) -> str:

@@ -1,5 +1,6 @@
 """The dialog for a cluster without a profile: survey a host, see what was found, save it."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,10 @@ class NewClusterDialog(DialogBox[str | None]):
     KIND = "cluster"
     heading = "Another cluster"
 
-    def __init__(self) -> None:
-        """Know no cluster yet."""
+    def __init__(self, host: str = "") -> None:
+        """Begin with `host`, if the user has named one."""
         super().__init__()
+        self._host = host
         self._found: WrittenProfile | None = None
         self._hosts = ssh_hosts(Path.home() / ".ssh" / "config")
 
@@ -59,15 +61,18 @@ class NewClusterDialog(DialogBox[str | None]):
             yield Static(plain(f"Your hosts: {', '.join(self._hosts[:12])}", "dim"))
         for field, said in FIELDS.items():
             suggester = SuggestFromList(self._hosts) if field == "host" else None
-            line = LineInput(placeholder=said, id=field, compact=True, suggester=suggester)
+            begin = self._host if field == "host" else ""
+            line = LineInput(begin, placeholder=said, id=field, compact=True, suggester=suggester)
             yield Horizontal(Label(f"{field:<10}"), line, classes="field")
         yield Static(id="found", markup=False)
         yield buttons(no="Close", survey="Survey", save="Save")
 
     def on_mount(self) -> None:
-        """Let nothing be saved before there is something."""
+        """Let nothing be saved before there is something; survey a host that ssh knows."""
         for save in self.query("#save"):
             save.disabled = True
+            if self._host in self._hosts:
+                self._survey()
 
     def _say(self, text: Text) -> None:
         self.query_one("#found", Static).update(text)
@@ -107,10 +112,11 @@ class NewClusterDialog(DialogBox[str | None]):
         if found is None:
             return
         node, queues = found.site.node, found.site.partitions
+        guessed = (re.sub(r"^partitions\.[^.]+", "partitions.*", key) for key in found.guessed)
         lines = [
             ("found", f"{node.gpus} x {node.gpu} and {node.cores} cores per node"),
             ("", f"{words.count(len(queues), 'partition')}: {', '.join(queues)}"),
-            ("guessed", ", ".join(found.guessed) or "nothing"),
+            ("guessed", ", ".join(dict.fromkeys(guessed)) or "nothing"),
             *(("left out", one) for one in found.left_out),
             ("unverified", UNVERIFIED),
             ("writes", str(found.path)),

@@ -25,11 +25,14 @@ class PickDialog(DialogBox[str | None]):
     ]
     KIND = "pick"
 
-    def __init__(self, title: str, choices: Sequence[job_form.FieldChoice], now: str) -> None:
-        """Offer `choices`; `now` is the one that holds."""
+    def __init__(
+        self, title: str, choices: Sequence[job_form.FieldChoice], now: str, other: str = ""
+    ) -> None:
+        """Offer `choices`; `now` is the one that holds. `other` stays, whatever is typed."""
         super().__init__()
-        self.heading, self._choices, self._now = title, choices, now
+        self.heading, self._choices, self._now, self._other = title, choices, now, other
         self._width = max(len(choice.value) for choice in choices)
+        self.typed = ""
 
     def content(self) -> ComposeResult:
         """Yield a line that filters, and one for each value."""
@@ -39,7 +42,8 @@ class PickDialog(DialogBox[str | None]):
     @on(Input.Changed)
     def _filter(self) -> None:
         """Offer what has all words that are typed, with the cursor on the one that holds."""
-        typed = self.query_one(Input).value.casefold().split()
+        self.typed = self.query_one(Input).value.strip()
+        typed = self.typed.casefold().split()
         menu, values = self.query_one(OptionList), []
         menu.clear_options()
         for choice in self._choices:
@@ -47,7 +51,10 @@ class PickDialog(DialogBox[str | None]):
             if all(word in line.casefold() for word in typed):
                 menu.add_option(Option(plain(line), id=f"={choice.value}"))
                 values.append(choice.value)
-        menu.highlighted = values.index(self._now) if self._now in values else 0 if values else None
+        if self._other:
+            menu.add_option(Option(plain(self._other), id="="))
+        now = values.index(self._now) if self._now in values else 0
+        menu.highlighted = now if menu.option_count else None
 
     def on_mount(self) -> None:
         """Offer all of them."""

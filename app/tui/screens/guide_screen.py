@@ -74,6 +74,7 @@ WIDE = 150
 """Cells from which what comes later is beside the steps."""
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
+HOST = "a host of ~/.ssh/config: survey it"
 ANOTHER = "another cluster …: survey it, and save a profile"
 LONGEST = 120
 """Characters of what a check found: sbatch's complaints have many lines."""
@@ -126,6 +127,7 @@ class GuideScreen(FullScreen):
                             Static(id=f"mark-{name}", classes="mark", markup=False),
                             fields[name],
                             classes="step",
+                            id=f"step-{name}",
                         )
                         yield Static(id=f"words-{name}", classes="words", markup=False)
                     yield Static(id="results", markup=False)
@@ -147,27 +149,41 @@ class GuideScreen(FullScreen):
 
     def action_site(self) -> None:
         """Offer the clusters, the user's own first, and to survey another one."""
-        from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog
+        from lumitui.app.tui.dialogs.new_cluster import NewClusterDialog, ssh_hosts
         from lumitui.app.tui.dialogs.pick import PickDialog
 
-        own = self.runs.sites.own()
-        names = [name for name in self.runs.sites.names() if self._is_cluster(name)]
-        choices = [job_form.FieldChoice(name) for name in sorted(names, key=lambda n: n not in own)]
+        own, everyone = self.runs.sites.own(), self.runs.sites.names()
+        found = ssh_hosts(Path.home() / ".ssh" / "config")
+        names = list(filter(self._is_cluster, everyone))
+        choices = [
+            *(job_form.FieldChoice(name) for name in names if name in own),
+            *(job_form.FieldChoice(host, HOST) for host in found if host not in everyone),
+            *(job_form.FieldChoice(name) for name in names if name not in own),
+        ]
+        dialog = PickDialog("A cluster", choices, self._progress.site, ANOTHER)
 
         def picked(name: str | None) -> None:
-            if name == "":
-                self.app.push_screen(NewClusterDialog(), self._choose_site)
-            else:
+            if name is None or name in everyone:
                 self._choose_site(name)
+            else:
+                host = NewClusterDialog(name or dialog.typed)
+                self.app.push_screen(host, self._choose_site)
 
-        choices.append(job_form.FieldChoice("", ANOTHER))
-        self.app.push_screen(PickDialog("A cluster", choices, self._progress.site), picked)
+        self.app.push_screen(dialog, picked)
 
     def _choose_site(self, name: str | None) -> None:
         button = self.query_one("#site", Button)
         button.label = Text(name or self._progress.site or NOTHING)
         button.refresh(layout=True)
-        self._answer(**({"site": name} if name else {}))
+        if not name:
+            self.reread()
+            return
+        self._answer(site=name)
+        site, project = self._site(), self.query_one("#project", Input)
+        if site and site.account.default and not project.value:
+            project.value = site.account.default
+        following = next(step.name for step in self._steps() if step.mark == "next")
+        self.query_one(f"#step-{following}").children[1].focus()
 
     def _is_cluster(self, name: str) -> bool:
         try:
@@ -196,6 +212,8 @@ class GuideScreen(FullScreen):
         """Show which step is next, and what each will do."""
         self.title_text("0 Guide")
         width, height = self.app.size
+        for name in ("user", "key"):
+            self.query_one(f"#{name}").visible = not self._around().foreign
         tall = height >= TALL
         self.query_one("#guide").set_class(width >= WIDE, "wide").set_class(tall, "tall")
         for number, step in enumerate(self._steps(), 1):

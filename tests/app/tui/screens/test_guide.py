@@ -9,12 +9,15 @@ import pytest
 from textual.widgets import Button, Input
 
 from lumitui.app.job.settings import Settings
+from lumitui.app.runs import HostAddress, WrittenProfile
+from lumitui.app.survey.profile.surveys import Surveys
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.notice_dialogs import ErrorDialog
 from lumitui.app.tui.dialogs.pick import PickDialog
 from lumitui.app.tui.screens.guide_screen import GuideScreen
 from lumitui.app.tui.screens.new_screen import NewScreen
 from lumitui.app.tui.screens.runs_screen import RunsScreen
+from lumitui.remote.site.sites import Sites
 from tests.support.program.driven_tui import cut_off, sees, shown, until
 from tests.support.program.home import Home
 from tests.support.servers.sshd import Sshd, new_key
@@ -130,3 +133,35 @@ async def test_a_large_terminal_has_every_step_explained_and_the_keys_of_a_run(
         assert ("lumitui tour" in text) == (size[0] == 200)
         assert not cut_off(pilot)
     app.runs.close()
+
+
+async def test_a_host_that_ssh_knows_is_surveyed_and_its_project_taken_over(
+    first: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (Path.home() / ".ssh" / "config").write_text("Host rare *.org\n")
+    described: list[str] = []
+
+    def describe(self: Surveys, name: str, host: HostAddress, **_: object) -> WrittenProfile:
+        described.append(host.login)
+        path = first.profiles[0] / f"{name}.yaml"
+        text = f"extends: far\nname: {name}\naccount: {{default: project_465000001}}\n"
+        site = Sites(first.profiles).load("far").model_copy(update={"name": name})
+        return WrittenProfile(path, site, ("partitions.a.b",), (), text)
+
+    monkeypatch.setattr(Surveys, "describe", describe)
+    app = LumiApp(first)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen), "the guide")
+        app.screen.query_one("#site", Button).press()
+        await sees(pilot, "rare +a host of ~/.ssh/config: survey it")
+        assert "*.org" not in shown(pilot)
+        # Nothing fits, and the way on stays; then the host is surveyed at once.
+        await pilot.press(*"zzz")
+        await sees(pilot, "(?s)zzz.*another cluster …")
+        await pilot.press(*["backspace"] * 3, *"rare", "enter")
+        await sees(pilot, r"guessed +partitions\.\*\.b")
+        assert described == ["rare"]
+        await pilot.press("enter")
+        await sees(pilot, r"(?s)1 site +✔ done +rare.*4 project ✔ done +project_465000001")
+        await sees(pilot, r"5 check +▶ next")
+        assert "your name there" not in shown(pilot)
