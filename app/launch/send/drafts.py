@@ -10,8 +10,9 @@ from pathlib import Path
 from lumitui.app.history.history import History
 from lumitui.app.history.run import Run
 from lumitui.app.job import grid
+from lumitui.app.job.edit import set_key
 from lumitui.app.job.launch import Price
-from lumitui.app.job.spec import JobSpec, job_of
+from lumitui.app.job.spec import JobSpec, job_of, parse_job
 from lumitui.app.launch.compose import compose
 from lumitui.app.launch.dependency import dependency_of
 from lumitui.app.launch.draft import job_form
@@ -299,13 +300,48 @@ class Drafts:
         script = import_script(data, path, self.sites)
         return Draft(script.text, path.parent, origin, imported=tuple(import_lines(script.report)))
 
+    def at_site(self, text: str, name: str) -> str:
+        """Return a job file's text for another site: with an account and a partition of that site.
+
+        Values that the site takes stay.
+
+        Raises:
+            InputError: lumitui cannot edit the text there.
+        """
+        from lumitui.app.job.examples import fitting_partition
+
+        text, site = set_key(text, ("site",), name), self._site({"site": name})
+        try:
+            spec = parse_job(text, "job")
+        except LumiError:
+            return text
+        if site is None:
+            return text
+        if spec.partition not in site.partitions:
+            text = set_key(text, ("partition",), fitting_partition(site, spec))
+        if site.account.objection(spec.account):
+            there = (run.brief.account for run in self._runs() if run.site == name)
+            account = next(there, site.account.default)
+            text = set_key(text, ("account",), account) if account else text
+        return text
+
     def _last_used(self) -> tuple[Site, str]:
-        """Return the site and account of the last run; without runs, this laptop."""
+        """Return the site and account of the last run on a cluster.
+
+        Without such a run: the one cluster whose profile the user has written, or this laptop.
+        """
+        for run in self._runs():
+            if (site := self._cluster(run.site)) is not None:
+                return site, run.brief.account if run.brief.account != "none" else ""
+        own = [site for name in self.sites.own() if (site := self._cluster(name)) is not None]
+        if len(own) == 1:
+            return own[0], own[0].account.default
         names = self.sites.names()
-        last = next((run for run in self._runs() if run.site in names), None)
-        own = "laptop" if "laptop" in names else names[0]
-        account = last.brief.account if last else ""
-        return self.sites.load(last.site if last else own), account if account != "none" else ""
+        return self.sites.load("laptop" if "laptop" in names else names[0]), ""
+
+    def _cluster(self, name: str) -> Site | None:
+        site = self._site({"site": name})
+        return site if site is not None and site.scheduler == "slurm" else None
 
     def run(self, run_id: str) -> Draft:
         """Return the job file of a run as a draft.

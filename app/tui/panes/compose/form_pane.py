@@ -21,7 +21,7 @@ from lumitui.app.runs import (
     place_of_key,
     set_key,
 )
-from lumitui.app.tui.asking import show_error
+from lumitui.app.tui.asking import show_error, tui
 from lumitui.app.tui.panes.compose.field_list import FieldList
 from lumitui.app.tui.widgets.input import LineInput
 from lumitui.app.tui.widgets.styled import plain
@@ -126,7 +126,9 @@ class FormPane(Vertical):
             from lumitui.app.tui.dialogs.pick import PickDialog
 
             def picked(value: str | None) -> None:
-                if value is not None:
+                if value is not None and field.key == "site":
+                    self._edit(lambda now: tui(self).runs.drafts.at_site(now, value))
+                elif value is not None:
                     self._set(field, value)
 
             self.app.push_screen(PickDialog(field.key, field.choices, field.value), picked)

@@ -1,11 +1,14 @@
 """A draft says what is wrong with it at its field, fixes it, and is saved whole."""
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lumitui.app.job.edit import set_key
+from lumitui.app.job.spec import parse_job
 from lumitui.app.launch.draft import job_form
 from lumitui.app.launch.draft.job_form import apply_fix
 from lumitui.app.launch.send import draft as drafts
@@ -14,6 +17,7 @@ from lumitui.app.launch.send.drafts import CheckedDraft, total_price
 from lumitui.app.runs import Runs, files_here
 from lumitui.remote.site.errors import InputError
 from tests.support.jobs.made_runs import a_run
+from tests.support.program.home import Home
 
 JOB = """# a trial
 name: vit                # short
@@ -278,6 +282,22 @@ def test_a_batch_script_is_a_beginning_that_says_what_became_of_it(
     assert "kept: partition" in said and "lost: module swap a b" in said
     assert "modules: [LUMI, b]" in draft.text
     assert files_here(tmp_path) == ([], [script])
+
+
+def test_another_site_brings_its_partition_and_account(home: Home, folder: Path) -> None:
+    own = home.settings.profiles[0]
+    (own / "mine.yaml").write_text("extends: lumi\naccount: {default: project_462000009}\n")
+    with closing(Runs(home.settings)) as runs:
+        # Without a run on a cluster, the one profile that the user wrote is where a job begins.
+        spec = parse_job(runs.drafts.example("ddp", folder).text, "job")
+        assert (spec.site, spec.account) == ("mine", "project_462000009")
+        here = set_key(JOB, ("account",), "none")
+        spec = parse_job(runs.drafts.at_site(set_key(here, ("partition",), "local"), "mine"), "job")
+        assert (spec.site, spec.partition) == ("mine", "standard-g")
+        assert spec.account == "project_462000009"
+        # What the site takes stays, and a text that is not a job file is only given the site.
+        assert runs.drafts.at_site(JOB, "mine") == JOB.replace("lumi", "mine")
+        assert runs.drafts.at_site("nodes: x\n", "mine") == "nodes: x\nsite: mine\n"
 
 
 def test_a_site_with_accounts_refuses_a_job_without_one(runs: Runs, folder: Path) -> None:
