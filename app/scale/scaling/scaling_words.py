@@ -107,15 +107,15 @@ def basis(scaling: Scaling) -> str:
         return _step_basis(scaling.steps, scaling.measured[0])
     if count == 1 or share is None:
         return (
-            "One size was measured: the others lie between no gain and ideal scaling, give or take "
-            "what its steps differ by. Run one more size for a prediction."
+            "Only one size was measured, so each other size is a range from no speed-up to ideal "
+            "scaling. Run one more size for a prediction."
         )
     percent = float(f"{100 * share:.2g}")  # 100, where `.2g` alone says 1e+02
     still = f"{percent:g} % of the time on {words.count(scaling.measured[0].nodes, 'node')}"
     law = f"The prediction is Amdahl's law, fitted to {_number(count)} sizes: {still} stays, "
     law += f"however many {scaling.device.plural} there are."
     if count == 2:
-        return f"{law} Nothing checks it yet: it may lie anywhere between no gain and ideal."
+        return f"{law} Run a third size to check it: with two, other sizes are a wide guess."
     return f"{law} 8 of 10 runs should lie within its interval."
 
 
@@ -197,7 +197,10 @@ def notes(scaling: Scaling) -> Iterator[str]:
     yield from _moves(scaling)
     if scaling.overhead >= 1:
         took = words.length(scaling.overhead)
-        yield f"Each time includes {took} outside the steps: start, tests and checkpoints."
+        yield (
+            f"Times include start, tests and checkpoints: {took} in the median run, or what the "
+            "size's own runs took."
+        )
     if scaling.epoch and scaling.whole.samples != scaling.epoch:
         yield f"An epoch has {scaling.epoch:,} samples."
     for size in scaling.measured:

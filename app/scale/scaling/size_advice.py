@@ -116,7 +116,7 @@ def _worthwhile(scaling: Scaling, sizes: Sequence[ScalingSize]) -> SizeAdvice:
     if alone:
         why = "It is the only size that was measured: run one more before you take more."
     elif chosen == base:
-        why = f"No larger size is known to be worth its price at {WORTHWHILE:.0f} % efficiency."
+        why = f"No larger size surely keeps an efficiency of {WORTHWHILE:.0f} %."
     more = _too_dear(next((size for size in efficient if size.nodes > chosen.nodes), None), base)
     if more and chosen == base:
         why = ""  # it is efficient enough, but the run is too short for it

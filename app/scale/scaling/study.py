@@ -118,7 +118,8 @@ class Scaling:
     part: Work
     whole: Work
     overhead: float
-    """Seconds that a run takes besides its training steps: start, tests, checkpoints."""
+    """Seconds that a run takes besides its training steps: start, tests, checkpoints. The median of
+    the runs; a measured size has its own."""
     device: Device
     """What each rank runs on, in words."""
     serial_share: float | None
@@ -164,14 +165,22 @@ def scaling_of(
     overhead = _overhead(measured)
     part, whole = _works(run, family, samples)
     by_nodes = {offer.nodes: offer for offer in offers}
-    sizes = [_measured(size, by_nodes.get(size.nodes)) for size in measured]
-    sizes += [
-        _predicted(offer, model, steps)
+    base = measured[0] if measured else None
+    priced = [
+        _with_costs(
+            _measured(size, by_nodes.get(size.nodes)),
+            base,
+            part,
+            whole,
+            _overhead([size], overhead),
+        )
+        for size in measured
+    ]
+    priced += [
+        _with_costs(_predicted(offer, model, steps), base, part, whole, overhead)
         for offer in offers
         if (offer.gpus, offer.nodes) not in {(size.gpus, size.nodes) for size in measured}
     ]
-    base = measured[0] if measured else None
-    priced = [_with_costs(size, base, part, whole, overhead) for size in sizes]
     return Scaling(
         run.id,
         run.site,
@@ -265,8 +274,11 @@ def _times(value: Estimate, factor: float) -> Estimate:
     return value.each(lambda each: each * factor)
 
 
-def _overhead(sizes: Sequence[MeasuredSize]) -> float:
-    """Return the seconds that runs took besides their steps: the median of those that went well."""
+def _overhead(sizes: Sequence[MeasuredSize], unknown: float = 0.0) -> float:
+    """Return the seconds that runs took besides their steps: the median of those that went well.
+
+    It is `unknown` if none did.
+    """
     rest = [
         item.run.elapsed(item.run.updated) - item.training.samples / item.training.speed
         for size in sizes
@@ -277,7 +289,7 @@ def _overhead(sizes: Sequence[MeasuredSize]) -> float:
         and item.training.samples
         and item.training.speed
     ]
-    return max(0.0, median(rest)) if rest else 0.0
+    return max(0.0, median(rest)) if rest else unknown
 
 
 def epoch_of(family: Sequence[MeasuredRun]) -> int | None:

@@ -70,7 +70,7 @@ class TimelinePane(RowList):
             lines = [
                 *bars,
                 *[Text()] * bool(bars),
-                Text("What the history does not know is left out.", "dim"),
+                Text("Only times that lumitui saw are shown.", "dim"),
             ]
             self.show(lines, TitledRows(TITLES, table))
 

@@ -28,8 +28,11 @@ def training(speed: float, **changes: object) -> Training:
 
 
 def study(speeds: dict[int, float], *nodes: int) -> Scaling:
-    """The scaling of made runs, with offers on `nodes` of 4 a node and hour."""
-    family = [MeasuredRun(trained(f"r{n}", n), training(speed)) for n, speed in speeds.items()]
+    """The scaling of made runs, each with 70 s outside its steps; offers of 4 a node and hour."""
+    family = [
+        MeasuredRun(trained(f"r{n}", n, ended=1070.0 + 60_000 / speed), training(speed))
+        for n, speed in speeds.items()
+    ]
     offers = [Offer(n, 8 * n, 4.0 * n, 3600.0, 4.0 * n) for n in nodes]
     return scaling_of(family[0].run, family, offers)
 
@@ -82,7 +85,6 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert four.part.price.likely == pytest.approx(16 * 20 / 3600)
     assert four.source == "r4 (50 steps)"
     assert found.part.words == "an epoch of 60,000 samples"
-    # The runs took 100 s, of which 60, 30 and 20 were steps.
     assert found.overhead == 70.0
     # One basis for table and recommendation, said once.
     assert scaling_words.table(found).rows[2][6:9] == ("1m30", "0.80", "0.40")
@@ -93,8 +95,22 @@ def test_the_table_compares_with_the_smallest_size_and_prices_an_epoch() -> None
     assert "60,000" not in said and said.startswith(
         "Take 1 node. 2 nodes would save 30 s of 2 min 10 s for 1.5 times the price: "
     )
-    assert next(scaling_words.notes(found)).startswith("Each time includes 1 min 10 s")
+    assert next(scaling_words.notes(found)).startswith(
+        "Times include start, tests and checkpoints: 1 min 10 s in the median run"
+    )
     assert four.whole and four.whole.seconds.likely == pytest.approx(90.0)
+
+
+def test_a_measured_size_takes_what_its_own_runs_took() -> None:
+    family = [
+        MeasuredRun(trained("fast", 1, ended=1064.0), training(1000.0)),
+        MeasuredRun(trained("slow", 2, ended=1230.0), training(2000.0)),
+    ]
+    found = scaling_of(family[0].run, family, [Offer(4, 32, 16.0, 3600.0, 16.0)])
+    times = [round(size.whole.seconds.middle) for size in found.sizes if size.whole]
+    # Outside the steps 4 s and 200 s; a size without a run is given the median of both.
+    assert found.overhead == 102.0
+    assert times[:2] == [64, 230] and times[2] > 102
 
 
 def test_a_size_whose_steps_alone_are_efficient_is_not_called_inefficient() -> None:
@@ -193,7 +209,7 @@ def test_what_is_predicted_says_how_sure_it_is() -> None:
     one = study({1: 1000.0}, 1, 2)
     assert size_of(one, 2).speed and size_of(one, 2).speed.likely is None  # type: ignore[union-attr]
     assert "Run one more size" in scaling_words.basis(one)
-    assert "Nothing checks it yet" in scaling_words.basis(study({1: 1000.0, 2: 1900.0}, 4))
+    assert "Run a third size to check it" in scaling_words.basis(study({1: 1000.0, 2: 1900.0}, 4))
     assert "8 of 10" in scaling_words.basis(study(SPEEDS, 8))
     no_gain = replace(study({1: 1000.0, 2: 600.0}, 4), serial_share=1.0)
     assert ": 100 % of the time on 1 node stays" in scaling_words.basis(no_gain)
