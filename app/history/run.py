@@ -278,9 +278,12 @@ class Run:
     def billed(self, now: float) -> float:
         """Return roughly what it has cost so far, in the unit of its price.
 
-        Of a run without `chain:` that was requeued, only the last attempt's time is known.
+        It is never of a moment after the site's last answer: once its end is known, a job that had
+        ended meanwhile would cost less again. Of a run without `chain:` that was requeued, only the
+        last attempt's time is known.
         """
-        return min(self.price.per_hour * self.ran(now) / 3600, self.price.amount)
+        seen = min(now, self.updated) if self.updated else now
+        return min(self.price.per_hour * self.ran(seen) / 3600, self.price.amount)
 
     def ran(self, now: float) -> float:
         """Return the seconds that it ran so far; with `chain:`, in all its attempts together."""

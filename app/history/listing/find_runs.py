@@ -12,7 +12,7 @@ from lumitui.app.history.file.sqlite_errors import RECOVER, PendingWarnings
 from lumitui.app.history.file.sqlite_file import Database
 from lumitui.app.history.rows.kept_texts import LostText, unpack
 from lumitui.app.history.rows.run_row import EMPTY, PARTS, PLAIN, TEXTS, Part, from_row, part_of
-from lumitui.app.history.run import NEWS_SECONDS, Run
+from lumitui.app.history.run import Run
 from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ _COST = (
     "-min(r.most, r.rate / 3600 * CASE"
     " WHEN r.started IS NULL THEN 0.0"
     f" WHEN r.state IN ({_OVER}) THEN max(0.0, coalesce(r.ended, r.updated) - r.started)"
-    f" WHEN r.updated > 0 AND {{now}} - r.updated > {NEWS_SECONDS}"
-    " THEN max(0.0, r.updated - r.started)"
+    " WHEN r.updated > 0 THEN max(0.0, min({now}, r.updated) - r.started)"
     " ELSE max(0.0, {now} - r.started) END)"
 )
 _FIRST_KEY = {

@@ -87,7 +87,9 @@ def _setting(
     if not before:
         return ScriptVariable(last, None, "the script sets it after the program starts", written)
     if not here:
-        return ScriptVariable(last, None, "the script sets it in a shell other than the program's", written)
+        return ScriptVariable(
+            last, None, "the script sets it in a shell other than the program's", written
+        )
     if len(sure) < len(here):
         words = "a condition or a loop sets it; write the intended value"
         return ScriptVariable(here[-1], sure[-1].value if sure else None, words, written)

@@ -159,6 +159,11 @@ class RunScreen(RunScreenBase):
         """Return whether the run still continues."""
         return not self._run().state.is_final
 
+    def pass_time(self) -> None:
+        """Let the ages of a run that has ended go on."""
+        if "overview" in self.shown_panes and "overview" in self._panes:
+            self._panes["overview"].draw(self._run())
+
     def draw(self) -> None:
         """Show what history says now."""
         run = self._run()

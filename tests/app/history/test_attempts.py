@@ -60,5 +60,7 @@ def test_a_bill_counts_every_attempt_and_the_one_that_runs() -> None:
     assert running.billed(930.0) == 60 + 40 + 30
     last = replace(RECORDS[2], end="", ended=None)
     assert replace(running, attempts=(*RECORDS[:2], last)).billed(930.0) == 130
+    # A bill that grew until the poll which found the job ended would shrink then.
+    assert replace(running, updated=910.0).billed(930.0) == 60 + 40 + 10
     over = replace(running, attempts=RECORDS, state=State.FAILED, ended=951.0)
     assert over.billed(2000.0) == 150

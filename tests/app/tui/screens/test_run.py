@@ -200,3 +200,17 @@ async def test_the_bar_of_an_attempt_has_the_room_of_the_terminal(
 
 def bar_of(app: LumiApp) -> str:
     return next((line.rstrip() for line in screen_lines(app) if "attempt 1" in line), "")
+
+
+async def test_the_age_of_an_end_goes_on_without_news(settings: Settings) -> None:
+    app, now = LumiApp(settings), time.time()
+    app.runs.history.begin(
+        a_run(state=State.DONE, job_id="40", started=now - 60, ended=now - 20, rc=0)
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("enter")
+        await sees(pilot, r"ended \d+ s ago")
+        first = re.search(r"ended \d+ s ago", shown(pilot))
+        assert first is not None
+        await until(pilot, lambda: first[0] not in shown(pilot), "a later age")
+        await sees(pilot, "ended .* ago")
