@@ -54,7 +54,13 @@ def share(run: Run, now: float) -> float | None:
 def cost(run: Run, now: float) -> str:
     """Return what a run has cost so far, without its unit; `-` for nothing."""
     spent = run.billed(now)
-    return "-" if not spent else f"{spent:,.0f}" if spent >= 99.5 else words.price(spent)
+    return f"{spent:,.2f}" if spent else "-"
+
+
+def in_column(value: float, decimals: int) -> str:
+    """Return a number as all of its column are written; one without a digit there as a figure."""
+    shown = value == 0 or 10.0**-decimals <= abs(value) < 1e7
+    return f"{value:,.{decimals}f}" if shown else figure(value)
 
 
 def figure(value: float | None) -> str:

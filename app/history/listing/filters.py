@@ -1,7 +1,7 @@
 """The language of filters: `failed`, `state:!done site:lumi nodes>=4 !vit age<2d #best`.
 
 All terms of a filter count. A word is looked for in id, name, job id, note, cause and state; `2x8`
-also in the column NxGPU. `!` turns a term around, commas separate alternatives, quotes keep blanks
+also in the column Size. `!` turns a term around, commas separate alternatives, quotes keep blanks
 together and make anything a word. As conditions of SQL they read the index of the list wherever it
 has what they ask.
 """
@@ -80,7 +80,7 @@ class IdleTerm:
 
 @dataclass(frozen=True)
 class ShapeTerm:
-    """Nodes and what each has, as the column NxGPU shows them; or the same as text."""
+    """Nodes and what each has, as the column Size shows them; or the same as text."""
 
     text: str
     nodes: int

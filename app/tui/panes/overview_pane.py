@@ -22,7 +22,6 @@ from lumitui.app.explain import row_words, run_facts, run_overview, words
 from lumitui.app.explain.waiting import no_failure
 from lumitui.app.runs import Run
 from lumitui.app.tui.asking import ask
-from lumitui.app.tui.panes.proof_pane import verdict_line
 from lumitui.app.tui.widgets.plot import sparkline
 from lumitui.app.tui.widgets.scroll import Scroll
 from lumitui.app.tui.widgets.steady import Steady
@@ -30,6 +29,7 @@ from lumitui.app.tui.widgets.styled import (
     COLOURS,
     SERIES,
     TWO_COLUMNS,
+    VERDICTS,
     bar,
     labelled,
     plain,
@@ -38,6 +38,7 @@ from lumitui.app.tui.widgets.styled import (
 
 if TYPE_CHECKING:
     from lumitui.app.explain.actions import HelpfulResubmission
+    from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.runs import Diagnosis, RaisingCode, RunOverview, Runs
 
 _BAR = 24
@@ -192,12 +193,9 @@ def rows(
     run: Run, found: RunOverview | None, now: float, *, explained: bool = False
 ) -> list[run_facts.Row]:
     """Return the overview of `run`; without `found`, what its own fields say."""
-    if found is None:
-        return run_overview.rows(run, now, None, None, None, explained=explained)
-    known = found.proof, found.figures.summary, found.comparison
-    return run_overview.with_grid(
-        run_overview.rows(run, now, *known, explained=explained), found.advice
-    )
+    known = (found.proof, found.figures.summary, found.comparison) if found else (None,) * 3
+    shown = run_overview.rows(run, now, *known, explained=explained)
+    return run_overview.with_grid(shown, found.advice if found else ())
 
 
 def page(
@@ -213,7 +211,7 @@ def page(
     top: list[tuple[str, str | Text]] = [("state", state)]
     for label, text in rows(run, found, now, explained=explained):
         if label == "proof" and found:
-            top.append((label, verdict_line(found.proof)))
+            top.append((label, verdict_line(found.proof, run.layout.world_size)))
         elif label == "loss" and found:
             curve = sparkline(found.figures.loss.values, _BAR)
             top.append((label, Text.assemble((curve, SERIES[0]), f" {text}")))
@@ -225,6 +223,12 @@ def page(
     labels = max(len(label) for label, _ in [*top, *facts])  # of both halves below each other
     below = side_by_side(facts, labels) if width >= TWO_COLUMNS else labelled(facts, labels)
     return Group(labelled(top, labels), Text(), below)
+
+
+def verdict_line(proof: Verdict, ranks: int) -> Text:
+    """Return what a proof comes to; where all is as planned, how many of the `ranks` it has."""
+    words = f" {proof.measured:,}/{ranks:,}" if proof.kind == "proved" else f"  {proof.sentence}"
+    return Text.assemble((proof.kind, VERDICTS[proof.kind]), plain(words))
 
 
 def line_of(diagnoses: Sequence[Diagnosis]) -> str:

@@ -22,17 +22,9 @@ from lumitui.app.runs import (
     node_map_lines,
 )
 from lumitui.app.tui.panes.compose.node_map_pane import map_texts
-from lumitui.app.tui.widgets.styled import plain
+from lumitui.app.tui.widgets.styled import VERDICTS, plain
 from lumitui.app.tui.widgets.tables.row_list import ListRow, RowList, TitledRows
 
-COLOURS = {
-    "proved": "bold green",
-    "differs": "bold red",
-    "unbound": "yellow",
-    "not measured": "yellow",
-    "pending": "cyan",
-}
-"""Of the kinds of verdict."""
 _MOST_RANKS = 1024
 """Of a node that is drawn."""
 _NODE = Binding.Group("Node", compact=True)
@@ -140,17 +132,13 @@ def node_cells(nodes: Mapping[str, Sequence[RankProof]], at: int, width: int, mo
     return cells.append(said, "dim")
 
 
-def verdict_line(found: Verdict) -> Text:
-    """Return the verdict in one line, its kind in colour."""
-    return Text.assemble((found.kind, COLOURS[found.kind]), plain(f"  {found.sentence}"))
-
-
 def proof_lines(found: Verdict) -> list[Text]:
     """Return the verdict, what differs, and what the preflight found, a line each."""
     different = run_facts.differences(found)
     style = "bold red" if found.preflight and found.preflight.state == "bad" else ""
     measured = [plain(line, style) for line in run_facts.preflight(found)]
-    return [verdict_line(found), *(plain(line, "bold red") for line in different), *measured]
+    verdict = Text.assemble((found.kind, VERDICTS[found.kind]), plain(f"  {found.sentence}"))
+    return [verdict, *(plain(line, "bold red") for line in different), *measured]
 
 
 def rank_table(found: Verdict) -> TitledRows | None:

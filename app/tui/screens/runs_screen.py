@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Center, Horizontal, Vertical
+from textual.containers import Center, Container, Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Static
@@ -29,18 +29,18 @@ from lumitui.app.runs import (
     split_tags,
 )
 from lumitui.app.tui.asking import show_error
+from lumitui.app.tui.panes.overview_pane import OverviewPane
 from lumitui.app.tui.screens.marked_screen import MarkedPage
 from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.tables.run_filter import RunFilter
 from lumitui.app.tui.widgets.tables.run_table import RunTable
 
-if TYPE_CHECKING:
-    from lumitui.app.tui.panes.overview_pane import OverviewPane
-
 WIDE = 130
-"""Cells from which on the facts of a run are beside the list."""
+"""Cells from which on the facts of a run are beside the list in a terminal below `TALL` lines."""
 TALL = 36
-"""Lines from which on they are below it in a narrower terminal."""
+"""Lines from which on they are below it, however long it is."""
+ROOM = 9
+"""Lines that the list leaves in any other terminal where they are below it."""
 REST = 0.15
 """Seconds that the cursor rests on a run before its facts are drawn: they cost three keys."""
 _COUNT_STYLES = {
@@ -82,17 +82,16 @@ class RunsScreen(MarkedPage):
         self._glances = runs.history.glances
         self._resting: Timer | None = None
         self._said: dict[str, Text] = {}
-        self._detail: OverviewPane | None = None
         self._nothing = Static(id="empty-words", markup=False)
 
     def body(self) -> ComposeResult:
         """Yield the list with its facts or, without runs, what to do."""
-        with Horizontal(id="master"):
+        with Container(id="master"):
             table = RunTable(self._window, self._glances, id="runs")
             table.add_class("frame")
             table.border_title = "Runs"
             yield table
-            yield Vertical(id="beside", classes="frame")
+            yield OverviewPane(id="detail").add_class("frame")
         yield Vertical(id="empty")
         yield RunFilter()
         yield Static(id="selected", markup=False)
@@ -166,7 +165,7 @@ class RunsScreen(MarkedPage):
         self.query_one(RunFilter).found(self._window.total)
         self._draw_empty()
         self._draw_title()
-        self._draw_chosen()
+        self._lay_out()
 
     def _draw_empty(self) -> None:
         some, filtered = bool(self._window.lines), bool(self.query_one(RunFilter).terms)
@@ -210,15 +209,14 @@ class RunsScreen(MarkedPage):
 
     def _draw_chosen(self) -> None:
         """Show what is known of the run under the cursor; its facts when the cursor rests."""
-        run, beside = self._window.run(self.chosen or ""), self.query_one("#beside")
-        if not beside.display:
+        run, detail = self._window.run(self.chosen or ""), self.query_one(OverviewPane)
+        if not detail.display:
             self._say("#selected", _line(run))
         elif self._resting is None and run is not None:
-            if self._said.get("beside") != (title := styled.plain(run.id)):
-                self._said["beside"] = title
-                beside.border_title = title
-            if self._detail is not None:
-                self._detail.draw(run)
+            if self._said.get("detail") != (title := styled.plain(run.id)):
+                self._said["detail"] = title
+                detail.border_title = title
+            detail.draw(run)
 
     def _draw_polls(self, now: float) -> None:
         schedule, line = self._schedule, Text()
@@ -240,26 +238,20 @@ class RunsScreen(MarkedPage):
             self.query_one(where, Static).update(line, layout=False)
 
     def on_resize(self) -> None:
-        """Show the facts of a run beside the list where there is room."""
-        if not self.query("#beside"):
-            return  # the app is being left
+        """Show the facts of a run where there is room."""
+        if self.query("#detail"):  # else the app is being left
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Give the list the lines that it needs, and the rest to the facts of a run."""
         width, height = self.app.size
-        self.query_one("#beside").display = room = width >= WIDE or height >= TALL
-        self.query_one("#master").set_class(width < WIDE, "tall")
+        below = height >= TALL or height - 5 - self._table.row_count >= ROOM
+        detail, master = self.query_one(OverviewPane), self.query_one("#master")
+        detail.display = room = below or width >= WIDE
+        master.set_class(below, "tall")
+        master.set_class(height >= TALL, "high")
         self.query_one("#selected").display = not room
         self._draw_chosen()
-        if room:
-            # What it needs takes a while to import, and the list is shown without it.
-            self.set_timer(REST, self._show_detail)
-
-    def _show_detail(self) -> None:
-        """Show the facts of the run under the cursor in the place that is kept for them."""
-        if self._detail is None:
-            from lumitui.app.tui.panes.overview_pane import OverviewPane
-
-            self._detail = OverviewPane(id="detail")
-            self.query_one("#beside").mount(self._detail)
-        self.reread()
 
     # -- filter and order
 

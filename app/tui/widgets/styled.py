@@ -30,6 +30,15 @@ COLOURS: dict[State, str] = {
 }
 """The word itself is always shown; the colour only helps."""
 
+VERDICTS = {
+    "proved": "bold green",
+    "differs": "bold red",
+    "unbound": "yellow",
+    "not measured": "yellow",
+    "pending": "cyan",
+}
+"""The colours of what a proof comes to."""
+
 SERIES = (
     "#4e9fdd", "#e8ab3a", "#5fbf77", "#c58af9", "#58c7c7", "#e58f65", "#d977a8", "#a3b84b",
 )  # fmt: skip

@@ -19,6 +19,7 @@ from lumitui.app.runs import (
     split_tags,
 )
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.tables.row_list import GAP
 
 Part = tuple[str, str]
 """Text and its style as Rich writes it."""
@@ -41,17 +42,20 @@ class Column:
 
     key: str
     heading: str
-    width: int
     cell: Callable[[RowValues, int], Part]
     by: OrderBy | None = None
     """What a click on its heading sorts by."""
     right: bool = False
+    least: int = 0
+    """Cells for words that grow with time."""
+    most: int = 16
+    width: int = 0
 
 
 def _state(shown: RowValues, width: int) -> Part:
     state = shown.run.state
     mark = "*" if shown.marked else " "
-    if shown.line.folded and shown.line.summary:  # its own state would be taken for that of all
+    if _is_series(shown.line):  # its own state would be taken for that of all
         return f"{mark}  {shown.line.children + 1} runs", ""
     return f"{mark}{styled.glyph(state)} {state}", styled.COLOURS[state]
 
@@ -65,13 +69,6 @@ def _run(shown: RowValues, width: int) -> Part:
     return f"{guide}{styled.shorten(name, room - cell_len(chips))}{fold}{chips}", ""
 
 
-def name_width(run: Run | None, line: TreeLine) -> int:
-    """Return how many cells the id of a run takes with what stands around it, tags among them."""
-    around = len(line.guide) + (len(f" +{line.children}") if line.folded else 0)
-    tags = cell_len(log_line(split_tags(run.note)[1])) if run else 0
-    return around + cell_len(line.id) + (1 + tags if tags else 0)
-
-
 def _chips(run: Run, room: int) -> str:
     """Return a run's tags as they stand behind its id, which keeps at least `_LEAST_ID` cells."""
     tags = log_line(split_tags(run.note)[1])
@@ -79,12 +76,8 @@ def _chips(run: Run, room: int) -> str:
     return f" {styled.fit(tags, min(left, cell_len(tags)))}" if tags and left > 1 else ""
 
 
-def _plain(read: Callable[[Run, float], str], style: str = "") -> Callable[[RowValues, int], Part]:
-    return lambda shown, width: (log_line(read(shown.run, shown.now)), style)
-
-
-BAR = 6
-"""Cells of the bar of a running job."""
+def _plain(read: Callable[[Run, float], str]) -> Callable[[RowValues, int], Part]:
+    return lambda shown, width: (log_line(read(shown.run, shown.now)), "")
 
 
 def _bar(shown: RowValues, width: int) -> Part:
@@ -95,74 +88,106 @@ def _bar(shown: RowValues, width: int) -> Part:
     return "━" * done + "╌" * (width - done), "bold red" if share > 0.9 else "green"
 
 
+def _shape(shown: RowValues, width: int) -> Part:
+    return row_words.shape(shown.glance.loss, width), "cyan"
+
+
 def _loss(shown: RowValues, width: int) -> Part:
-    return row_words.figure(shown.glance.last_loss), ""
+    loss = shown.glance.last_loss
+    return "" if loss is None else row_words.in_column(loss, 3), ""
 
 
-_STATE = Column("state", "  State", 16, _state, OrderBy.STATE)
-_RUN = Column("run", "Run", 14, _run, OrderBy.NAME)
-_SIZE = Column(
-    "size", "NxGPU", 6, _plain(lambda run, now: row_words.size(run)), OrderBy.NODES, right=True
-)
-_RANKS = replace(_SIZE, heading="NxRank")
-_TIME = Column("time", "Time", 9, _plain(words.elapsed_of_limit), OrderBy.END, right=True)
-_SITE = Column("site", "Site", 8, _plain(lambda run, now: run.site))
-_AGE = Column(
-    "age", "Age", 5, _plain(row_words.age), OrderBy.NEWEST,
-    right=True,
-)  # fmt: skip
-_BAR = Column("bar", "", BAR, _bar)
-_LOSS = Column("loss", "Loss", 5, _loss, right=True)
-_SHAPE = Column(
-    "shape", "", 6, lambda shown, width: (row_words.shape(shown.glance.loss, width), "cyan")
-)
-_SPEED = Column(
-    "speed", "Smp/s", 5, lambda shown, width: (row_words.figure(shown.glance.samples_per_s), ""),
-    right=True,
-)  # fmt: skip
-_COST = Column("cost", "Cost", 6, _plain(row_words.cost), OrderBy.COST, right=True)
-_ORDER = ("state", "run", "age", "site", "size", "bar", "time", "shape", "loss", "speed", "cost")
-_SPAN = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
-"""Columns that say nothing of a run that waits or has failed: there its words stand."""
+def _speed(shown: RowValues, width: int) -> Part:
+    speed = shown.glance.samples_per_s
+    return "" if speed is None else row_words.in_column(speed, 0 if speed >= 10 else 2), ""
+
+
+def _cost(shown: RowValues, width: int) -> Part:
+    return row_words.cost(shown.run, shown.now).removeprefix("-"), ""
+
+
+def _note(shown: RowValues, width: int) -> Part:
+    """Return why a run waits or failed, how the runs of a folded series are, or your note."""
+    run, line = shown.run, shown.line
+    if _is_series(line):
+        failed = any(f" {state}" in line.summary for state in WENT_WRONG)
+        return line.summary, "red" if failed else "cyan"
+    if not (news := log_line(row_words.news(run, shown.now).replace("\n", " "))):
+        return log_line(split_tags(run.note)[0]), "italic"
+    if run.state in WENT_WRONG:
+        return news, "red"
+    return news, "" if run.state is State.CANCELLED else "yellow"
+
+
+def _is_series(line: TreeLine) -> bool:
+    """Return whether a row is a folded series, all of whose runs it stands for."""
+    return line.folded and bool(line.summary)
+
+
 _WIDEST_RUN = 40
-_BASIC_RUN = 20
 _LEAST_ID = 12
 _LEAST_CHIP = 8
 """Cells for tags that even a long id leaves."""
+_LEAST = {"run": 20, "note": 16}
+"""Cells that these columns have before less important ones have any."""
+_COLUMNS = (
+    Column("state", "   State", _state, OrderBy.STATE, most=18),
+    Column("run", "Run", _run, OrderBy.NAME, least=_LEAST_ID, most=_WIDEST_RUN),
+    Column("age", "Age", _plain(row_words.age), OrderBy.NEWEST, right=True, least=5),
+    Column("site", "Site", _plain(lambda run, now: run.site)),
+    Column("size", "Size", _plain(lambda run, now: row_words.size(run)), OrderBy.NODES, right=True),
+    Column("bar", "", _bar, most=6),
+    Column("time", "Time", _plain(words.elapsed_of_limit), OrderBy.END, right=True, least=9),
+    Column("shape", "", _shape, most=6),
+    Column("loss", "Loss", _loss, right=True),
+    Column("speed", "Smp/s", _speed, right=True),
+    Column("cost", "Cost", _cost, OrderBy.COST, right=True, least=6),
+    Column("note", "Note", _note, most=200),
+)
+_OF_ONE = frozenset({"bar", "time", "shape", "loss", "speed", "cost"})
+"""Columns that a folded series has not: what its first run says would be taken for all."""
+_PRIORITY = (
+    "state", "run", "age", "size", "time", "site", "note", "loss", "bar", "speed", "cost", "shape",
+)  # fmt: skip
+
+
+def cells_of(shown: RowValues) -> list[int]:
+    """Return how many cells each column needs for a run; none for a column that says nothing."""
+    return [cell_len(_cell(column, shown, column.most)[0]) for column in _COLUMNS]
 
 
 @lru_cache(maxsize=64)
 def columns_for(
-    width: int,
-    *,
-    several_sites: bool,
-    names: int = _WIDEST_RUN,
-    by: OrderBy = OrderBy.NEWEST,
-    on_cpu: bool = False,
+    width: int, cells: tuple[int, ...], *, several_sites: bool, by: OrderBy = OrderBy.NEWEST
 ) -> tuple[Column, ...]:
     """Return the columns that `width` cells have room for, the most useful first.
 
-    The one that the list is sorted `by` is always there. `names`: cells of the longest id, and
-    the most that the column of the ids gets. `on_cpu`: no run of the list has GPUs.
+    `cells`: what each column needs for the runs that were shown; a column without any is left
+    out. The one that the list is sorted `by` is always there.
     """
-    names = max(_LEAST_ID, min(names, _WIDEST_RUN))
-    basic = min(names, _BASIC_RUN)
-    size = _RANKS if on_cpu else _SIZE
-    site = [_SITE] if several_sites else []
-    wanted = [_AGE, size, _TIME, *site, _LOSS, _BAR, _SPEED, _COST, _SHAPE]
-    wanted += [] if several_sites else [_SITE]
-    chosen = [_STATE, *(column for column in wanted if column.by is by)]
-    room = width - basic - sum(column.width + 1 for column in chosen)
-    for column in wanted:
-        if column in chosen:
-            continue
-        if room <= column.width:
+    needed = [
+        replace(column, width=max(column.least, cell_len(column.heading) + (column.by is by), size))
+        for column, size in zip(_COLUMNS, cells, strict=False)
+        if (size or column.by is by) and (several_sites or column.key != "site")
+    ]
+    rank = {key: at for at, key in enumerate(_PRIORITY)}
+    needed.sort(key=lambda column: rank[column.key] - (20 if column.by is by else 0))
+    chosen, room = {}, width + GAP
+    for column in needed:
+        least = min(column.width, _LEAST.get(column.key, column.width))
+        if column.key == "run":
+            least = max(8, min(least, room - GAP))
+        elif room < least + GAP:
             break
-        chosen.append(column)
-        room -= column.width + 1
-    run = replace(_RUN, width=max(8, min(names, basic + room)))
-    named = {column.key: column for column in [*chosen, run]}
-    return tuple(named[key] for key in _ORDER if key in named)
+        chosen[column.key] = replace(column, width=least)
+        room -= least + GAP
+    widest = {column.key: column.width for column in needed} | {"note": width}
+    for key in ("run", "note"):
+        if key in chosen and room > 0:
+            more = min(room, widest[key] - chosen[key].width)
+            chosen[key] = replace(chosen[key], width=chosen[key].width + more)
+            room -= more
+    return tuple(chosen[column.key] for column in _COLUMNS if column.key in chosen)
 
 
 def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
@@ -172,51 +197,28 @@ def heading(columns: tuple[Column, ...], order: Order) -> list[Part]:
         sorts = column.by is order.by
         arrow = ("▴" if order.reverse else "▾") if sorts else ""
         text = styled.fit(f"{column.heading}{arrow}", column.width, right=column.right)
-        parts.append((text + " ", "bold underline" if sorts else "bold"))
+        begin = len(text) - len(text.lstrip())
+        end = max(begin, len(text.rstrip()))
+        style = "bold underline" if sorts else "bold"
+        parts += [(text[:begin], ""), (text[begin:end], style), (text[end:] + " " * GAP, "")]
     return parts
 
 
-def row(columns: tuple[Column, ...], shown: RowValues, width: int = 0) -> list[Part]:
-    """Return the cells of a run, each as wide as its column and a blank more.
-
-    Words in place of the last columns have all that is left of `width`.
-    """
-    room = max(width, sum(column.width + 1 for column in columns))
-    room -= sum(column.width + 1 for column in columns if column.key not in _SPAN) + 1
-    spans = any(column.key in _SPAN for column in columns)
-    words = (_series(room, shown) or _words(room, shown)) if spans else None
-    parts, spanned = [], False
+def row(columns: tuple[Column, ...], shown: RowValues) -> list[Part]:
+    """Return the cells of a run, each as wide as its column and a gap more."""
+    parts = []
     for column in columns:
-        if words is None or column.key not in _SPAN:
-            text, style = column.cell(shown, column.width)
-            parts.append((styled.fit(text, column.width, right=column.right) + " ", style))
-        elif not spanned:
-            parts.append(words)
-            spanned = True
+        text, style = _cell(column, shown, column.width)
+        parts.append((styled.fit(text, column.width, right=column.right) + " " * GAP, style))
     return parts
+
+
+def _cell(column: Column, shown: RowValues, width: int) -> Part:
+    if column.key in _OF_ONE and _is_series(shown.line):
+        return "", ""
+    return column.cell(shown, width)
 
 
 def moves(run: Run, now: float) -> bool:
     """Return whether the words of a run's row move by seconds; an age does in its first minute."""
     return not run.state.is_final or now - run.created < 60
-
-
-def _series(room: int, shown: RowValues) -> Part | None:
-    """Return how the runs of a folded series stand, in `room` cells."""
-    if not shown.line.folded or not shown.line.summary:
-        return None
-    failed = any(f" {state}" in shown.line.summary for state in WENT_WRONG)
-    return styled.fit(shown.line.summary, room) + " ", "red" if failed else "cyan"
-
-
-def _words(room: int, shown: RowValues) -> Part | None:
-    """Return the words of a run that waits or failed, in `room` cells."""
-    run = shown.run
-    said = log_line(row_words.news(run, shown.now).replace("\n", " "))
-    if not said:
-        return None
-    if run.started is not None and room > cell_len(said) + _TIME.width:
-        said = f"{said}  {words.elapsed_of_limit(run, shown.now)}"
-    failed = run.state in WENT_WRONG
-    style = "red" if failed else "yellow" if run.state is not State.CANCELLED else ""
-    return styled.fit(said, room) + " ", style

@@ -12,17 +12,28 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from lumitui.app.runs import ROWS_AROUND, Glance, GlanceKey, Glances, LumiError, OrderBy, RunWindow
+from lumitui.app.runs import (
+    ROWS_AROUND,
+    Glance,
+    GlanceKey,
+    Glances,
+    LumiError,
+    OrderBy,
+    Run,
+    RunWindow,
+    TreeLine,
+)
 from lumitui.app.tui.asking import ask, show_error
 from lumitui.app.tui.widgets import styled
+from lumitui.app.tui.widgets.tables.row_list import GAP
 from lumitui.app.tui.widgets.tables.run_columns import (
     Column,
     Part,
     RowValues,
+    cells_of,
     columns_for,
     heading,
     moves,
-    name_width,
     row,
 )
 
@@ -82,10 +93,10 @@ class RunTable(ScrollView, can_focus=True):
         self._wanted: str | None = None
         self._asked: frozenset[GlanceKey] = frozenset()
         self._sites: set[str] = set()
-        self._names = 0
-        """Cells of the longest id that was shown of this list."""
-        self._on_cpu: set[bool] = set()
-        """Whether the runs that were shown have no GPUs."""
+        self._cells: tuple[int, ...] = ()
+        """What each column needs for the runs that were shown of this list."""
+        self._measured: dict[str, Run] = {}
+        """The runs that are counted there."""
         self._all_due = 0.0
         """When the rows of runs that have ended are inspected again; epoch seconds."""
         self._drawn: dict[int, tuple[int, list[Part]]] = {}
@@ -114,7 +125,7 @@ class RunTable(ScrollView, can_focus=True):
 
     def changed(self) -> None:
         """Show the lines of the window, which are others now."""
-        lines, self._names = self._window.lines, 0
+        lines, self._cells, self._measured = self._window.lines, (), {}
         if self._chosen is None and self._wanted is None:
             self._wanted = self._window.foremost
         wanted = self._window.place(self._wanted)
@@ -129,13 +140,13 @@ class RunTable(ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Draw the rows again whose words time has changed."""
-        columns, window, now = self._shown_columns(), self._window, time.time()
+        window, now = self._window, time.time()
         all_due = now >= self._all_due
         self._all_due = now + OLD if all_due else self._all_due
         for at in range(self._top, min(self._top + self._height, self.row_count)):
             drawn, run = self._drawn.get(at - self._top), window.run(window.lines[at].id)
             due = all_due or run is None or moves(run, now)
-            if due and drawn is not None and drawn != (at, self._row(at, columns)):
+            if due and drawn is not None and drawn != (at, self._row(at, self._shown_columns())):
                 self.refresh_line(at + 1)
 
     # -- the cursor
@@ -265,17 +276,19 @@ class RunTable(ScrollView, can_focus=True):
 
     def _look(self, top: int, height: int) -> None:
         """Ask for a look at the metrics of the runs on the screen, where none was taken."""
-        keys, names = set(), self._names
+        keys, before = set(), (self._cells, len(self._sites))
         for line in self._window.lines[top : top + height]:
             run = self._window.run(line.id)
-            self._names = max(self._names, name_width(run, line))
-            if run:
-                self._sites.add(run.site)
-                self._on_cpu.add(run.layout.on_cpu)
-                key = (run.id, run.metrics_offset)
-                if run.metrics_offset and self._glances.known(key) is None:
-                    keys.add(key)
-        if names != self._names:
+            if run is None or self._measured.get(run.id) is run:
+                continue
+            key = (run.id, run.metrics_offset)
+            if run.metrics_offset and self._glances.known(key) is None:
+                keys.add(key)
+            self._measured[run.id] = run
+            self._sites.add(run.site)
+            cells = cells_of(self._values(line, run))
+            self._cells = tuple(map(max, self._cells, cells)) if self._cells else tuple(cells)
+        if before != (self._cells, len(self._sites)):
             self.refresh()
         if keys - self._asked:
             self._asked = frozenset(keys)
@@ -289,7 +302,8 @@ class RunTable(ScrollView, can_focus=True):
 
     def _looked(self, _: object) -> None:
         """Show the looks that were taken."""
-        self._asked = frozenset()
+        self._measured = {}
+        self._look(self._top, self._height)
         self.refresh()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -319,20 +333,18 @@ class RunTable(ScrollView, can_focus=True):
 
     def _sort_at(self, x: int) -> None:
         for column in self._shown_columns():
-            if x <= column.width:
+            if x < column.width + GAP:
                 if column.by is not None:
                     self.post_message(self.Sorted(column.by))
                 return
-            x -= column.width + 1
+            x -= column.width + GAP
 
     # -- drawing
 
     def _shown_columns(self) -> tuple[Column, ...]:
         width = self.scrollable_content_region.width
-        several = len(self._sites) > 1
-        by = self._window.listing.order.by
-        on_cpu = self._on_cpu == {True}
-        return columns_for(width, several_sites=several, names=self._names, by=by, on_cpu=on_cpu)
+        several, by = len(self._sites) > 1, self._window.listing.order.by
+        return columns_for(width, self._cells, several_sites=several, by=by)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen."""
@@ -351,8 +363,8 @@ class RunTable(ScrollView, can_focus=True):
     def _row(self, at: int, columns: tuple[Column, ...]) -> list[Part]:
         line = self._window.lines[at]
         run = self._window.run(line.id)
-        if run is None:
-            return [(f"   {line.id}", "dim")]
+        return row(columns, self._values(line, run)) if run else [(f"   {line.id}", "dim")]
+
+    def _values(self, line: TreeLine, run: Run) -> RowValues:
         glance = self._glances.known((run.id, run.metrics_offset)) or _NOTHING
-        shown = RowValues(run, line, glance, line.id in self.marks, time.time())
-        return row(columns, shown, self.scrollable_content_region.width)
+        return RowValues(run, line, glance, line.id in self.marks, time.time())

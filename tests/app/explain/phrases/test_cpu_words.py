@@ -10,7 +10,6 @@ from lumitui.app.launch.draft.node_map import gpu_word, node_map, node_map_lines
 from lumitui.app.scale.scaling import rungs, scaling_words
 from lumitui.app.scale.scaling.measured import MeasuredRun, Training
 from lumitui.app.scale.scaling.study import Offer, scaling_of
-from lumitui.app.tui.widgets.tables.run_columns import columns_for
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.sites import Sites
 from tests.support.jobs.made_runs import a_run
@@ -40,7 +39,6 @@ def test_no_table_and_no_sentence_names_gpus(home: Home) -> None:
         *rungs.titles(study),
         *scaling_words.table(study).titles,
         scaling_words.basis(study),
-        *(column.heading for column in columns_for(200, several_sites=True, on_cpu=True)),
     ]
     assert not [text for text in said if "GPU" in text or "GCD" in text], said
     assert f"2 of {site.node.gpus} ranks" in drawn[0] and "rank  cores" in str(drawn)

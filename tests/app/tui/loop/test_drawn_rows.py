@@ -54,8 +54,10 @@ def some_runs(app: LumiApp) -> None:
 
 async def at_rest(pilot: Pilot[Any], detail: OverviewPane) -> None:
     """Wait until the facts of the run under the cursor are drawn."""
-    chosen = app_of(pilot).query_one(RunTable).selected
-    await until(pilot, lambda: detail._run is not None and detail._run.id == chosen, "its facts")
+    table = app_of(pilot).query_one(RunTable)
+    await until(
+        pilot, lambda: detail._run is not None and detail._run.id == table.selected, "its facts"
+    )
     await pilot.pause(runs_screen.REST)
 
 

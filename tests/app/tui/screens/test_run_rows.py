@@ -40,7 +40,9 @@ async def test_the_title_counts_states_and_rows_say_it_in_words(settings: Settin
     async with app.run_test(size=(200, 24)) as pilot:
         await sees(pilot, "1 running  1 waiting  1 failed  1 unknown")
         await sees(pilot, r"○ queued +wait-000001 .*~\d\d:\d\d in (59m|1h00), next in line")
-        await sees(pilot, r"▶ running +train-000001 .*━━━╌╌╌ +31m/1h00 ▇▆▅▃▂▁ +4\.05 +61k +8\.[23]")
+        await sees(
+            pilot, r"▶ running +train-000001 .*━━━╌╌╌ +31m/1h00 +▇▆▅▃▂▁ +4\.050 +61,000 +8\.[23]"
+        )
         await sees(pilot, r"✖ failed +fail-000001 .* rank 5, exit 1")
         assert not re.search("failed .*NonZeroExitCode", shown(pilot))
         await sees(pilot, r"\? unknown +lost-000001 .* not settled yet")
@@ -62,7 +64,7 @@ async def test_a_long_name_and_the_scroll_bar_leave_the_rest_readable(settings: 
         await until(pilot, lambda: app.screen.query_one(RunTable).show_vertical_scrollbar, "a bar")
         await sees(pilot, "1 Runs")
         lines = screen_lines(app)
-        assert lines[2][:78].rstrip().endswith("Loss"), "an id of 40 cells takes the last figure"
+        assert lines[2][:78].rstrip().endswith("Cost"), "an id of 40 cells leaves room for figures"
         assert "9h59/1h00" in lines[4][:78]
         app.schedule.began("somewhere")
         words = "somewhere: 127.0.0.1 did not answer on port 22 within fifteen seconds"

@@ -48,7 +48,7 @@ def many(app: LumiApp, count: int, **changes: object) -> None:
 
 def row_of(app: LumiApp, run_id: str) -> int:
     """Return the line of the screen that shows a run in the list."""
-    rows = [at for at, line in enumerate(screen_lines(app)) if f"{run_id} " in line[16:60]]
+    rows = [at for at, line in enumerate(screen_lines(app)) if f"{run_id} " in line[8:60]]
     return rows[0] if rows else -1
 
 

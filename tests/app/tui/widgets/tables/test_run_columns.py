@@ -6,7 +6,15 @@ from rich.cells import cell_len
 
 from lumitui.app.history.listing.page_cache import TreeLine
 from lumitui.app.history.metric_points import Glance
-from lumitui.app.tui.widgets.tables.run_columns import RowValues, columns_for, moves, row
+from lumitui.app.tui.widgets.tables.row_list import GAP
+from lumitui.app.tui.widgets.tables.run_columns import (
+    Part,
+    RowValues,
+    cells_of,
+    columns_for,
+    moves,
+    row,
+)
 from lumitui.remote.scheduler.scheduler_protocol import State
 from tests.support.jobs.made_runs import a_run
 
@@ -14,23 +22,44 @@ LIST = 76
 """Cells of the list in a terminal of 120, beside the facts of a run."""
 
 
-def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False) -> str:
-    columns = columns_for(width, several_sites=several)
-    run = a_run(run_id, state=State.DONE, note=note)
-    cells = row(columns, RowValues(run, TreeLine(run_id), Glance(), marked=False, now=2000.0))
+def drawn(shown: RowValues, width: int = LIST, *, several: bool = False) -> dict[str, Part]:
+    """Return the cells of a run in a list of nothing else, by their columns."""
+    columns = columns_for(width, tuple(cells_of(shown)), several_sites=several)
+    cells = row(columns, shown)
     for column, (text, _) in zip(columns, cells, strict=True):
-        assert cell_len(text) == column.width + 1
-    return cells[1][0].rstrip()
+        assert cell_len(text) == column.width + GAP
+    names = [column.key for column in columns]
+    return dict(zip(names, ((text.rstrip(), style) for text, style in cells), strict=True))
 
 
-def test_a_folded_series_says_how_its_runs_stand() -> None:
+def cell_of(run_id: str, note: str, *, width: int = LIST, several: bool = False) -> str:
+    run = a_run(run_id, state=State.DONE, note=note)
+    shown = RowValues(run, TreeLine(run_id), Glance(), marked=False, now=2000.0)
+    return drawn(shown, width, several=several)["run"][0]
+
+
+def test_a_folded_series_says_how_its_runs_are_and_nothing_of_its_first_run() -> None:
     line = TreeLine("vit-1", children=3, folded=True, summary="1 failed, 3 done")
-    shown = RowValues(a_run("vit-1", state=State.DONE), line, Glance(), marked=False, now=2000.0)
-    cells = row(columns_for(LIST, several_sites=False), shown)
-    assert cells[0][0].split() == ["4", "runs"] and cells[1][0].rstrip() == "vit-1 +3"
-    assert cells[-1][0].rstrip() == "1 failed, 3 done" and cells[-1][1] == "red"
-    opened = row(columns_for(LIST, several_sites=False), replace(shown, line=TreeLine("vit-1")))
-    assert "done" in opened[0][0]
+    run = a_run("vit-1", state=State.DONE, started=1.0, ended=900.0)
+    shown = RowValues(run, line, Glance(last_loss=1.0), marked=False, now=2000.0)
+    cells = drawn(shown)
+    assert cells["state"][0].split() == ["4", "runs"] and cells["run"][0] == "vit-1 +3"
+    assert cells["note"] == ("1 failed, 3 done", "red")
+    assert not {"time", "loss", "cost"} & set(cells)
+    opened = drawn(replace(shown, line=TreeLine("vit-1")))
+    assert "done" in opened["state"][0] and {"time", "loss", "cost"} <= set(opened)
+
+
+def test_a_column_that_says_nothing_is_left_out_and_reasons_are_in_the_last() -> None:
+    failed = a_run("vit-1", state=State.FAILED, rc=1, cause="out of memory")
+    shown = RowValues(failed, TreeLine("vit-1"), Glance(), marked=False, now=2000.0)
+    cells = drawn(shown)
+    assert [*cells] == ["state", "run", "age", "size", "time", "note"]
+    assert cells["note"] == ("out of memory", "red") and "/1h00" in cells["time"][0]
+    mine = replace(shown, run=a_run("vit-1", state=State.DONE, note="the baseline #best"))
+    assert drawn(mine)["note"] == ("the baseline", "italic")
+    assert "note" not in drawn(replace(mine, run=a_run("vit-1", state=State.DONE)))
+    assert "site" in drawn(shown, several=True)
 
 
 def test_tags_stand_behind_the_id_of_a_run() -> None:
@@ -40,8 +69,7 @@ def test_tags_stand_behind_the_id_of_a_run() -> None:
         for run_id in ("n" * 32 + "-0a1b2c", "実験" * 10 + "-0a1b2c", "vit"):
             cell = cell_of(run_id, "#best", several=several)
             assert cell.endswith(" #best") and run_id[-7:] in cell, cell
-    assert cell_of("vit-tiny-000001", "#best #another-long-one").endswith("000001 #best …")
-    assert "…0a1b2c #an" in cell_of("n" * 32 + "-0a1b2c", "#another-long-one", several=True)
+    assert "0a1b2c #an" in cell_of("n" * 32 + "-0a1b2c", "#another-long-one", several=True)
     assert cell_of("vit-1", "#look #oom", width=79) == "vit-1 #look #oom"
     for width in range(24, 200):
         cell_of("n" * 32 + "-0a1b2c", "#best #実験実験実験", width=width)
