@@ -1,6 +1,6 @@
 """The first steps on one screen: the demo, or site, user, key, project, a check and a job.
 
-Each step says what it will do or what is missing. What is answered is kept: a user can leave
+The next step says what it will do or what is missing. What is answered is kept: a user can leave
 at any step and go on later.
 """
 
@@ -45,7 +45,7 @@ from lumitui.app.tui.widgets.scroll import Scroll
 if TYPE_CHECKING:
     from lumitui.app.runs import Finding
 
-LEAVE = "Leave with esc, come back with 0: your answers are kept"
+LEAVE = "your answers are kept"
 DEMO = "Trains a small network here for a minute, on 2 ranks on CPU. No cluster is asked."
 PLACES = (
     ("1 Runs", "every run with its state, loss and price; enter opens one"),
@@ -53,25 +53,12 @@ PLACES = (
     ("3 Sites", "the clusters that lumitui knows, and what it asked each"),
     ("4 Cluster", "idle nodes, your queue and your budget at a site"),
 )
-KEYS = (
-    ("s Submit", "on New: sends the job exactly once, after you agree to its price"),
-    ("P Where", "on New: compares when partitions and sites would start it"),
-    ("l Log", "follows the log; e goes to the next error"),
-    ("p Proof", "the cores and GPUs that each rank really had"),
-    ("d Why", "why the run waits or failed, and what to do"),
-    ("+ Resubmit", "the same training on twice the nodes; shows first what changes"),
-    ("? Help", "the keys of the screen you are on; : finds a command by its name"),
-)
-VERBS = (
-    ("lumitui tour", "a recording of a cluster with all of this; needs no account"),
-    ("lumitui lint", "the mistakes in any sbatch script, each with its fix"),
-    ("lumitui why", "why a job failed; --log FILE reads the log of any job"),
-)
-MARKS = {"done": ("✔ done", "green"), "next": ("▶ next", "bold"), "later": ("· later", "dim")}
+MARKS = {
+    "done": ("✔", "green", ""), "next": ("▶", "bold magenta", "bold"), "later": ("·", "dim", "dim"),
+}  # fmt: skip
+"""The sign of a step, its style, and the style of the step's name."""
 TALL = 36
-"""Lines from which every step is explained, and the keys of a run are listed."""
-WIDE = 150
-"""Cells from which what comes later is beside the steps."""
+"""Lines from which there is a blank one above each step."""
 TITLES = ("site", "user", "key", "project", "check", "job")
 NOTHING = "choose …"
 HOST = "a host of ~/.ssh/config: survey it"
@@ -100,7 +87,7 @@ class GuideScreen(FullScreen):
         """Whether a check is under way, and whether the last one found a fact that differs."""
 
     def body(self) -> ComposeResult:
-        """Yield the demo, then a line and an explanation for each step."""
+        """Yield the demo, a line for each step, and the other screens."""
         keys = [(str(key.path), key.path.name) for key in self._keys]
         fields: dict[str, Widget] = {
             "site": Button(Text(NOTHING), id="site", action="screen.site", compact=True),
@@ -114,29 +101,25 @@ class GuideScreen(FullScreen):
             "check": Button(Text("Check the site (F3)"), action="screen.check", compact=True),
             "job": Button(Text("Make a job (F4)"), action="screen.job", compact=True),
         }
+        demo = Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
         with Scroll(id="guide"):
-            with Vertical(id="begin"):
-                with Horizontal(id="machine", classes="frame") as box:
-                    box.border_title = "On this machine"
-                    yield Button(Text("Demo (F2)"), id="demo", action="screen.demo", compact=True)
-                    yield Static(DEMO, classes="words", markup=False)
-                with Vertical(id="steps", classes="frame") as box:
-                    box.border_title, box.border_subtitle = "On a cluster", LEAVE
-                    for name in TITLES:
-                        yield Horizontal(
-                            Static(id=f"mark-{name}", classes="mark", markup=False),
-                            fields[name],
-                            classes="step",
-                            id=f"step-{name}",
-                        )
-                        yield Static(id=f"words-{name}", classes="words", markup=False)
-                    yield Static(id="results", markup=False)
-            with Vertical(id="then", classes="frame") as box:
+            with Vertical(classes="frame") as box:
+                box.border_title = "On this machine"
+                yield Horizontal(Static("  demo", classes="mark"), demo, classes="step")
+                yield Static(DEMO, classes="words", markup=False)
+            with Vertical(classes="frame") as box:
+                box.border_title, box.border_subtitle = "On a cluster", LEAVE
+                for name in TITLES:
+                    mark = Static(id=f"mark-{name}", classes="mark", markup=False)
+                    yield Horizontal(mark, fields[name], classes="step", id=f"step-{name}")
+                    yield Static(id=f"words-{name}", classes="words", markup=False)
+                yield Static(id="results", markup=False)
+            with Vertical(classes="frame") as box:
                 box.border_title = "Then"
-                yield Static(id="later", markup=False)
+                yield Static(styled.labelled(PLACES))
 
     def on_resize(self) -> None:
-        """Explain as much as there is room for."""
+        """Leave as much blank as there is room for."""
         super().on_resize()
         self.reread()
 
@@ -209,27 +192,20 @@ class GuideScreen(FullScreen):
         return steps(self._progress, self._around())
 
     def draw(self) -> None:
-        """Show which step is next, and what each will do."""
+        """Show which step is next, and what it will do."""
         self.title_text("0 Guide")
-        width, height = self.app.size
         for name in ("user", "key"):
             self.query_one(f"#{name}").visible = not self._around().foreign
-        tall = height >= TALL
-        self.query_one("#guide").set_class(width >= WIDE, "wide").set_class(tall, "tall")
+        self.query_one("#guide").set_class(self.app.size.height >= TALL, "tall")
         for number, step in enumerate(self._steps(), 1):
-            bold = "bold" if step.mark == "next" else ""
-            said, style = MARKS[step.mark]
+            sign, style, name_style = MARKS[step.mark]
             if step.name == "check" and self._differs:
-                said, style = "! differs", "yellow"
-            mark = Text.assemble((f"{number} {step.name:8}", bold), (said, style))
+                sign, style = "!", "yellow"
+            mark = Text.assemble((sign, style), (f" {number} {step.name}", name_style))
             self.query_one(f"#mark-{step.name}", Static).update(mark)
-            # In a small terminal one explanation at a time: all of it is on the screen.
             words = self.query_one(f"#words-{step.name}", Static)
             words.update(styled.plain(step.words))
-            words.display = tall or step.mark == "next"
-        gap = ("", "")
-        later = (*PLACES, gap, *KEYS, *((gap, *VERBS) if width >= WIDE else ())) if tall else PLACES
-        self.query_one("#later", Static).update(styled.labelled(later))
+            words.display = step.mark == "next"
 
     def _answer(self, **answers: object) -> None:
         """Keep answers; another site, name or key has to be checked again."""
