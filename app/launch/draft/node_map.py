@@ -26,7 +26,6 @@ from lumitui.remote.site.profile import Site
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
 _LEGEND = "x reserved  . free  0-9 its rank"
-_MASKS_FROM = 76  # columns
 _BETWEEN = 3  # columns between two rows of cores side by side
 
 
@@ -61,7 +60,6 @@ class NodeMap:
 
     title: str
     cores: tuple[CoreRow, ...]
-    ranks: tuple[RankRow, ...]
     notes: tuple[str, ...]
 
 
@@ -94,14 +92,13 @@ def node_map(site: Site, layout: RankLayout) -> NodeMap:
         notes.append(
             f"{layout.world_size:,} ranks: rank = node x {ranks} + the digit; all nodes are alike."
         )
-    cells = _core_rows(site, layout.planned_cores)
-    return NodeMap(title, cells, _rank_rows(site, ranks, layout.planned_cores), tuple(notes))
+    return NodeMap(title, _core_rows(site, layout.planned_cores), tuple(notes))
 
 
 def measured_map(site: Site, host: str, cores_of: Mapping[int, str]) -> NodeMap:
     """Return the map of one node with the measured cores of each of its local ranks."""
     cores = [cores_of.get(rank, "") for rank in range(max(cores_of, default=-1) + 1)]
-    return NodeMap(f"{host}, as measured", _core_rows(site, cores), (), ())
+    return NodeMap(f"{host}, as measured", _core_rows(site, cores), ())
 
 
 def _core_rows(site: Site, planned: Sequence[str]) -> tuple[CoreRow, ...]:
@@ -153,13 +150,8 @@ def gpu_word(site: Site) -> str:
     return word if word.isalnum() and len(word) <= 4 else "GPU"
 
 
-def node_map_lines(
-    drawing: NodeMap, width: int, gpu: str = "GPU", *, ranks: bool = True
-) -> tuple[MapLine, ...]:
-    """Return the map in `width` columns, with as many rows of cores side by side as fit.
-
-    With `ranks`, a line for each rank follows.
-    """
+def node_map_lines(drawing: NodeMap, width: int, gpu: str = "GPU") -> tuple[MapLine, ...]:
+    """Return the map in `width` columns, with as many rows of cores side by side as fit."""
     rows = [_core_parts(row, gpu) for row in drawing.cores]
     longest = max((sum(len(part.text) for part in row) for row in rows), default=0)
     across = max(1, (width + _BETWEEN) // (longest + _BETWEEN)) if len(rows) > 4 else 1
@@ -172,12 +164,9 @@ def node_map_lines(
             column = -(-begun // (longest + _BETWEEN)) * (longest + _BETWEEN)
             line += [MapPart(" " * (column - begun)), *parts]
         lines.append(tuple(line))
-    texts = [*_rank_texts(drawing.ranks, width), ""] if ranks else []
     notes = [part for note in drawing.notes for part in textwrap.wrap(note, width)]
     head = [(MapPart(text),) for text in (drawing.title, _LEGEND, "")]
-    colours = [None, None, *(item.rank for item in drawing.ranks)]
-    below = [(MapPart(text, rank),) for text, rank in zip(["", *texts], colours, strict=False)]
-    return (*head, *lines, *below, *((MapPart(text),) for text in notes))
+    return (*head, *lines, *((MapPart(text),) for text in ("", *notes)))
 
 
 def _core_parts(row: CoreRow, gpu: str) -> list[MapPart]:
@@ -189,18 +178,6 @@ def _core_parts(row: CoreRow, gpu: str) -> list[MapPart]:
     for rank in row.owners[:3]:
         parts.append(MapPart(f" {gpu}{rank}", rank))
     return [*parts, MapPart(" …")] if len(row.owners) > 3 else parts
-
-
-def _rank_texts(ranks: Sequence[RankRow], width: int) -> list[str]:
-    has_gpus = any(item.gpu for item in ranks)
-    texts = ["rank  GPU    NUMA  cores" if has_gpus else "rank  cores"]
-    wide = width >= _MASKS_FROM
-    for item in ranks:
-        tail = f"{item.cores:<14} {item.mask}".rstrip() if wide else item.cores
-        place = f"{item.gpu:<5}  {item.numa or '?':>4}  " if has_gpus else ""
-        texts.append(f"{item.rank:>4}  {place}{tail}")
-    texts[0] += f"{'':>10}mask" if wide and any(item.mask for item in ranks) else ""
-    return texts
 
 
 def has_words(site: Site) -> str:

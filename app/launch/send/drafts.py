@@ -67,10 +67,9 @@ class CheckedDraft:
 
     @property
     def where(self) -> str:
-        """The text's name, site and partition; "" if it is not YAML."""
-        values = {field.key: field.value for field in self.fields}
-        name, *place = (values.get(key, "") for key in ("name", "site", "partition"))
-        return f"{name or 'no name'}  {' '.join(filter(None, place))}".rstrip() if values else ""
+        """The text's site and partition, as far as it has them."""
+        place = (field.value for field in self.fields if field.key in ("site", "partition"))
+        return " ".join(filter(None, place))
 
     @property
     def loose(self) -> tuple[Finding, ...]:
@@ -101,8 +100,6 @@ class Drafts:
     """Returns a site's known images, without querying it."""
     answered: Callable[[Preview], tuple[Finding, ...]] = lambda preview: ()
     """Returns the cluster's earlier findings on the same job, without querying it."""
-    kept: Draft | None = field(default=None)
-    """The draft that the user left without saving it."""
 
     _summaries: dict[str, tuple[bool, str]] = field(default_factory=dict)
     """Whether each site is closed, and its summary, read once: reading all profiles takes a tenth

@@ -105,7 +105,7 @@ class ProofPane(RowList):
             drawn = measured_map(site, name, cores)
         except (LumiError, ValueError):  # a probe may have written anything
             return []
-        lines = map_texts(node_map_lines(drawn, width, gpu_word(site), ranks=False))
+        lines = map_texts(node_map_lines(drawn, width, gpu_word(site)))
         return [lines[0], *lines[3:-1]] if cores else []
 
 

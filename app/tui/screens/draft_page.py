@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
 
 from lumitui.app.runs import Draft, InputError, LumiError, Runs, save_draft
 from lumitui.app.tui.asking import show_error
@@ -53,11 +52,6 @@ class DraftPage(FullScreen):
         """Show whether something is not saved."""
         self.query_one(DraftViews).mark(unsaved=self.unsaved is not None)
 
-    def show_path(self) -> None:
-        """Show where the draft is saved."""
-        assert self._draft is not None
-        self.query_one("#path", Input).value = str(self._draft.path or "")
-
     def action_save(self) -> None:
         """Save the job file; ask for its path if it has none."""
         if self._draft is None:
@@ -85,7 +79,6 @@ class DraftPage(FullScreen):
             self._draft = replace(self._draft, folder=path.parent, origin=path.name)
             self.query_one(DraftViews).post_message(DraftViews.CheckDue())
         self._opened = self._draft.text
-        self.show_path()
         self.show_saved()
         self.notify(f"Saved {self._draft.path}.", markup=False)
         return True

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 START = "Choose what to begin with, or type the path of a job file above and press enter."
 
+PATH = 40
+"""Most letters of a whole path in the title bar; of a longer one only the folder is named."""
+
 _NEWER = 50
 """Runs whose sites are compared with the job's own."""
 
@@ -81,7 +84,7 @@ class NewScreen(DraftPage):
         self._checked: CheckedDraft | None = None
         self._price: Outlook | None = None
         self._where = ""
-        """The job's name and where it runs, as far as a text could be read."""
+        """The site and the partition, as far as a text could be read."""
         self._asked = 0
         self._checking = self._stale = False
         """Whether a check is under way, and whether its draft was edited since."""
@@ -111,6 +114,7 @@ class NewScreen(DraftPage):
         if self._job:
             self._open("file", str(self._job))
         elif kept is not None:
+            tui(self).kept = None  # kept again with what is edited until it is left
             self._take(kept, opened="")
 
     def on_unmount(self) -> None:
@@ -192,8 +196,7 @@ class NewScreen(DraftPage):
     def _take(self, draft: Draft, opened: str) -> None:
         """Show another draft, which began as the text `opened`."""
         self._draft, self._opened = draft, opened
-        self._checked, self._where = None, draft.name
-        self.show_path()
+        self._checked, self._where = None, ""
         self._show_parts()
         self.query_one(DraftViews).begin(draft)
         self.show_saved()
@@ -242,7 +245,10 @@ class NewScreen(DraftPage):
 
     def _draw_cost(self, checked: CheckedDraft) -> None:
         self._where = checked.where or self._where
-        self.title_text("2 New", f"from {checked.draft.origin}", self._where)
+        path, origin = checked.draft.path, f"from {checked.draft.origin}"
+        if path is not None:
+            origin = str(path) if len(str(path)) <= PATH else f"…/{path.parent.name}/{path.name}"
+        self.title_text("2 New", origin, self._where)
         errors = len(checked.errors)
         if errors:
             then = " to fix before it can be sent"
@@ -256,14 +262,10 @@ class NewScreen(DraftPage):
 
     def _enable(self) -> None:
         """Let Submit be pressed only for what was checked and is right."""
-        checked = self._checked
-        now = checked is not None and self._draft is not None
-        ready = now and checked is not None and checked.draft.text == self._draft_text()
-        right = ready and checked is not None and (not checked.errors or _may_be_forced(checked))
-        self.query(".action").first(Button).disabled = not right
-
-    def _draft_text(self) -> str:
-        return self._draft.text if self._draft else ""
+        checked, draft = self._checked, self._draft
+        right = checked is not None and draft is not None and checked.draft.text == draft.text
+        errors = checked is None or (checked.errors and not _may_be_forced(checked))
+        self.query(".action").first(Button).disabled = not right or bool(errors)
 
     # -- views
 
@@ -277,7 +279,7 @@ class NewScreen(DraftPage):
         self.refresh_bindings()
         open_now = self._draft is not None
         self.query_one("#path", Input).select_on_focus = True
-        for name in ("#start", "#files"):
+        for name in ("#path", "#start", "#files"):
             self.query_one(name).display = not open_now
         imported = self._draft.imported if self._draft else ()
         self.query_one("#imported", Static).update(styled.plain("\n".join(imported)))
@@ -287,20 +289,17 @@ class NewScreen(DraftPage):
 
     def action_view(self, view: View) -> None:
         """Show a view, and give it the keys."""
-        if self._draft is not None:
-            self.query_one(DraftViews).open(view)
+        self.query_one(DraftViews).open(view)
 
     def action_next_view(self, step: int) -> None:
         """Show the view `step` places on."""
-        if self._draft is not None:
-            self.query_one(DraftViews).step(step)
+        self.query_one(DraftViews).step(step)
 
     # -- files
 
     def action_again(self) -> None:
         """Read the job file again."""
-        path = self._draft.path if self._draft else path_of(self.query_one("#path", Input).value)
-        if path is not None and str(path) != ".":
+        if self._draft is not None and (path := self._draft.path):
             self._guard(lambda: self._open("file", str(path)))
 
     # -- the cluster
@@ -313,29 +312,31 @@ class NewScreen(DraftPage):
         rules = dict.fromkeys(one.rule for each in previews for one in each.findings)
         return list(explanations(rules, [each.site for each in previews], EXPLAINED_WIDTH))
 
+    def _asked_of(self, doing: str) -> Preview | None:
+        """Return what the cluster is asked about, and say so; None: the job file is not right."""
+        previews = self._checked.previews if self._checked else ()
+        wrong = "The job file must be right before the cluster can be asked about it."
+        self.notify(f"{doing} …" if previews else wrong, markup=False)
+        return previews[0] if previews else None
+
     def action_ask_cluster(self) -> None:
         """Ask the cluster about the job as it is now."""
-        checked = self._checked
-        if checked is None or not checked.previews:
-            self.notify("The job file must be right before the cluster can be asked about it.")
-            return
-        first = checked.previews[0]
-        self.notify(f"Asking {first.site.name} …", markup=False)
-        ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
+        if first := self._asked_of("Asking the cluster"):
+            ask(self, lambda runs: runs.inquiries.of_preview(first, fresh=True), self._answered)
 
     def action_places(self) -> None:
         """Compare where and when the job would start, at its site and at those of newer runs."""
-        checked = self._checked
-        if checked is None or not checked.previews:
-            self.notify("The job file must be right before the cluster can be asked about it.")
-            return
-        first, folder, number = checked.previews[0], checked.draft.folder, self._asked
-        self.notify("Asking when the job would start …", markup=False)
-        ask(
-            self,
-            lambda runs: _places(runs, first, folder),
-            lambda places: self._offer_places(number, places),
+        first, draft, number = (
+            self._asked_of("Asking when the job would start"),
+            self._draft,
+            self._asked,
         )
+        if first and draft:
+            ask(
+                self,
+                lambda runs: _places(runs, first, draft.folder),
+                lambda places: self._offer_places(number, places),
+            )
 
     def _offer_places(self, number: int, places: tuple[StartPlace, ...]) -> None:
         from lumitui.app.tui.dialogs.start_dialog import StartDialog
@@ -385,7 +386,7 @@ class NewScreen(DraftPage):
         def answered(yes: bool | None) -> None:
             if not yes:
                 return
-            self._opened = self._draft_text()  # the run keeps it
+            self._opened = checked.draft.text  # the run keeps it
             self.show_saved()
             if several:
                 tui(self).sends.send_grid(previews)

@@ -158,8 +158,11 @@ class FullScreen(Screen[None]):
         for part in parts:
             rest.append("  ").append(styled.plain(part, "dim") if isinstance(part, str) else part)
         tabs = Text("  ").join(Text(tab, "bold" if tab == name else "dim") for tab in TABS)
-        if name not in TABS or text.cell_len + tabs.cell_len + rest.cell_len > self.size.width - 4:
+        room = self.size.width - text.cell_len - rest.cell_len - 3
+        if name not in TABS or tabs.cell_len > room - 1:
             tabs = styled.plain(name, "bold") if isinstance(name, str) else name
+        if name in TABS:  # beside the tabs, words would look like one
+            tabs.pad_right(room - tabs.cell_len)
         text.append("  ").append(tabs).append(rest)
         text.truncate(self.size.width, overflow="ellipsis")
         if text != self._title:

@@ -1,5 +1,6 @@
 """A job script as it is sent, with its submit command, and with the files beside it."""
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -15,9 +16,11 @@ from lumitui.app.explain.words import file_heading
 from lumitui.app.runs import JOB_SCRIPT, count_changes, log_line, script_changes
 from lumitui.app.tui.widgets.scroll import Scroll
 
+_OPTIONS = re.compile("^#SBATCH .*$", re.MULTILINE)
+
 
 class ScriptView(Scroll):
-    """Command and script, not wrapped: the site gets exactly these lines."""
+    """The command, then the script; a line longer than the view goes on below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "toggle_all", "All", id="script.all",
@@ -42,7 +45,10 @@ class ScriptView(Scroll):
         With `base`, another job.sh, what changed against it is marked.
         """
         self._files, self._base = files, base
-        self.query_one("#command", Static).update(Text(f"$ {log_line(command)}\n", style="bold"))
+        words = (
+            word.rpartition("/")[2] if word[:1] == "/" else word for word in command.split(" ")
+        )
+        self.query_one("#command", Static).update(Text(log_line(f"$ {' '.join(words)}"), "dim"))
         self._draw_files()
 
     def action_toggle_all(self) -> None:
@@ -56,7 +62,8 @@ class ScriptView(Scroll):
             parts = (f"{file_heading(name)}\n{text}" for name, text in self._files.items())
             text = "\n".join(parts)
         shown = "\n".join(log_line(line) for line in text.split("\n"))
-        content = highlight(shown, language="bash")
+        # To bash they are comments, to Slurm what the job is.
+        content = highlight(shown, language="bash").highlight_regex(_OPTIONS, style="$text-primary")
         if self._base is not None and not self._all:
             content = _marked(content, self._base, text)
         self.query_one("#text", Static).update(content)

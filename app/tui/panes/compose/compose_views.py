@@ -24,24 +24,21 @@ View = Literal["form", "yaml", "script", "node"]
 VIEWS: dict[View, str] = {"form": "Form", "yaml": "YAML", "script": "Script", "node": "Node"}
 WIDE = 120
 """Columns from which views are beside each other."""
-WIDEST = 176
-"""Columns from which the node map is beside a text that was opened."""
+TALL = 36
+"""Lines from which the node map is below the form, and the script below the text."""
 _PAUSE = 0.2  # seconds without a key before a text is checked
 
 
-def beside(opened: View, middle: View, width: int) -> tuple[View, ...]:
-    """Return the views that are beside each other in `width` columns, from left to right.
+def beside(opened: View, middle: View, width: int, height: int) -> tuple[View, ...]:
+    """Return the views that are on a screen of `width` columns and `height` lines at once.
 
-    One that was opened gets most of the width. Beside the form stand both the view that was
-    opened last and the node map.
+    `middle` is the text that was opened last: the YAML or the script.
     """
     if width < WIDE:
         return (opened,)
-    if opened == "form":
-        return ("form", middle, "node")
-    if opened == "node" or width < WIDEST:
-        return ("form", opened)
-    return ("form", opened, "node")
+    if height < TALL:
+        return ("node" if opened == "node" else "form", middle)
+    return ("form", "node", "script") if middle == "script" else ("form", "node", "yaml", "script")
 
 
 class DraftViews(Vertical):
@@ -73,10 +70,12 @@ class DraftViews(Vertical):
         """Yield the names of the views, and the views."""
         yield Static(id="views-line", markup=False)
         with Horizontal(id="views"):
-            yield FormPane()
-            yield TextPane()
-            yield ScriptView(id="script-view")
-            yield NodePane()
+            with Vertical(id="job"):
+                yield FormPane()
+                yield NodePane()
+            with Vertical(id="texts"):
+                yield TextPane()
+                yield ScriptView(id="script-view")
 
     # -- the draft
 
@@ -148,13 +147,14 @@ class DraftViews(Vertical):
         }  # fmt: skip
 
     def _show_parts(self) -> None:
-        shown = beside(self._view, self._middle, self.app.size.width)
+        shown = beside(self._view, self._middle, *self.app.size)
         for view, pane in self._panes().items():
             pane.add_class("frame")
             pane.border_subtitle = ""
             pane.display = view in shown
-            # The opened view takes what the others leave.
-            pane.set_class(len(shown) > 1 and (view == "form" or view != shown[1]), "beside")
+        self.query_one(NodePane).set_class("form" in shown, "below")
+        self.query_one("#job").display = shown[0] in ("form", "node")
+        self.query_one("#texts").display = shown[-1] in ("yaml", "script")
         self._draw_names()
 
     def _draw_names(self) -> None:

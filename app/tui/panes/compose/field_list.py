@@ -1,6 +1,6 @@
 """The fields of a job file, a line each, with what is wrong below them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,8 +19,13 @@ from lumitui.app.tui.widgets import styled
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 
 NO_FIX = "Nothing here needs a fix."
-RARE = "rare"
-"""The group that is folded, but for fields that the job file has."""
+REST = "rest"
+"""What is folded: fields at their defaults, but for `COMMON`."""
+COMMON = frozenset((
+    "name", "site", "account", "partition", "nodes", "gpus_per_node", "time",
+    "trainer", "script", "args",
+))  # fmt: skip
+"""Fields that are shown also at their defaults: most edits are of these."""
 _LABEL = 15  # cells: `gpus_per_node`
 _NAMES = {"container.image": "image", "container.generation": "generation"}
 
@@ -35,9 +40,14 @@ class _Row:
     fold: str = ""
 
     @property
+    def is_field(self) -> bool:
+        """Whether it is the line of a field."""
+        return self.problem is None and not self.fold and self.field is not None
+
+    @property
     def is_heading(self) -> bool:
         """Whether the cursor passes it by."""
-        return self.field is None and self.problem is None and not self.fold
+        return self.problem is None and not self.fold and self.field is None
 
 
 class FieldList(ScrollView, can_focus=True):
@@ -84,14 +94,8 @@ class FieldList(ScrollView, can_focus=True):
         field: Field
 
     @dataclass
-    class FixWanted(Message):
-        """The user applies a problem's fix."""
-
-        problem: Finding
-
-    @dataclass
     class FixesWanted(Message):
-        """The user applies all fixes that are shown."""
+        """The user applies the fixes of these problems."""
 
         problems: tuple[Finding, ...]
 
@@ -104,6 +108,8 @@ class FieldList(ScrollView, can_focus=True):
         self._at = 0
         self._first = True
         self._unfolded: set[str] = set()
+        self._shown: set[str] = set()
+        """Fields above the fold. One that is cleared stays there, under the cursor."""
 
     # -- what is shown
 
@@ -114,24 +120,24 @@ class FieldList(ScrollView, can_focus=True):
         self._lay_out()
         if self._first:
             self._first = False
-            self._at = next((at for at, row in enumerate(self._rows) if _is_error(row)), 0)
+            self._to_error()
         else:
-            self._at = next((at for at, row in enumerate(self._rows) if self._is(row, key)), 0)
+            rows = ((at, row.field) for at, row in enumerate(self._rows) if row.is_field)
+            self._at = next((at for at, own in rows if own and own.key == key), self._at)
+            self.action_move(0)
+
+    def _to_error(self) -> None:
+        self._at = next((at for at, row in enumerate(self._rows) if _is_error(row)), 0)
         self.action_move(0)
 
     def start_again(self) -> None:
         """Begin at the first error with the next form, which is of another job file."""
         self._first = True
-        self._unfolded = set()
+        self._unfolded, self._shown = set(), set()
 
     def _key(self) -> str:
         row = self._row()
         return row.field.key if row and row.field else ""
-
-    @staticmethod
-    def _is(row: _Row, key: str) -> bool:
-        of_field = row.field is not None and row.field.key == key
-        return of_field and row.problem is None and not row.fold
 
     def _row(self) -> _Row | None:
         return self._rows[self._at] if self._at < len(self._rows) else None
@@ -141,8 +147,7 @@ class FieldList(ScrollView, can_focus=True):
         laid_out = bool(self._rows)
         self._lay_out()
         if not laid_out:
-            self._at = next((at for at, row in enumerate(self._rows) if _is_error(row)), 0)
-            self.action_move(0)
+            self._to_error()
 
     def on_focus(self) -> None:
         """Draw the cursor."""
@@ -166,16 +171,33 @@ class FieldList(ScrollView, can_focus=True):
         self.refresh()
 
     def _rows_of(self, width: int) -> list[_Row]:
+        is_open = REST in self._unfolded
+        self._shown |= {
+            field.key for field in self._fields
+            if field.key in COMMON or field.problems or (field.value and not is_open)
+        }  # fmt: skip
+        rest = [field for field in self._fields if field.key not in self._shown]
         rows = [self._problem_row(None, problem, width) for problem in self._loose]
-        group, hidden = "", 0
+        rows += self._group_rows(self._shown, width)
+        if rest:
+            said = f" {len(rest)} more, at their defaults {'▾' if is_open else '▸'}"
+            rows += [_Row(None, None, (Text(),)), _Row(None, None, (Text(said, "dim"),), REST)]
+        if is_open:
+            rows += self._group_rows({field.key for field in rest}, width)
+        return rows
+
+    def _group_rows(self, keys: Collection[str], width: int) -> list[_Row]:
+        """Return the fields `keys` below the headings of their groups."""
+        rows: list[_Row] = []
+        group = above = ""
         for field in self._fields:
-            if field.key in job_form.GROUPS:
-                group = job_form.GROUPS[field.key]
-                if group != RARE:
-                    rows.append(_Row(None, None, (Text(f" {group}", "bold magenta"),)))
-            if group == RARE and not (field.value or field.problems or RARE in self._unfolded):
-                hidden += 1
+            group = job_form.GROUPS.get(field.key, group)
+            if field.key not in keys:
                 continue
+            if group != above:
+                above = group
+                blank = [Text()] if rows else []
+                rows.append(_Row(None, None, (*blank, Text(f" {group}", "bold magenta"))))
             line = self._field_line(field)
             line.truncate(max(8, width - 1), overflow="ellipsis")
             rows.append(_Row(field, None, (line,)))
@@ -187,9 +209,6 @@ class FieldList(ScrollView, can_focus=True):
                 rows.append(_Row(field, None, (Text(said, SEVERITY["note"]),), fold=field.key))
                 shown += notes if open_now else []
             rows += [self._problem_row(field, item, width) for item in shown]
-        if hidden:
-            said = f" {words.count(hidden, 'rare field')} ▸"
-            rows.append(_Row(None, None, (Text(said, "bold magenta"),), fold=RARE))
         return rows
 
     def _field_line(self, field: Field) -> Text:
@@ -199,7 +218,7 @@ class FieldList(ScrollView, can_focus=True):
         value = styled.plain(field.value) if field.value else Text(f"({field.default})", "dim")
         if not field.value and not field.default:
             value = Text("(missing)", "dim")
-        style = "bold red" if sign == "✖" else "yellow" if sign == "!" else ""
+        style = "bold red" if sign == "✖" else "yellow" if sign == "!" else "dim"
         return Text.assemble((f"{sign} ", style), (f"{name:<{_LABEL}}", style), value)
 
     def _problem_row(self, field: Field | None, problem: Finding, width: int) -> _Row:
@@ -226,7 +245,7 @@ class FieldList(ScrollView, can_focus=True):
         name = "field-list--cursor"
         base = self.get_component_rich_style(name) if shown else self.rich_style
         marked = Text(">" if shown and at == 0 else " ") + row.lines[at]
-        if shown and not row.problem and not row.fold and row.field and row.field.steps:
+        if shown and row.is_field and row.field and row.field.steps:
             marked.append("  - +", "dim")
         segments = [
             Segment(part.text, base + part.style if part.style else base)
@@ -274,8 +293,10 @@ class FieldList(ScrollView, can_focus=True):
         if row.fold:
             self._unfolded ^= {row.fold}
             self._lay_out()
+            self._at = next(at for at, new in enumerate(self._rows) if new.fold == row.fold)
+            self._reveal()
         elif row.problem is not None and row.problem.fix:
-            self.post_message(self.FixWanted(row.problem))
+            self.post_message(self.FixesWanted((row.problem,)))
         elif row.field is not None:
             self.post_message(self.Wanted(row.field))
 
@@ -287,7 +308,7 @@ class FieldList(ScrollView, can_focus=True):
         here = [row for row in (*fixes, *wrong) if row.field is not None and row.field.key == key]
         for row in (*here, *fixes, *wrong):
             if row.problem is not None and row.problem.fix:
-                self.post_message(self.FixWanted(row.problem))
+                self.post_message(self.FixesWanted((row.problem,)))
                 return
             if row.field is not None:
                 self.post_message(self.Wanted(row.field))

@@ -98,15 +98,13 @@ class FormPane(Vertical):
     def _set(self, field: Field, text: str) -> None:
         self._edit(lambda now: set_key(now, place_of_key(field.key), job_form.read(field, text)))
 
-    @on(FieldList.FixWanted)
-    def _fix(self, event: FieldList.FixWanted) -> None:
-        fix = event.problem.fix
-        if fix is not None:
-            self._edit(lambda now: apply_fix(now, fix))
-
     @on(FieldList.FixesWanted)
-    def _fix_all(self, event: FieldList.FixesWanted) -> None:
-        self._edit(lambda now: apply_fixes(now, event.problems)[0])
+    def _fix(self, event: FieldList.FixesWanted) -> None:
+        fix, *more = (problem.fix for problem in event.problems)
+        if more or fix is None:
+            self._edit(lambda now: apply_fixes(now, event.problems)[0])
+        else:  # one that cannot be applied says why
+            self._edit(lambda now: apply_fix(now, fix))
 
     @on(FieldList.Stepped)
     def _stepped(self, event: FieldList.Stepped) -> None:

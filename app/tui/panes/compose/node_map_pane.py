@@ -26,8 +26,8 @@ class NodePane(Scroll):
         """Yield the map."""
         yield Static(_NOTHING, id="map", markup=False)
 
-    def show(self, preview: Preview | None) -> None:
-        """Show the nodes of a launch; None: there is none."""
+    def show(self, preview: Preview) -> None:
+        """Show the nodes of a launch."""
         self._preview = preview
         self._draw_map()
 
@@ -37,11 +37,10 @@ class NodePane(Scroll):
 
     def _draw_map(self) -> None:
         found, width = self._preview, max(24, self.scrollable_content_region.width)
-        text: Text = Text(_NOTHING)
         if found is not None:
             drawn = node_map(found.site, found.launch.layout)
-            text = Text("\n").join(map_texts(node_map_lines(drawn, width, gpu_word(found.site))))
-        self.query_one("#map", Static).update(text)
+            lines = map_texts(node_map_lines(drawn, width, gpu_word(found.site)))
+            self.query_one("#map", Static).update(Text("\n").join(lines))
 
 
 def map_texts(lines: Iterable[MapLine]) -> list[Text]:

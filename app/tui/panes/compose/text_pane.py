@@ -1,17 +1,22 @@
 """The job file as text, with the lines marked that are wrong."""
 
+import re
 from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.highlight import highlight
 from textual.widgets import Static, TextArea
 
 from lumitui.app.runs import CheckedDraft
 from lumitui.app.tui.widgets.launch_text import SEVERITY
 from lumitui.app.tui.widgets.styled import plain
 
+_NUMBER = re.compile(r"(?<=[:,\[ -])(?<![\w] )[-+]?\d[\d_]*(\.\d*)?(e[-+]?\d+)?(?=\s*($|[],}#]))")
+_COLOURS = {"$text-primary bold": "blue", "$text-success": "green", "$text 60%": "bright_black"}
+"""The colours of keys, quoted words and comments, by those of Textual's highlighter."""
 _MOST = 4  # problems below the text; the form has them all
 
 
@@ -42,6 +47,10 @@ class TextEditor(TextArea):
     def get_line(self, line_index: int) -> Text:
         """Return a line as it is drawn."""
         line = super().get_line(line_index)
+        # Read alone: a key costs the lines on the screen, not the file.
+        line.highlight_regex(_NUMBER, "yellow")
+        for span in highlight(line.plain, language="yaml").spans:
+            line.stylize(_COLOURS.get(str(span.style), ""), span.start, span.end)
         if line_index + 1 in self._wrong:
             line.stylize("bold underline")
         return line

@@ -26,20 +26,19 @@ def test_bound_ranks_have_their_cores_and_gpu() -> None:
     shown = text(36, nodes=4, partition="standard-g")
     assert "node x4  56 of 64 cores, 8 of 8 GPUs" in shown
     assert "  0-7   x4444444 GCD4" in shown and " 56-63  x1111111 GCD1" in shown
-    assert "   0  GCD0      3  49-55" in shown
     assert "32 ranks: rank = node x 8 + the\ndigit" in shown
 
 
-def test_a_wide_map_has_several_columns_and_the_masks() -> None:
+def test_a_wide_map_has_several_columns() -> None:
     shown = text(90, partition="standard-g")
     assert "x4444444 GCD4    24-31  x3333333 GCD3    48-55  x0000000 GCD0\n" in shown
-    assert "0x00fe000000000000" in shown and "rank = node" not in shown
+    assert "rank = node" not in shown
 
 
 def test_what_is_not_promised_says_why() -> None:
     shared = text(partition="small-g", gpus_per_node=2)
     assert "No cores are promised: nodes are shared, and Slurm chooses the cores." in shared
-    assert "  0-7   x......." in shared and "not promised" in shared
+    assert "  0-7   x......." in shared
     torchrun = text(partition="standard-g", launcher="torchrun")
     assert "* shared" in torchrun and "x*******" in torchrun
 
@@ -58,7 +57,6 @@ def test_each_rank_s_letters_are_parts_of_their_own_so_that_they_have_its_colour
 
 
 def test_a_measured_node_shows_what_its_ranks_found() -> None:
-    shown = drawn(node_map_lines(measured_map(LUMI, "nid1", {0: "1-3", 2: "9"}), 80, ranks=False))
+    shown = drawn(node_map_lines(measured_map(LUMI, "nid1", {0: "1-3", 2: "9"}), 80))
     assert shown.startswith("nid1, as measured")
     assert "  0-7   x000.... GPU0" in shown and "  8-15  x2...... GPU2" in shown
-    assert "rank  " not in shown

@@ -80,7 +80,7 @@ async def test_a_typo_stands_at_its_field_and_a_key_fixes_it(
         screen = await opened(pilot)
         await sees(pilot, r"line 9: error: nods: unknown key; did you mean `nodes`")
         await sees(pilot, r"2 errors to fix before it can be sent")
-        await sees(pilot, "from bad.yaml  hello  laptop local")
+        await sees(pilot, r"bad.yaml  laptop local\n")
         assert not can_submit(pilot) and pilot.app.screen is screen, "no dialog"
         await pilot.press("enter")
         await sees(pilot, r"nodes +2")
@@ -122,6 +122,7 @@ async def test_no_word_is_behind_a_scrollbar_that_comes_with_the_rows(
     async with LumiApp(settings, job).run_test(size=(80, 24)) as pilot:
         await sees(pilot, "9 nodes are more than small-")
         form = pilot.app.screen.query_one(FieldList)
+        await pilot.press("G", "enter")
         await until(pilot, lambda: form.show_vertical_scrollbar, "a scrollbar")
         room = form.scrollable_content_region.width
         lines = [line for row in form._rows for line in row.lines]
@@ -150,7 +151,7 @@ async def test_one_key_makes_all_fixes(settings: Settings, project: Path) -> Non
         await sees(pilot, "`hang:` has no effect")
         await pilot.press("ctrl+f")
         await sees(pilot, r"partition +standard-g")
-        await sees(pilot, "11 rare fields")
+        await sees(pilot, "25 more, at their defaults ▸")
         await until(pilot, lambda: can_submit(pilot), "no error")
 
 
@@ -281,7 +282,7 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
         (project / "off.yaml").write_text(JOB.format(launcher="srun", args="") + "nodes: 2\n")
         await until(pilot, lambda: menu.display and menu.has_focus, "the beginnings")
         await pilot.press(*"off.yaml", "enter")
-        await sees(pilot, "from off.yaml")
+        await sees(pilot, r"off.yaml  laptop")
         await pilot.press("n")
         screen.query_one("#path").focus()
         screen.query_one("#path", Input).value = str(project / "l")
@@ -291,14 +292,54 @@ async def test_a_run_or_an_example_is_a_beginning(settings: Settings, project: P
         await sees(pilot, "args +--long")
 
 
+async def test_a_field_keeps_its_place_while_it_is_set_and_cleared(
+    settings: Settings, project: Path
+) -> None:
+    async with LumiApp(settings, project / "job.yaml").run_test(size=(80, 60)) as pilot:
+        await sees(pilot, "25 more, at their defaults ▸")
+        await pilot.press("G", "enter", "G", "k", "k", "plus")
+        await sees(pilot, r"defaults ▾[\s\S]*grid[\s\S]*> +keep_compiled +false")
+        await pilot.press("g", *"jjjjjjjjjjjj", "enter", "k")
+        await sees(pilot, r"> +keep_compiled +false[\s\S]*24 more, at their defaults ▸")
+        await pilot.press("delete")
+        await sees(pilot, r"> +keep_compiled +\(true\)")
+
+
+async def test_what_was_submitted_is_not_an_edit_to_lose(settings: Settings, project: Path) -> None:
+    app = LumiApp(settings)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("2")
+        await pilot.press(*str(project / "job.yaml"), "enter")
+        await until(pilot, lambda: can_submit(pilot), "the check")
+        await pilot.press(*"jjjj", "plus", "1", "2")
+        await until(pilot, lambda: can_submit(pilot), "the edits that are back")
+        await sees(pilot, "not saved")
+        await pilot.press("s", "y")
+        await until(pilot, lambda: len(runs_of(pilot)) == 1, "the run")
+        await until(pilot, lambda: not app.under_way, "the end of the send")
+        assert app.kept is None and "not saved" not in shown(pilot)
+
+
+def test_each_part_of_a_line_of_yaml_has_its_colour() -> None:
+    editor = TextEditor()
+    editor.load_text("nodes: [9, 'xy', --lr=0.1]  # few")
+    line = editor.get_line(0)
+    colours = {line.plain[span.start : span.end]: span.style for span in line.spans if span.style}
+    assert (colours["nodes"], colours["9"], colours["xy"]) == ("blue", "yellow", "green")
+    assert colours["# few"] == "bright_black" and "0.1" not in colours
+
+
 @pytest.mark.parametrize(
-    ("opened", "width", "shown"),
+    ("opened", "middle", "size", "shown"),
     [
-        ("form", 119, "form"), ("yaml", 80, "yaml"),
-        ("form", 120, "form script node"), ("yaml", 120, "form yaml"),
-        ("script", 175, "form script"), ("node", 200, "form node"),
-        ("script", 200, "form script node"),
+        ("form", "script", (119, 60), "form"), ("yaml", "yaml", (80, 24), "yaml"),
+        ("form", "script", (120, 40), "form node script"),
+        ("yaml", "yaml", (120, 40), "form node yaml script"),
+        ("form", "yaml", (200, 50), "form node yaml script"),
+        ("form", "yaml", (200, 35), "form yaml"), ("node", "script", (120, 24), "node script"),
     ],
 )  # fmt: skip
-def test_a_view_that_is_opened_gets_most_of_the_width(opened: View, width: int, shown: str) -> None:
-    assert beside(opened, "script", width) == tuple(shown.split())
+def test_the_views_that_have_room_are_beside_the_one_that_is_opened(
+    opened: View, middle: View, size: tuple[int, int], shown: str
+) -> None:
+    assert beside(opened, middle, *size) == tuple(shown.split())
