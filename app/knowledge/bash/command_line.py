@@ -20,8 +20,9 @@ from lumitui.app.knowledge.script_job import (
 )
 from lumitui.remote.site.source_position import Position
 
-PYTHON = re.compile(r"python(\d(\.\d+)?)?t?$")
-"""The name of an interpreter."""
+PYTHON = re.compile(r"(?:[a-z]+-)?python(\d(\.\d+)?)?t?(?:-[a-z]+)?$")
+"""The name of an interpreter, or of a container's script that starts one, like
+`conda-python-distributed`."""
 CONTAINERS = {"singularity", "apptainer", "podman-hpc", "podman", "shifter", "enroot", "docker"}
 """The programs that enter one."""
 WRAPPER = re.compile(r"\w*(singularity|apptainer)\w*$")

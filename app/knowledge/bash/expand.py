@@ -3,7 +3,7 @@
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Literal
@@ -113,13 +113,28 @@ def splitting(pieces: Pieces) -> Pieces:
 
 
 def listed(items: tuple[Pieces, ...], *, quoted: bool) -> Pieces:
-    """Return `"${A[@]}"`: each item a word."""
+    """Return `"${A[@]}"`: each item a word.
+
+    Without quotes, bash divides also the text of a `bash -c`, of which it then runs the first
+    word alone. The text stays whole here, as its author meant it: `command-split` reports this.
+    """
     pieces: list[Piece] = []
-    for item in items:
+    whole = shell_text(items)
+    for number, item in enumerate(items):
         if pieces:
             pieces.append(replace(pieces[-1], text="", kind="break"))
-        pieces += item if quoted else splitting(item)
+        pieces += item if quoted or number == whole else splitting(item)
     return tuple(pieces)
+
+
+def shell_text(words: Sequence[Pieces]) -> int | None:
+    """Return the place of the text that a `bash -c` among `words` gets, if blanks are in it."""
+    texts = [plain(word) for word in words]
+    for number, text in enumerate(texts[:-1]):
+        if re.fullmatch(r"-[a-z]*c", text) and number and " " in texts[number + 1].strip():
+            shell = any(re.fullmatch(r"(.*/)?(ba|da|z)?sh", each) for each in texts[:number])
+            return number + 1 if shell else None
+    return None
 
 
 def divided(pieces: Pieces) -> list[Pieces]:

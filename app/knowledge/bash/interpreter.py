@@ -8,7 +8,7 @@ from itertools import dropwhile
 from tree_sitter import Node
 
 from lumitui.app.knowledge.bash.command_line import CommandLine, name_of, read_line, starts_others
-from lumitui.app.knowledge.bash.expand import ExpandedWord
+from lumitui.app.knowledge.bash.expand import ExpandedWord, shell_text
 from lumitui.app.knowledge.bash.option_tables import IDLE
 from lumitui.app.knowledge.bash.origins import ParsedSource, Piece, Pieces, plain, span
 from lumitui.app.knowledge.bash.parsed_text import Tree, flat
@@ -202,6 +202,7 @@ class Interpreter(ShellState):
         for word in words:
             self._substitutions(word)
             self.defaults(word)
+            self._passed_on(word)
             arguments += self.expander().arguments(word)
         if not arguments:
             for each in prefixes:
@@ -211,6 +212,19 @@ class Interpreter(ShellState):
         end = max(self.tree.span(word)[1] for word in words)
         at = self.tree.source.position(start, end)
         self._run(arguments, prefixes, given, at)
+
+    def _passed_on(self, word: Node) -> None:
+        """Note that `exec $*` divides the text of a `bash -c` which this script is given."""
+        given = self.scope.positional or ()
+        text = shell_text(given)
+        written = self.tree.text(word)
+        if text is not None and written in ("$*", "$@", "${*}", "${@}"):
+            first = plain(given[text]).split()[0]
+            message = f"{written} divides the text of `-c` at its blanks: the shell runs `{first}`"
+            message += " alone, and your program never starts."
+            self.reading.troubles.append(
+                Trouble("command-split", message, self.tree.position(word))
+            )
 
     def _substitutions(self, node: Node) -> None:
         """Read the commands in `$(…)` within a word: they run before it."""

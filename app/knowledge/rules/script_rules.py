@@ -360,6 +360,20 @@ def arguments_split(job: ScriptJob, site: Site) -> Iterator[Hit]:
                 )
 
 
+@_about(
+    "command-split",
+    "error",
+    "a wrapper script that divides the text of `bash -c`",
+    why="`$*` and `$@` without quotes split every argument at its blanks. Of "
+    "`./select_gpu bash -c 'a; b'`, bash runs `a;` alone, and the step ends with exit code 0.",
+    source=f"{_BASH}, special parameters",
+)
+def command_split(job: ScriptJob, trouble: Trouble) -> Hit:
+    """Find `exec $*` in a wrapper that the launch gives a `bash -c '…'`."""
+    do = 'Write exec "$@" in the wrapper, or "\\$@" in a heredoc without quotes around its EOF.'
+    return Hit(trouble.message, do, trouble.at)
+
+
 def _ends(job: ScriptJob) -> Iterator[tuple[Command, str, str]]:
     """Yield the script's own commands, what is after each in its line, and the next line."""
     lines = job.text.split("\n")

@@ -5,8 +5,10 @@ What no key keeps of the launcher's options and of the program's command line be
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from lumitui.app.knowledge.bash.command_line import PYTHON
 from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import (
     NO_OPTIONS,
@@ -27,6 +29,7 @@ from lumitui.app.launch.from_script.plain_values import (
     within,
     written_at,
 )
+from lumitui.app.launch.from_script.wrapper_script import file_of, wrappers
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
@@ -398,15 +401,24 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
 
     `activate` is the command that the profile runs in its containers before the program.
     """
-    index = job.steps.index(step)
+    index, around = job.steps.index(step), wrappers(job, step)
     explained = [item.at for item in job.variables if item.step == index]
     explained += _explained(step)
     outer = [item for item in job.commands if item.at == step.at][:1]
     inner = [item for item in job.commands if item.step == index and item.at != step.at]
     texts = [word.at for word in step.shells]
+    for word in {word.text: word for command in inner for word in command.words}:
+        if PYTHON.match(word) and not word.startswith("python"):
+            notes.change("interpreter", word, "python")
+    outer = _wrapped(outer, around, notes)
+    passed_on = _passed_on(inner, step) if around else []
+    again = {command.at for command in passed_on}
+    inner = [item for item in inner if item in passed_on or item.at not in again]
     for command in (*outer, *inner):
-        if command in outer or (step.program and within(step.program.at, command.at)):
-            places = explained + texts if command in outer else explained
+        starts = command in outer or command in passed_on
+        if starts or (step.program and within(step.program.at, command.at)):
+            whole = command in outer or any(word.at in texts for word in command.words)
+            places = explained + texts if whole else explained
             for words in _left(job, command, places, shells=bool(step.shells)):
                 if words == "-u":
                     notes.derive("python -u", "the launch sets PYTHONUNBUFFERED")
@@ -420,6 +432,24 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
             notes.lose(_text(job, command), "the job runs only the program")
         elif command.program in ("echo", "printf"):
             notes.lose(_text(job, command), "it only prints")
+
+
+def _wrapped(outer: Sequence[Command], around: Mapping[str, str], notes: Notes) -> list[Command]:
+    """Return the commands up to their wrapper, whose words are those of its own commands."""
+    cut = []
+    for command in outer:
+        names = [file_of(word.known) in around for word in command.words]
+        end = names.index(True) if True in names else len(names)
+        for word in command.words[end : end + 1]:
+            notes.derive(word.text, "its lines are noted one by one")
+        cut.append(replace(command, words=command.words[:end]))
+    return cut
+
+
+def _passed_on(inner: Sequence[Command], step: JobStep) -> list[Command]:
+    """Return the commands by which wrappers start what they are given."""
+    places = {word.at for word in (*step.shells, *([step.program] if step.program else []))}
+    return [command for command in inner if places & {word.at for word in command.words}]
 
 
 def _text(job: ScriptJob, command: Command) -> str:
@@ -449,6 +479,7 @@ def _left(
     for word in (first, *command.words):
         place = command.at if word is first else word.at
         plain = word.text in _NOTHING or (word is first and _is_plain(word.text))
+        plain = plain or bool(PYTHON.match(word.text))
         plain = plain or (shells and bool(_SHELL.match(word.text)))
         plain = plain or (word.text in ("exec", "run", "shell") and bool(explained))
         if plain or (word is not first and any(within(place, each) for each in explained)):

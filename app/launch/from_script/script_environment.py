@@ -9,6 +9,7 @@ from lumitui.app.knowledge.bash.other_statements import OtherStatement
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob, Variable
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, is_literal, within, written_at
+from lumitui.app.launch.from_script.wrapper_script import VISIBLE
 from lumitui.remote.site.source_position import Position
 
 _INTO = re.compile(r"^(?:SINGULARITY|APPTAINER)ENV_")
@@ -81,7 +82,12 @@ def _setting(
 ) -> ScriptVariable | None:
     last, called, blocks, shells = settings[-1], around.called, around.blocks, around.shells
     before = [v for v in settings if called or v.step is not None or v.at < step.at]
-    here = [v for v in before if not any(within(v.at, at) for at in shells)]
+    # A wrapper's file is written by a command of the script, but its step reads it.
+    here = [
+        v
+        for v in before
+        if (v.step is not None and not v.conditional) or not any(within(v.at, at) for at in shells)
+    ]
     sure = [v for v in here if not any(within(v.at, block.at) for block in blocks)]
     written = written_at(job.text, last.at)
     if not before:
@@ -172,6 +178,9 @@ def _one(
             notes.lose(setting.written, "the job script reserves names in lowercase")
         else:
             notes.derive(setting.written or name, "the launch sets it")
+        return
+    if VISIBLE.match(name) and "SLURM_LOCALID" in setting.last.value:
+        notes.derive(setting.written or name, "each rank uses the GPU of its LOCAL_RANK")
         return
     if setting.value is not None and profile.get(name) == setting.value and not setting.doubt:
         notes.derive(name, f"the profile also sets it to {setting.value}")

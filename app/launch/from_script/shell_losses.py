@@ -8,6 +8,7 @@ from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_st
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import within
+from lumitui.app.launch.from_script.wrapper_script import program_in, wrappers, writes_wrapper
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.source_position import NOWHERE, Position
 
@@ -43,6 +44,7 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
     """Note the statements that the job file lacks; `parts` are those around `step`."""
     set_before = {item.name for item in job.variables if not item.local}
     inside = any(part.kind == "function" and not part.whole for part in parts)
+    around = wrappers(job, step)
     for part in parts:
         if part.kind == "setting":
             _declared(part, notes)
@@ -52,14 +54,18 @@ def shell_of(job: ScriptJob, step: JobStep, parts: Sequence[OtherStatement], not
             _unset(part, set_before, notes)
         elif part.text == "}":
             continue  # the end of a `coproc`, which the grammar lacks
+        elif part.kind == "command" and writes_wrapper(part, around):
+            notes.derive(part.text, "its lines are noted one by one")
         elif part.kind == "command":
             early = part.at < step.at and not inside
             _command(job, part, notes, early=early)
         else:
             form, words = _LOST[part.kind]
             notes.lose(form.format(part.text), words)
-    for shell in step.shells:
-        for part in other_statements(shell.text, _program_in(shell.text, step)):
+    inner = [(shell.text, _program_in(shell.text, step)) for shell in step.shells]
+    inner += [(text, next(program_in(text), NOWHERE)) for text in around.values()]
+    for text, place in inner:
+        for part in other_statements(text, place):
             if part.kind == "unsetting":
                 _unset(part, set_before, notes)
             elif part.kind in _LOST:

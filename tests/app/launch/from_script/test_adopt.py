@@ -139,6 +139,47 @@ def test_what_stands_around_the_program_is_lost_by_name() -> None:
     assert "srun --cpus-per-task: 3 → 7" in {f"{one.what}: {one.words}" for one in found.changed}
 
 
+WRAPPED = """#!/bin/bash
+#SBATCH --account=project_462000001 --partition=standard-g --nodes=2 --time=30
+#SBATCH --gpus-per-node=8 --ntasks-per-node=8
+SIF=/appl/local/containers/sif-images/lumi-pytorch-rocm-6.2.1-python-3.12-pytorch-20240918-vllm-4075b35.sif
+cat << EOF > select_gpu
+#!/bin/bash
+export ROCR_VISIBLE_DEVICES=\\$SLURM_LOCALID
+exec \\$*
+EOF
+chmod +x ./select_gpu
+srun ./select_gpu {program}
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "singularity exec $SIF bash -c '$WITH_CONDA; python -u train.py --steps 5'",
+        "singularity exec $SIF bash -c '$WITH_CONDA; RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID "
+        "python -u train.py --steps 5'",
+        "singularity exec $SIF conda-python-distributed -u train.py --steps 5",
+        "./train.py --steps 5",
+    ],
+)
+def test_a_wrapper_that_selects_the_gpu_is_derived_and_its_program_kept(program: str) -> None:
+    found = imported(WRAPPED.replace("{program}", program), sites()["lumi"])
+    assert (found.spec.script, found.spec.args) == ("train.py", ("--steps", "5"))
+    derived = {item.what.partition("=")[0] for item in found.derived}
+    assert {"ROCR_VISIBLE_DEVICES", "./select_gpu", "chmod +x ./select_gpu"} <= derived
+    assert lost(found) == ""
+
+
+def test_what_else_a_wrapper_does_is_kept_or_lost() -> None:
+    more = "export OMP_NUM_THREADS=3\nif true; then export X=1; fi\ncp a b\nexec numactl \\$*"
+    text = WRAPPED.replace("{program}", "python train.py").replace("exec \\$*", more)
+    found = imported(text, sites()["lumi"])
+    assert found.spec.script == "train.py" and found.spec.env == {"OMP_NUM_THREADS": "3"}
+    for words in ("numactl: the new launch lacks it", "cp a b: the job runs", "if true"):
+        assert words in lost(found)
+
+
 def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:
     head = LUMI[: LUMI.index("module load")].replace("standard-g", "qgpu")
     site = sites()["karolina"]
