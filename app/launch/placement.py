@@ -173,7 +173,8 @@ def _container_of(spec: JobSpec, site: Site) -> Container | None:
     if not (spec.container.image or container.image):
         raise InputError(
             f"{site.name} has no default image for the generation {name!r}.",
-            "Name yours: `container: {image: /path/of/image.sif}`.",
+            "Name yours: `container: {image: /path/of/image.sif}`, or run without a container: "
+            "`container: {none: true}`.",
             field="container.image",
         )
     _check_binds(spec, site, container)

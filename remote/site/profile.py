@@ -1,7 +1,7 @@
 """A site: one cluster as its profile describes it. Facts as data, no code for a site."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -246,6 +246,8 @@ class Site(Facts):
     """How `venv:` of a job file becomes an environment."""
     containers: dict[str, Container] = Field(default={})
     default_container: str | None = None
+    """The container of a job whose file names none: an entry of `containers`, the first if the
+    profile lacks this key. `none`: such a job runs without a container."""
     launchers: Annotated[tuple[Launcher, ...], Field(min_length=1)] = ("srun", "torchrun")
     """Launchers that work at this site, the preferred first."""
     mpi: Mpi | None = None
@@ -306,6 +308,15 @@ class Site(Facts):
             seen.add(following)
             yield following, self.partitions[following]
             following = self.partitions[following].grows_to
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_container(cls, data: object) -> object:
+        """Fill in the first container as the default if the profile does not name one."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("containers"), Mapping):
+            return data
+        name = data.get("default_container", next(iter(data["containers"]), None))
+        return {**data, "default_container": None if name == "none" else name}
 
     @model_validator(mode="after")
     def _references(self) -> Self:

@@ -60,6 +60,7 @@ def profile_remarks(path: Path, folders: Sequence[Path]) -> tuple[Finding, ...]:
     remarks = [
         _finding(document.line(place), "warning", _said(place, words)) for place, words in pairs
     ]
+    remarks += _default_container(site, document)
     return tuple(sorted({*misnamed, *remarks}, key=lambda one: (one.at.line, one.message)))
 
 
@@ -69,6 +70,16 @@ def _of_name(path: Path, document: Document) -> Iterator[Finding]:
     if name != path.stem:
         words = f"name: {name!r} differs from the file's name, {path.stem!r}; correct or remove it"
         yield _finding(document.line(("name",)), "error", words)
+
+
+def _default_container(site: Site, document: Document) -> Iterator[Finding]:
+    """Yield a note on the default container of a profile that does not name it."""
+    if site.default_container and not {"extends", "default_container"} & document.data.keys():
+        words = (
+            f"containers: a job that names no container runs in {site.default_container}, the "
+            "first; `default_container:` names another, or `none`"
+        )
+        yield _finding(document.line(("containers",)), "note", words)
 
 
 def _finding(line: int, severity: Severity, message: str) -> Finding:

@@ -217,3 +217,30 @@ def test_own_profiles_are_those_that_did_not_come_with_the_program(folder: Path)
     assert Sites([BUILT_IN]).own() == []
     (folder / "lumi.yaml").write_text("extends: lumi\nhosts: {user: me}\n")
     assert Sites([folder, BUILT_IN]).own() == ["lumi", "small"]
+
+
+# --- the default container
+
+ONE = "containers:\n  own: {image: /images/a.sif, call: [singularity, run]}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "default"),
+    [
+        (ONE, "own"),
+        (f"{ONE}  other: {{image: /images/b.sif, call: [singularity, run]}}\n", "own"),
+        (f"{ONE}default_container: none\n", None),
+        ("", None),
+    ],
+)
+def test_the_first_container_is_the_default_unless_the_profile_says_otherwise(
+    folder: Path, more: str, default: str | None
+) -> None:
+    (folder / "mine.yaml").write_text(f"{SMALL}{more}")
+    assert Sites([folder]).load("mine").default_container == default
+
+
+@pytest.mark.parametrize("name", ["alps", "karolina", "leonardo", "roihu"])
+def test_a_bundled_site_whose_jobs_bring_their_images_has_no_default_container(name: str) -> None:
+    site = Sites([BUILT_IN]).load(name)
+    assert site.containers and site.default_container is None

@@ -92,7 +92,8 @@ def _of_file(reply: Reply, profile: Path) -> int:
 
     remarks = profile_remarks(profile, own_settings().profiles)
     reply.give(remarks, tables.remark_text(profile, remarks))
-    return max((2 if one.severity == "error" else 1 for one in remarks), default=0)
+    codes = {"error": 2, "warning": 1, "note": 0}
+    return max((codes[one.severity] for one in remarks), default=0)
 
 
 def _probe(reply: Reply, site_name: str, account: str, options: _Probe) -> None:

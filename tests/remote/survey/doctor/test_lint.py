@@ -74,6 +74,22 @@ def test_what_is_unwise_is_said_at_its_line(tmp_path: Path, old: str, new: str, 
     assert all(0 < one.at.line <= len(rows) for one in found)
 
 
+def test_the_default_container_is_said_where_the_profile_leaves_it_to_the_order(
+    tmp_path: Path, here: Here
+) -> None:
+    block = "containers:\n  own: {image: /images/a.sif, call: [singularity, run]}\nnode:\n"
+    (note,) = (one for one in said(tmp_path, ("node:\n", block)) if "runs in" in one.message)
+    assert note.severity == "note"
+    assert "a job that names no container runs in own, the first" in note.message
+    named = said(tmp_path, ("node:\n", f"default_container: own\n{block}"))
+    assert not [one for one in named if one.severity == "note"]
+    (tmp_path / "new.yaml").write_text(
+        f"{SOUND}# source: you\ncontainers:\n  own: {{image: /images/a.sif, call: [run]}}\n"
+    )
+    done = here("site", "check", "--file", str(tmp_path / "new.yaml"))
+    assert "note: containers: a job that names no container runs in own" in done.stdout
+
+
 def test_mistakes_have_their_lines_and_no_source_is_said_once(tmp_path: Path) -> None:
     found = said(tmp_path, ("cores_per_gpu: 11", "cores_per_gpuu: 11"))
     assert {one.severity for one in found} == {"error"}
