@@ -34,7 +34,7 @@ CONTINUE = "Send it again to continue from its last checkpoint."
 CONTINUE_CANCELLED = (
     "If you still need it, send it again from its last checkpoint: what it trained is saved."
 )
-EXPLAINED = "Change what caused it, then send it again."
+EXPLAINED = "Fix the cause that is shown with it, then send it again."
 UNPROVED = (
     "Check the proof: some ranks have other cores or GPUs than planned, so the run may be slow."
 )

@@ -63,13 +63,13 @@ def change_effect(changes: Sequence[PlanChange]) -> str:
     batch, rate = rows["global batch"], rows["learning rate"]
     is_known = "unknown" not in (batch.before, batch.after)
     if not is_known:
-        sentence = "How many samples a step trains is not known"
+        sentence = "The job file's arguments do not give the batch size"
     elif batch.differs:
         sentence = f"A step trains {batch.after} samples, before {batch.before}"
     else:
         sentence = f"A step still trains {batch.after} samples"
     if rate.after == "unknown":
-        return f"{sentence}." if is_known else f"{sentence}; nor is the learning rate."
+        return f"{sentence}." if is_known else f"{sentence} or the learning rate."
     if rate.differs:
         return f"{sentence}; the learning rate becomes {rate.after}, before {rate.before}."
     return f"{sentence}; the learning rate stays {rate.after}."

@@ -120,18 +120,26 @@ def run_table(runs: Sequence["Run"], now: float, columns: int, silent: Collectio
 
 
 def history_table(runs: Sequence["Run"], columns: int) -> str:
-    """Return the table of `history`, with a column for notes if there are any; '' without runs."""
+    """Return the table of `history`, '' without runs.
+
+    It has FROM only if that fits, and NOTE only if there are notes.
+    """
     if not runs:
         return ""
-    titles, shrink = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"], [6, 5, 4, 0]
+    titles = ["RUN", "CREATED", "STATE", "JOB", "NODES", "SITE", "NOTE", "FROM"]
     rows: list[tuple[object, ...]] = [
-        (run.id, words.clock(run.created)[:16], run.state.value, run.layout.nodes, run.site,
-         run.parent or "-", run.note)
+        (run.id, words.clock(run.created)[:16], run.state.value, run.job_id or "-",
+         run.layout.nodes, run.site, run.note, run.parent or "-")
         for run in runs
     ]  # fmt: skip
-    if not any(run.note for run in runs):
-        titles, rows, shrink = titles[:-1], [row[:-1] for row in rows], shrink[1:]
-    return table(titles, rows, columns, shrink=shrink, ids=0)
+    noted = any(run.note for run in runs)
+    if not noted:
+        titles, rows = [*titles[:6], "FROM"], [(*row[:6], row[7]) for row in rows]
+    whole = table(titles, rows, columns, ids=0)
+    if max(map(width, whole.splitlines())) <= columns:
+        return whole
+    shrink = (6, 5, 0) if noted else (5, 0)
+    return table(titles[:-1], [row[:-1] for row in rows], columns, shrink=shrink, ids=0)
 
 
 def file_words(facts: "FileFacts", runs: int) -> str:

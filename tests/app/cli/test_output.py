@@ -1,11 +1,11 @@
 """What is shown is safe and fits: tables in 80 columns, plain objects as JSON."""
 
-import pytest
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lumitui.app.cli.views import tables
-from lumitui.app.explain import words
 from lumitui.app.follow.sites.cluster_overviews import RunGpus
 from lumitui.remote.scheduler.job_step import GpuReading
 from lumitui.remote.site.safe_text import spell_out
@@ -36,21 +36,19 @@ def test_a_long_text_is_cut_at_once() -> None:
     assert len(tables.cut("e" + "\u0301" * 300_000, 40)) == 300_001
 
 
-@pytest.mark.parametrize("columns", [20, 60, 200])
-def test_a_list_of_runs_is_a_table_with_notes_where_there_are_any(columns: int) -> None:
-    titles = ["RUN", "CREATED", "STATE", "NODES", "SITE", "FROM", "NOTE"]
-    runs = [a_run(f"run-{number:06d}", parent="run-000000" if number else None,
-                  note="best ä" if number == 3 else "") for number in range(5)]  # fmt: skip
-    for some, count in ((runs, 7), (runs[:2], 6)):
-        rows = [
-            (run.id, words.clock(run.created)[:16], run.state.value, run.layout.nodes, run.site,
-             run.parent or "-", run.note)[:count]
-            for run in some
-        ]  # fmt: skip
-        shrink = [6, 5, 4, 0][7 - count :]
-        whole = tables.table(titles[:count], rows, columns, shrink=shrink, ids=0)
-        assert tables.history_table(some, columns) == whole
-    assert tables.history_table([], columns) == ""
+def test_a_list_of_runs_has_the_jobs_and_notes_where_there_are_any() -> None:
+    first = a_run("run-000001", job_id="41")
+    second = a_run("run-000002", parent="run-000001", note="best ä")
+    plain, noted = tables.history_table([first], 80), tables.history_table([first, second], 100)
+    assert re.sub(" +", " ", plain).startswith("RUN CREATED STATE JOB NODES SITE FROM\n")
+    assert re.sub(" +", " ", noted).startswith("RUN CREATED STATE JOB NODES SITE NOTE FROM\n")
+    assert " 41 " in plain and noted.endswith("best ä  run-000001")
+    # Where not all of it fits, the parents go first: no id is cut for them.
+    narrow = tables.history_table([first, second], 76)
+    assert "FROM" not in narrow and narrow.endswith("somewhere  best ä")
+    assert "run-000002" in narrow
+    assert max(map(tables.width, tables.history_table([second] * 3, 66).splitlines())) <= 66
+    assert tables.history_table([], 80) == ""
 
 
 def test_sites_are_a_line_each_in_80_columns_with_closed_ones_last() -> None:
