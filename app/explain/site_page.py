@@ -119,6 +119,24 @@ def _partitions(site: Site) -> Iterator[tuple[str, ...]]:
         )
 
 
+def partition_facts(site: Site, slurm_name: str) -> list[tuple[str, str]]:
+    """Return the limits and the price of one of Slurm's partitions, as (label, words)."""
+    item = site.slurm_partition(slurm_name)
+    if item is None:
+        return [("profile", f"{site.name} does not describe this partition")]
+    facts = (
+        ("job", f"at most {count(item.max_nodes, 'node')} for {item.max_time}"),
+        ("", limits(item)),
+        ("GPUs", _gpus(item)),
+        ("gets", "whole nodes" if item.allocation == "node" else "what it requests"),
+        ("an hour", f"{bill(site, item)}, in {site.billing_unit}"),
+        ("grows to", item.grows_to or ""),
+        ("purpose", item.purpose),
+        ("needs", item.needs),
+    )
+    return [(label, words) for label, words in facts if words]
+
+
 def _gpus(item: Partition) -> str:
     least, most = item.min_gpus, item.max_gpus
     if least and most:

@@ -59,6 +59,11 @@ def plain_reason(run: Run) -> str:
     word = scheduler_reason(run) or "None"
     if again(run):
         return f"its last attempt queued it again; Slurm makes such a job wait a little ({word})"
+    return reason_words(word)
+
+
+def reason_words(word: str) -> str:
+    """Return what the scheduler's reason means, with its own word."""
     # "ReqNodeNotAvail, UnavailableNodes:nid[005001-005002]"
     meaning = REASONS.get(word.split(",")[0]) or next(
         (words for begin, words in BEGINNINGS.items() if word.startswith(begin)), ""

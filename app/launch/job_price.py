@@ -22,25 +22,29 @@ def price_of(place: Placement, layout: RankLayout) -> Price:
     billing = place.partition.billing
     if spec.exclusive or _bills_whole_nodes(billing, spec.nodes):
         cores, memory, gpus = len(site.node.usable_cores), site.node.memory_gib, site.node.gpus
+    rate = node_rate(billing, cores, memory, gpus, spec.local_disk or 0)
+    per_hour = rate * spec.nodes
+    hours = spec.chain * walltime.seconds_of(spec.time) / 3600
+    return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
+
+
+def node_rate(billing: Billing, cores: int, memory: float, gpus: int, disk: int = 0) -> float:
+    """Return what an hour costs of so much of a node; `memory` and `disk` in GiB."""
     if billing.kind == "node":
-        rate = billing.per_node_hour
-    elif billing.kind == "slice":
+        return billing.per_node_hour
+    if billing.kind == "slice":
         slices = max(
             math.ceil(cores / billing.cores),
             math.ceil(memory / billing.memory_gib),
             math.ceil(gpus / billing.gpus),
         )
-        rate = slices * billing.per_slice_hour
-    else:
-        rate = (
-            cores * billing.per_core_hour
-            + memory * billing.per_gib_hour
-            + gpus * billing.per_gpu_hour
-            + (spec.local_disk or 0) * billing.per_disk_gib_hour
-        )
-    per_hour = rate * spec.nodes
-    hours = spec.chain * walltime.seconds_of(spec.time) / 3600
-    return Price(round(per_hour * hours, 3), site.billing_unit, per_hour)
+        return slices * billing.per_slice_hour
+    return (
+        cores * billing.per_core_hour
+        + memory * billing.per_gib_hour
+        + gpus * billing.per_gpu_hour
+        + disk * billing.per_disk_gib_hour
+    )
 
 
 def _bills_whole_nodes(billing: Billing, nodes: int) -> bool:

@@ -47,10 +47,11 @@ from lumitui.app.follow.sites.gpu_words import gpu_rows as gpu_rows
 from lumitui.app.follow.sites.gpu_words import gpu_summary as gpu_summary
 from lumitui.app.follow.sites.inventory import RemovedItems as RemovedItems
 from lumitui.app.follow.sites.overview_words import OverviewPart as OverviewPart
-from lumitui.app.follow.sites.overview_words import expected_starts as expected_starts
+from lumitui.app.follow.sites.overview_words import job_lines as job_lines
 from lumitui.app.follow.sites.overview_words import no_overview_yet as no_overview_yet
 from lumitui.app.follow.sites.overview_words import overview_age as overview_age
 from lumitui.app.follow.sites.overview_words import overview_parts as overview_parts
+from lumitui.app.follow.sites.overview_words import partition_part as partition_part
 from lumitui.app.follow.sites.poll_schedule import LinkState as LinkState
 from lumitui.app.follow.sites.poll_schedule import RefreshEnding as RefreshEnding
 from lumitui.app.follow.sites.poll_schedule import Schedule as Schedule

@@ -301,6 +301,11 @@ class Site(Facts):
             return f"{self.title}: closed on {self.retired}{instead}"
         return f"{self.title}: {self.node.gpus} x {self.node.gpu} a node"
 
+    def slurm_partition(self, name: str) -> Partition | None:
+        """Return the entry of the partition that Slurm calls `name`; None: there is none."""
+        items = self.partitions.items()
+        return next((item for key, item in items if (item.slurm_partition or key) == name), None)
+
     def partitions_from(self, name: str) -> Iterator[tuple[str, Partition]]:
         """Yield the partition `name`, and those that a job grows to from there, each once."""
         following, seen = name if name in self.partitions else None, set[str]()

@@ -10,8 +10,8 @@ import pytest
 from tests.support.places import ROOT
 
 LINES = {
-    "app/cli": 5010, "app/tui": 13120, "app/runs": 2770, "app/scale": 3030, "app/follow": 4120,
-    "app/survey": 1810, "app/launch": 8650, "app/explain": 2910, "app/history": 4270,
+    "app/cli": 5010, "app/tui": 13240, "app/runs": 2770, "app/scale": 3030, "app/follow": 4160,
+    "app/survey": 1810, "app/launch": 8650, "app/explain": 2920, "app/history": 4270,
     "app/mcp": 890,
     "app/job": 2520, "app/knowledge": 16070, "remote/site": 2860, "remote/ssh": 3180,
     "remote/transport": 1120, "remote/scheduler": 2570, "remote/source": 1620,

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lumitui.app.explain.words import clock, count, recent_clock, short_length
-from lumitui.remote.scheduler.cluster_overview import ClusterOverview
+from lumitui.app.explain.waiting import reason_words
+from lumitui.app.explain.words import clock, count, price, recent_clock, short_length
+from lumitui.app.launch.job_price import node_rate
+from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
+from lumitui.remote.site.profile import Site
 
 PARTS = (
     ("nodes", "Partitions"),
-    ("queue", "My queue"),
+    ("queue", "Your jobs"),
     ("reservations", "Reservations"),
     ("budget", "Budget"),
 )
@@ -98,9 +101,8 @@ def _queue(overview: ClusterOverview, now: float) -> OverviewPart:
         for job in overview.queue
     ]
     running = sum(job.state == "RUNNING" for job in overview.queue)
-    counts = f": {count(len(rows), 'job')}, {running} running" if rows else ""
+    heading = f"Your jobs: {len(rows)}, {running} running" if rows else "Your jobs"
     none = "You have no job there."
-    heading = f"My queue{counts}"
     return OverviewPart(heading, titles, rows, frozenset({3}), narrow=(0, 1, 3, 7), sentence=none)
 
 
@@ -110,14 +112,58 @@ def _start(moment: float, now: float) -> str:
     return text[:5] if len(text) < len("2026-11-26") else text[5:10]
 
 
-def expected_starts(overview: ClusterOverview, now: float) -> list[str]:
-    """Return when waiting jobs would start, the next of each partition, where that is known."""
-    waits = [job for job in overview.queue if job.state == "PENDING" and (job.start or 0) > now]
-    waits.sort(key=lambda job: job.start or 0, reverse=True)
-    return [
-        f"{job.partition}: {count(job.nodes, 'node')} would start ~{_start(job.start or 0, now)}"
-        for job in {job.partition: job for job in waits}.values()
+def partition_part(
+    site: Site, nodes: Nodes, queue: Sequence[QueuedJob], now: float
+) -> OverviewPart:
+    """Return what jobs of whole nodes meet in a partition: their limit, their price, their start.
+
+    A start is Slurm's estimate for a job of the user that waits; else only idle nodes are known.
+    """
+    item = site.slurm_partition(nodes.partition)
+    if item is None:
+        return OverviewPart("Sizes")
+    node, waits = (
+        site.node,
+        {
+            job.nodes: job.start
+            for job in queue
+            if job.partition == nodes.partition
+            and job.state == "PENDING"
+            and (job.start or 0) > now
+        },
+    )
+    rate = node_rate(item.billing, len(node.usable_cores), node.memory_gib, node.gpus)
+    most = min(item.max_nodes, nodes.total)
+    sizes = sorted({*(2**power for power in range(most.bit_length())), most, *waits} - {0})
+    rows = [
+        (
+            f"{size:,}",
+            f"{size * node.gpus:,}",
+            f"~{_start(waits[size] or 0, now)}" if size in waits
+            else "nodes idle" if size <= nodes.idle else "-",
+            item.max_time_for(size),
+            price(size * rate),
+        )
+        for size in sizes
+    ]  # fmt: skip
+    titles = ("Nodes", node.device.plural, "Start", "Limit", f"{site.billing_unit} an hour")
+    return OverviewPart(f"Sizes on {nodes.partition}", titles, rows, frozenset({0, 1, 4}))
+
+
+def job_lines(job: QueuedJob, now: float) -> list[tuple[str, str]]:
+    """Return all that a queue says of a job, as (label, words)."""
+    word = "" if job.reason == "None" else job.reason
+    pending, start = job.state == "PENDING", _start(job.start, now) if job.start else ""
+    lines = [
+        ("name", job.name),
+        ("state", job.state.lower()),
+        ("waits for", reason_words(word or "None") if pending else ""),
+        ("would start" if pending else "started", f"~{start}" if pending and start else start),
+        ("runs for", "" if pending else job.elapsed),
+        ("limit", job.limit),
+        ("asks for", f"{count(job.nodes, 'node')} of {job.partition}"),
     ]
+    return [(label, words) for label, words in lines if words]
 
 
 def _reservations(overview: ClusterOverview) -> OverviewPart:

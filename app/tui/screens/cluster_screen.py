@@ -1,14 +1,13 @@
 """The sites as they are now, side by side where there is room: nodes, queue, limits, budget."""
 
-import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from typing import ClassVar, cast
+from itertools import zip_longest
+from typing import ClassVar
 
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -17,17 +16,23 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from lumitui.app.explain import site_page
+from lumitui.app.explain.words import count
 from lumitui.app.runs import (
     FRESH_SECONDS,
     ClusterOverview,
+    InputError,
     LumiError,
     Nodes,
     OverviewPart,
+    Run,
     Runs,
-    expected_starts,
+    job_lines,
+    log_line,
     no_overview_yet,
     overview_age,
     overview_parts,
+    partition_part,
 )
 from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.screens.page import FullScreen
@@ -38,11 +43,13 @@ from lumitui.app.tui.widgets.styled import SERIES, bar
 COLUMN = 78
 """Cells that one site needs; two stand side by side when there are twice as many."""
 WIDE = 110
-"""Cells of a site from which on reservations and budget are side by side."""
-LEAST_BAR = 24
-"""Cells of a bar in which its parts can be told apart."""
+"""Cells of a site from which on the details are beside the tables."""
+LEAST_BAR, MOST_BAR = 20, 40
+"""Cells of a bar: its parts can be told apart, and its rows do not drown the numbers."""
+LABELS = 11
+"""Cells of the labels in both frames of details."""
 MOST_ROWS = 200
-"""Rows of a part that are drawn; the heading says how many there are."""
+"""Rows of a part that are drawn; the last one says how many are left out."""
 
 
 class ClusterScreen(FullScreen):
@@ -94,21 +101,11 @@ class ClusterScreen(FullScreen):
         """Show the columns of the visible sites."""
         self._drawn.clear()
         place = self.query_one("#clusters", Horizontal)
+        self.set_focus(None)
         place.remove_children()
-        names = self.visible_sites if self._sites else []
+        names = self.visible_sites
         place.mount_all([SiteColumn(name) for name in names])
         self.refresh_bindings()
-        self.call_after_refresh(self._shown)
-
-    def _shown(self) -> None:
-        scrolls = self.query(Scroll)
-        if not scrolls and self.query(SiteColumn):
-            self.call_after_refresh(self._shown)  # no column is composed yet
-            return
-        self.reread()
-        queues = [rows for rows in self.query(QueueRows) if rows.display]
-        for first in (*queues, *scrolls)[:1]:
-            first.focus(scroll_visible=False)  # what is above the queue stays on the screen
 
     def on_resize(self) -> None:
         """Show as many sites as fit now."""
@@ -129,7 +126,7 @@ class ClusterScreen(FullScreen):
 
     def action_ask(self) -> None:
         """Ask the visible sites now; a login may ask the user."""
-        for name in self.visible_sites if self._sites else []:
+        for name in self.visible_sites:
             self._ask(name, attended=True)
         self.reread()
 
@@ -174,17 +171,20 @@ class ClusterScreen(FullScreen):
         if not self.is_seen:
             return
         now = time.time()
-        names = ", ".join(self.visible_sites) if self._sites else "no site"
-        more = f"site {self._at + 1} of {len(self._sites)}" if len(self._sites) > 1 else ""
-        self.title_text("4 Cluster", names, more)
+        number, visible = len(self._sites), self.visible_sites
+        more = f"site {self._at + 1} of {number}" if number > len(visible) else ""
+        names = [] if self.has_class("-high") else visible  # without frames
+        self.title_text("4 Cluster", *names, more if number else "no site")
         for column in self.query(SiteColumn):
+            if not column.query(QueueRows):
+                continue  # not composed yet, or being taken away
             name = column.site
             answered, error = self.runs.clusters.last(name), self._errors.get(name)
-            column.head(name, self._age(name, now), error)
             nothing = no_overview_yet(name, asking=name in self._asking) if answered is None else ""
-            if (made := (answered, nothing, column.size.width)) != self._drawn.get(name):
+            if (made := (answered, nothing)) != self._drawn.get(name):
                 self._drawn[name] = made
                 column.show(answered.overview if answered else None, nothing, now)
+            column.head(self._age(name, now), error)
 
     def _age(self, name: str, now: float) -> str:
         answered = self.runs.clusters.last(name)
@@ -195,106 +195,164 @@ class ClusterScreen(FullScreen):
 
 
 class SiteColumn(Vertical):
-    """One site: its name and how old the answer is in the frame, the parts inside, which scroll."""
+    """One site: a frame for each part of its answer, and what is known of the chosen rows."""
 
     def __init__(self, site: str) -> None:
         """Show nothing of `site` yet."""
-        super().__init__(classes="site-column frame")
+        super().__init__(classes="site-column")
         self.site = site
         self._error = ""
+        self.overview = ClusterOverview()
+        """What it said last."""
 
     def compose(self) -> ComposeResult:
-        """Yield why there is nothing new, and the parts."""
-        yield Static(classes="site-error", markup=False)
+        """Yield why there is nothing new, the parts, and the details."""
+        yield Static(classes="site-error frame", markup=False)
         with Scroll():
-            asking = Text(no_overview_yet(self.site, asking=True), "dim")
-            yield Static(asking, classes="site-parts", markup=False)
-            yield QueueRows(self.site)
-            yield Static(classes="site-rest", markup=False)
+            with Vertical(classes="site-parts"):
+                yield PartRows()
+                yield QueueRows()
+                yield PartRows(chooses=False)
+                yield PartRows(chooses=False)
+                yield PartRows(chooses=False)
+            with Vertical(classes="site-details"):
+                yield Static(classes="site-partition frame", markup=False)
+                yield Static(classes="site-job frame", markup=False)
+
+    def on_mount(self) -> None:
+        """Show what it said last; the first column has the keys."""
+        if self.query(QueueRows) and isinstance(self.screen, ClusterScreen):
+            self.screen.reread()
+            if self.screen.focused is None:
+                self.take_focus()
 
     def on_resize(self) -> None:
-        """Draw the tables for this width at once, not with the next second."""
-        if isinstance(self.screen, ClusterScreen):
-            self.screen.draw()
+        """Show the details beside the tables where there is room."""
+        self.set_class(self.size.width >= WIDE, "-wide")
+        self._show_details()
 
-    def head(self, name: str, age: str, error: LumiError | None) -> None:
+    def head(self, age: str, error: LumiError | None) -> None:
         """Show how old the answer is; the rest is drawn for a new answer only."""
-        self.border_title = styled.plain(f"{name}  {age}")
+        self.query_one(PartRows).border_title = styled.plain(f"Partitions of {self.site}  {age}")
         why = str(error or "")
-        if why != self._error and self.query(".site-error"):
+        if why != self._error:
             self._error = why
             place = self.query_one(".site-error", Static)
             place.display = error is not None
+            place.border_title = "No answer"
             place.update(styled.plain(why, "yellow"))
 
     def show(self, overview: ClusterOverview | None, nothing: str, now: float) -> None:
         """Show an overview, or why there is none."""
-        if len(self.query(".site-parts, .site-rest, QueueRows")) < 3:
-            return  # not composed yet, or being taken away
-        queue, width = self.query_one(QueueRows), self.size.width - 2
-        above, rest, parts = self.query_one(".site-parts", Static), self.query_one(".site-rest"), []
-        if overview is not None:
-            nodes, queued, *parts = overview_parts(overview, now)
-            heading, *rows = drawn_part(queued, width)
-            drawn = [*drawn_part(nodes, width, overview.partitions), LEGEND]
-            drawn += [styled.plain(line) for line in expected_starts(overview, now)]
-            above.update(Group(*drawn, Text(), heading, *([] if overview.queue else rows)))
-            queue.show([job.job_id for job in overview.queue[:MOST_ROWS]], rows, width)
-        else:
-            above.update(Text(nothing, "dim"))
-            queue.show([], [], width)
-        if width >= WIDE and len(parts) > 1:
-            table = Table.grid(expand=True, padding=(0, 2, 0, 0))
-            for _ in parts:
-                table.add_column(ratio=1)
-            room = width // len(parts) - 2
-            table.add_row(*(Group(Text(), *drawn_part(part, room)) for part in parts))
-            cast("Static", rest).update(table)
-            return
-        below = [line for part in parts for line in (Text(), *drawn_part(part, width))]
-        cast("Static", rest).update(Group(*below))
+        self.overview = overview or ClusterOverview()
+        nowhere = [OverviewPart("Partitions", sentence=nothing), *[OverviewPart("")] * 3]
+        parts = overview_parts(overview, now) if overview else nowhere
+        for rows, part in zip(self.query(PartRows), parts, strict=False):
+            rows.show(part, self.overview.partitions if part is parts[0] else ())
+            # What the site has none of is left out; what it could not give is said.
+            rows.display = bool(part.rows or part.fault or part is parts[0])
+        self._show_details()
+        if self.query_one(Scroll).has_focus:
+            self.take_focus()
+
+    def take_focus(self) -> None:
+        """Give the keys to the jobs, else to the partitions, else to the column."""
+        choices = (self.query_one(QueueRows), self.query_one(PartRows), self.query_one(Scroll))
+        next(one for one in choices if one.focusable).focus(scroll_visible=False)
+
+    @on(OptionList.OptionHighlighted)
+    def _show_details(self) -> None:
+        """Show what is known of the partition and of the job under the cursors."""
+        now, (nodes, *_, sizes) = time.time(), self.query(PartRows)
+        place = self.query_one(".site-partition", Static)
+        sizes.display = place.display = nodes.chosen is not None
+        if nodes.chosen is not None:
+            chosen = self.overview.partitions[nodes.chosen]
+            lines = [("idle now", f"{chosen.idle:,} of {count(chosen.total, 'node')}")]
+            part = OverviewPart("")
+            with suppress(InputError):  # the screen Sites says what is wrong with the profile
+                site = tui(self).runs.sites.load(self.site)
+                lines += site_page.partition_facts(site, chosen.partition)
+                part = partition_part(site, chosen, self.overview.queue, now)
+            sizes.show(part)
+            sizes.display = bool(part.rows) and self.size.width >= WIDE
+            place.border_title = styled.plain(chosen.partition)
+            place.update(styled.labelled(lines, LABELS))
+        place, at = self.query_one(".site-job", Static), self.query_one(QueueRows).chosen
+        place.display = at is not None
+        if at is not None:
+            job = self.overview.queue[at]
+            run = self.run_of(job.job_id)
+            lines = [("run", f"{run.id}, enter opens it")] if run else []
+            place.border_title = styled.plain(f"Job {job.job_id}")
+            place.update(styled.labelled([*lines, *job_lines(job, now)], LABELS))
+
+    def run_of(self, job_id: str) -> Run | None:
+        """Return the user's run whose job it is; None: it was not sent from here."""
+        runs = tui(self).runs.history.unfinished(self.site)
+        return next((run for run in runs if run.job_id == job_id), None)
 
 
-class QueueRows(OptionList):
+class PartRows(OptionList):
+    """A part of an overview: its rows below their titles, in a frame with its heading."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", "Down", show=False, id="queue.down", tooltip="Next row"),
+        Binding("k", "cursor_up", "Up", show=False, id="queue.up", tooltip="Previous row"),
+    ]
+
+    def __init__(self, *, chooses: bool = True) -> None:
+        """Show nothing yet; `chooses`: a row can be chosen."""
+        super().__init__(markup=False, classes="frame")
+        self._chooses = chooses
+        self._part, self._bars = OverviewPart(""), tuple[Nodes, ...]()
+        self._width = 0
+        """Cells of the lines on the screen."""
+
+    def show(self, part: OverviewPart, bars: tuple[Nodes, ...] = ()) -> None:
+        """Show a part; `bars` are the nodes of its rows."""
+        self._part, self._bars = part, bars
+        self.can_focus = self._chooses and bool(part.rows)
+        self.border_title = styled.plain(part.heading)
+        self.border_subtitle = legend(plain=self.app.no_color) if bars else ""
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Draw the rows for another width."""
+        if self.scrollable_content_region.width != self._width:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._width, at = self.scrollable_content_region.width, self.highlighted or 1
+        lines = part_lines(self._part, self._width, self._bars, plain=self.app.no_color)
+        last = min(len(self._part.rows), MOST_ROWS) if self.can_focus else 0
+        self.clear_options()
+        self.add_options(Option(line, disabled=not 0 < number <= last)
+                         for number, line in enumerate(lines))  # fmt: skip
+        self.highlighted = min(at, last) or None
+
+    @property
+    def chosen(self) -> int | None:
+        """The row under the cursor, from 0; None: there is none."""
+        return None if self.highlighted is None else self.highlighted - 1
+
+
+class QueueRows(PartRows):
     """The user's jobs on a site; those that are runs can be opened and cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor_down", "Down", show=False, id="queue.down", tooltip="Next job"),
-        Binding("k", "cursor_up", "Up", show=False, id="queue.up", tooltip="Previous job"),
         Binding("enter", "select", "Open run", id="queue.open", tooltip="Open the run of the job"),
         Binding("c", "cancel", "Cancel", id="queue.cancel", tooltip="Cancel the job; asks first"),
     ]
 
-    def __init__(self, site: str) -> None:
-        """Show no jobs of `site` yet."""
-        super().__init__(markup=False, compact=True)
-        self._site = site
-
-    def show(self, jobs: Sequence[str], rows: Sequence[RenderableType], width: int) -> None:
-        """Show a row for each job, below their titles; it has the keys if it has rows."""
-        chosen = self.highlighted
-        lines = self.app.console.render_lines(
-            Group(*rows), self.app.console_options.update_width(width)
-        )
-        texts = [Text.assemble(*((s.text, s.style or "") for s in line)) for line in lines]
-        self.clear_options()
-        if jobs:
-            self.add_options(Option(text, id=job or None, disabled=not job)
-                             for job, text in zip(["", *jobs], texts, strict=False))  # fmt: skip
-        self.display = bool(jobs)
-        if jobs:
-            self.highlighted = min(chosen or 1, len(jobs))
-            if isinstance(self.parent, Scroll) and self.parent.has_focus:
-                self.focus(scroll_visible=False)
-
     def _run(self) -> str | None:
         """Return the run of the job under the cursor; say so where it is none of ours."""
-        if self.highlighted is None:
+        column = next(one for one in self.ancestors if isinstance(one, SiteColumn))
+        if (at := self.chosen) is None:
             return None
-        job = self.get_option_at_index(self.highlighted).id
-        for run in tui(self).runs.history.unfinished(self._site):
-            if run.job_id == job:
-                return run.id
+        job = column.overview.queue[at].job_id
+        if run := column.run_of(job):
+            return run.id
         self.notify(f"Job {job} is not one of your runs here.", markup=False)
         return None
 
@@ -310,56 +368,70 @@ class QueueRows(OptionList):
             tui(self).cancels.cancel(run)
 
 
+BAR = "━"
+"""What a bar is made of: its parts differ in colour."""
 USES = (
     ("idle", "▆", "green"), ("mixed", "▄", SERIES[1]), ("allocated", "▂", SERIES[0]),
     ("other", "·", "bright_black"), ("down", "✖", "red"),
 )  # fmt: skip
-"""What nodes do, each with its sign and colour in a bar; no sign touches the bar above."""
-LEGEND = Text("  ").join(Text.assemble((sign, style), f" {use}") for use, sign, style in USES)
+"""What nodes do, each with its sign in a bar without colours, and its colour."""
 
 
-def nodes_bar(found: Nodes, width: int) -> Text:
-    """Return the nodes of a partition by what they do."""
-    return bar([(getattr(found, use), sign, style) for use, sign, style in USES], width)
+def legend(*, plain: bool) -> Text:
+    """Return what the parts of a bar are; `plain`: there are no colours."""
+    parts = (Text.assemble((sign if plain else BAR, style), f" {use}") for use, sign, style in USES)
+    return Text("  ").join(parts)
 
 
-def fitting(line: str, width: int) -> str:
-    """Return a line of a site's own table; where it is too wide, without what only fills it."""
-    if cell_len(line) <= width:
-        return line
-    filled = set(line) <= set("-=+| ")
-    return line[:width] if filled else re.sub(r" {2,}", " ", line).replace(" |", "|")
+def nodes_bar(found: Nodes, width: int, *, plain: bool) -> Text:
+    """Return the nodes of a partition by what they do; `plain`: there are no colours."""
+    parts = [(getattr(found, use), sign if plain else BAR, style) for use, sign, style in USES]
+    return bar(parts, width)
 
 
-def drawn_part(part: OverviewPart, width: int, bars: Sequence[Nodes] = ()) -> list[RenderableType]:
-    """Return a heading, and its rows or its sentence; no text in them is markup.
+def compact(lines: Sequence[str], width: int) -> Sequence[str]:
+    """Return a site's own table; where it is too wide, without the columns that only fill it."""
+    if max(map(cell_len, lines)) <= width:
+        return lines
+    columns = list(zip_longest(*lines, fillvalue=" "))
+    fill = [set(column) <= set(" -=") for column in columns]
+    kept = [one for at, one in enumerate(columns) if not (fill[at] and fill[at - 1])]
+    return ["".join(row).rstrip() for row in zip(*kept, strict=True)]
 
-    Where `width` cells are too few for all columns, those stay that tell most. `bars` are drawn
-    in the cells that are left behind the rows.
+
+def part_lines(
+    part: OverviewPart, width: int, bars: Sequence[Nodes] = (), *, plain: bool = False
+) -> list[Text]:
+    """Return the titles and the rows of a part, or its sentence; no text in them is markup.
+
+    Where `width` cells are too few for all columns, those stay that tell most; where they are
+    more, the columns are further apart. `bars` are drawn behind the names.
     """
-    heading = styled.plain(part.heading, "bold underline")
     if not part.rows:
-        style = "yellow" if part.fault else "dim"
-        return [heading, styled.plain(part.sentence, style)]
-    if len(part.titles) == 1:
-        return [heading, *(styled.plain(fitting(row[0], width)) for row in part.rows[:MOST_ROWS])]
+        return [styled.plain(part.sentence, "yellow" if part.fault else "dim")]
     shown = part.rows[:MOST_ROWS]
-    widths = [max(map(cell_len, column)) + 2 for column in zip(part.titles, *shown, strict=True)]
-    room = width - sum(widths)
-    kept: Sequence[int] = range(len(part.titles))
-    if part.narrow and room < (LEAST_BAR if bars else -2):
-        kept = part.narrow
-        room = width - sum(widths[at] for at in kept)
-    bars = bars if room >= LEAST_BAR else ()
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for at in kept:
-        table.add_column(no_wrap=True, justify="right" if at in part.right else "left")
-    if bars:
-        table.add_column(no_wrap=True)
-    if any(part.titles):
-        table.add_row(*(Text(part.titles[at], "dim") for at in kept))
-    for number, row in enumerate(shown):
-        drawn = [nodes_bar(bars[number], room)] if bars else []
-        table.add_row(*(styled.plain(row[at]) for at in kept), *drawn)
     more = len(part.rows) - MOST_ROWS
-    return [heading, table, *([Text(f"and {more:,} more", "dim")] if more > 0 else [])]
+    rest = [Text(f"and {more:,} more", "dim")] if more > 0 else []
+    if len(part.titles) == 1:
+        return [*map(styled.plain, compact([row[0] for row in shown], width)), *rest]
+    table = [[log_line(cell) for cell in row] for row in (part.titles, *shown)]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    kept: Sequence[int] = range(len(widths))
+    if part.narrow and width < sum(widths) + 2 * len(widths) - 2 + (2 + LEAST_BAR) * bool(bars):
+        kept = part.narrow
+    room = width + 2 - sum(widths[at] + 2 for at in kept)
+    long = min(room - 2, MOST_BAR) if bars and room - 2 >= LEAST_BAR else 0
+    gap = " " * (2 + max(0, min(4, (room - long - 2 * bool(long)) // len(kept))))
+    lines = []
+    for number, cells in enumerate(table):
+        line = Text(no_wrap=True, overflow="ellipsis", style="" if number else "dim")
+        for at in kept:
+            line.append(styled.fit(cells[at], widths[at], right=at in part.right)).append(gap)
+            if long and not at:
+                drawn = (
+                    nodes_bar(bars[number - 1], long, plain=plain) if number else Text(" " * long)
+                )
+                line.append_text(drawn).append(gap)
+        line.right_crop(len(gap))
+        lines.append(line)
+    return [*lines, *rest]

@@ -1,18 +1,21 @@
 """The screen Cluster: asked when it is opened, each part or a sentence, sites side by side."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from lumitui.app.follow.sites.cluster_overviews import Answered, Clusters
+from lumitui.app.follow.sites.overview_words import partition_part
 from lumitui.app.job.settings import Settings
 from lumitui.app.tui.app import LumiApp
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
-from lumitui.app.tui.screens.cluster_screen import ClusterScreen, fitting
+from lumitui.app.tui.screens.cluster_screen import ClusterScreen, compact
 from lumitui.app.tui.screens.run_screen import RunScreen
 from lumitui.remote.scheduler.cluster_overview import ClusterOverview, Nodes, QueuedJob
 from lumitui.remote.scheduler.scheduler_protocol import State
 from lumitui.remote.site.errors import LinkError
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.made_runs import a_run
-from tests.support.program.driven_tui import sees, until
+from tests.support.program.driven_tui import sees, shown, until
 
 OVERVIEW = ClusterOverview(
     partitions=(Nodes("standard-g", "up", "2-00:00:00", "1-1024", 100, 23, 2505, 40, 8),),
@@ -45,22 +48,23 @@ async def test_sites_are_asked_when_they_are_shown(
         app.tick = lambda *, asked=False: None  # type: ignore[method-assign]
         async with app.run_test(size=(80, 30)) as pilot:
             await pilot.press("4")
-            await sees(pilot, r"lumi .*ago")
-            await sees(pilot, r"standard-g +100 +2,676 +2-00:00:00 +▆▄▂{20,}·✖")
-            await sees(pilot, r"✖ down[ │]*\n[ │]*small-g: 4 nodes would start ~\d\d")
-            await sees(pilot, r"My queue: 2 jobs, 1 running")
+            await sees(pilot, r"Partitions of lumi .*ago")
+            await sees(pilot, r"standard-g +━{39} +100 +2,676 +2-00:00:00")
+            await sees(pilot, r"━ idle .*━ down ─╯\n╭─ Your jobs: 2, 1 running")
             await sees(pilot, r"8123 +running +small-g .*\[/b\]")
             await pilot.press("enter")
             told = "Job 8123 is not one of your runs here."
             await until(pilot, lambda: told in [one.message for one in app._notifications], told)
-            await pilot.press("j", "c")
+            await pilot.press("j")
+            await sees(pilot, r"(?s)─ Job 8124 ─.*run +mine-000001, enter opens it")
+            await pilot.press("c")
             await until(pilot, lambda: isinstance(app.screen, Confirm), "the question")
             await pilot.press("escape", "enter")
             await until(pilot, lambda: isinstance(app.screen, RunScreen), "the run of the job")
             assert getattr(app.screen, "chosen", "") == "mine-000001"
             await pilot.press("escape")
-            await sees(pilot, r"Reservations[\s│]+It did not answer within 12 s\.")
-            await sees(pilot, r"Budget[\s│]+The profile names no command")
+            await sees(pilot, r"Reservations ─+╮\s+│ It did not answer within 12 s\.")
+            await until(pilot, lambda: "Budget" not in shown(pilot), "no empty part")
             assert asked == ["lumi"]
             await pilot.press("r")
             await until(pilot, lambda: asked == ["lumi", "lumi"], "asked again")
@@ -71,10 +75,10 @@ async def test_sites_are_asked_when_they_are_shown(
             assert asked == ["lumi", "lumi"], "nobody is there"
             await pilot.press("right_square_bracket")
             await sees(pilot, r"laptop +asked \d+s ago, no answer")
-            await sees(pilot, r"No route to it\. Check the network\.[\s│]+It has told nothing yet")
+            await sees(pilot, r"(?s)No route to it\. Check the network\..*It has told nothing yet")
             assert asked == ["lumi", "lumi", "laptop"]
             await pilot.resize_terminal(170, 30)
-            await sees(pilot, r"laptop .* lumi ")
+            await sees(pilot, r"(?s)of lumi .*of laptop ")
             await pilot.resize_terminal(40, 10)
             await sees(pilot, r"laptop ")
             await pilot.press("right_square_bracket")
@@ -88,7 +92,26 @@ async def test_sites_are_asked_when_they_are_shown(
 
 
 def test_a_budget_is_whole_in_a_narrow_column() -> None:
-    line = "project_462000001   |         0/1 (0.0%) core/hours|      41/500  (8.2%) gpu/hours"
-    assert fitting(line, 100) == line
-    assert fitting(line, 60) == "project_462000001| 0/1 (0.0%) core/hours| 41/500 (8.2%) gpu/hours"
-    assert fitting("-" * 99, 60) == "-" * 60
+    lines = [
+        "Project            |  GPU-hours used / allocated",
+        "-------------------+----------------------------",
+        "project_462000001  |   12,340 /   20,000 (61.7%)",
+    ]
+    assert compact(lines, 48) == lines
+    assert compact(lines, 47) == [
+        "Project           | GPU-hours used / allocated",
+        "------------------+---------------------------",
+        "project_462000001 |  12,340 /   20,000 (61.7%)",
+    ]
+
+
+def test_the_sizes_of_a_partition_have_their_price_and_what_is_known_of_their_start() -> None:
+    site, now = Sites([BUILT_IN]).load("lumi"), 3.9e9
+    queue = [replace(job, partition="standard-g") for job in OVERVIEW.queue]
+    part = partition_part(site, OVERVIEW.partitions[0], queue, now)
+    assert part.titles == ("Nodes", "GPUs", "Start", "Limit", "GPU-hours an hour")
+    assert part.rows[0] == ("1", "8", "nodes idle", "2-00:00:00", "4")
+    assert part.rows[2][2].startswith("~"), "Slurm's estimate for the waiting job"
+    assert part.rows[-1] == ("1,024", "8,192", "-", "2-00:00:00", "4,096")
+    unknown = replace(OVERVIEW.partitions[0], partition="other")
+    assert not partition_part(site, unknown, queue, now).rows
