@@ -42,6 +42,7 @@ def calm(colours: dict[str, str]) -> dict[str, str]:
     """
     panel, ground = colours["panel"], colours["background"]
     edge = Color.parse(panel).blend(Color.parse(colours["foreground"]), 0.2).hex
+    bar = Color.parse(panel).blend(Color.parse(colours["foreground"]), 0.08).hex
     cursor = Color.parse(ground).blend(Color.parse(colours["primary"]), 0.36).hex
     return colours | {
         "block-cursor-background": cursor,
@@ -49,7 +50,7 @@ def calm(colours: dict[str, str]) -> dict[str, str]:
         "block-cursor-blurred-background": panel,
         "block-cursor-blurred-foreground": colours["foreground"],
         "border": colours["primary"], "border-blurred": edge,
-        "scrollbar": edge, "scrollbar-hover": edge, "scrollbar-active": colours["primary"],
+        "scrollbar": bar, "scrollbar-hover": edge, "scrollbar-active": colours["primary"],
         "scrollbar-background": ground, "scrollbar-background-hover": ground,
         "scrollbar-background-active": ground, "scrollbar-corner-color": ground,
         "footer-background": panel, "footer-key-foreground": colours["primary"],

@@ -11,8 +11,6 @@ from textual.strip import Strip
 
 _KEPT = 512
 """Rows that are kept: a key shows most of them again."""
-_EIGHTHS = 8
-"""Of a cell: the steps of a scroll bar."""
 
 
 class RowView(ScrollView):
@@ -29,7 +27,7 @@ class RowView(ScrollView):
         """The style of all rows, while they are drawn."""
         self._strips: LRUCache[Hashable, Strip] = LRUCache(_KEPT)
         self._thumb = (0, 0)
-        """Where the thumb of the scroll bar begins, and its length, in eighths of a cell."""
+        """Where the thumb of the scroll bar begins, and its length, in cells."""
 
     def strip(self, key: Hashable, segments: Callable[[], list[Segment]]) -> Strip:
         """Return a row as it was drawn before, or draw it; `key` is all that it depends on."""
@@ -61,7 +59,8 @@ class RowView(ScrollView):
     def move_bar(self) -> None:
         """Draw the scroll bar, which is as tall as all rows, only where that moves its thumb."""
         rows, height = max(1, self.virtual_size.height), self.size.height
-        thumb = (int(self.scroll_y * height * _EIGHTHS / rows), height * height * _EIGHTHS // rows)
+        length = max(1.0, height * height / rows)
+        thumb = (int((height - length) * self.scroll_y / max(1, rows - height)), int(length))
         if self.show_vertical_scrollbar and thumb != self._thumb:
             self._thumb, bar = thumb, self.vertical_scrollbar
             bar.window_virtual_size, bar.position = rows, self.scroll_y

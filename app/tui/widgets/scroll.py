@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import ScrollableContainer
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
 
 # At run time no widget: Textual takes styles and bindings from a widget's first base alone.
@@ -11,6 +12,20 @@ if TYPE_CHECKING:
     _Base = Widget
 else:
     _Base = object
+
+
+class WholeCells(ScrollBarRender):
+    """Draws a scrollbar in whole cells of its colour.
+
+    Textual ends it with an eighth of a cell, a letter, which is made readable as all letters are:
+    a bright lump at the end of the bar.
+    """
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = WholeCells
 
 
 class AtOnce(_Base):

@@ -7,7 +7,9 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
 from rich.cells import cell_len
+from rich.segment import Segment
 from textual.pilot import Pilot
+from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
 from lumitui.app.follow.sites.cluster_overviews import Answered
@@ -82,9 +84,10 @@ class Stop:
         inside = app.screen.walk_children(Widget)
         bars = [widget for widget in inside if widget.show_vertical_scrollbar]
         found += [
-            f"the bar of {widget} is at {bar.position}, not at {widget.scroll_y}"
+            f"the bar of {widget} is drawn for {bar.position}, not for {widget.scroll_y}"
             for widget in bars
-            if (bar := widget.vertical_scrollbar).position != widget.scroll_y
+            if _drawn(bar := widget.vertical_scrollbar, bar.position)
+            != _drawn(bar, widget.scroll_y)
         ]
         if (focused := app.screen.focused) and not app.screen.region.overlaps(focused.region):
             found.append(f"{focused} has the focus outside the screen")
@@ -96,6 +99,12 @@ class Stop:
         while (found := self.faults()) and time.monotonic() < deadline:
             await self.pilot.pause(0.05)
         return found
+
+
+def _drawn(bar: ScrollBar, position: float) -> list[Segment]:
+    """Return the cells of a bar at a position: a long log moves it by many rows at a time."""
+    size, rows, shown = bar.size.height, bar.window_virtual_size, bar.window_size
+    return list(bar.renderer.render_bar(size, rows, shown, position).segments)
 
 
 async def tour(pilot: Pilot[int], *run_ids: str, grid: str = "") -> AsyncIterator[Stop]:
