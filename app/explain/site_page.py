@@ -228,6 +228,8 @@ def _node_words(site: Site) -> Iterator[str]:
         yield f"an all-reduce reaches {ways}" + _doubt(site, "node.links")
     reach = "reach" if site.internet_on_compute_nodes else "do not reach"
     yield f"nodes {reach} the internet" + _doubt(site, "internet_on_compute_nodes")
+    if site.python_on_compute_nodes is False:
+        yield f"nodes have no {site.python}" + _doubt(site, "python_on_compute_nodes")
 
 
 def _containers(site: Site) -> Iterator[tuple[str, str]]:

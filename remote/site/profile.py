@@ -238,6 +238,8 @@ class Site(Facts):
     """Folders made on every node before the launch. Those in `${NODE_TMP}/` are the job's own."""
     python: str = "python3"
     """The interpreter of a job without a container."""
+    python_on_compute_nodes: bool | None = None
+    """Whether a node has `python` without a module. None: not known."""
     torchrun_binding: Literal["numa", "masks", "script", "none"] = "none"
     """As in `containers`, for a job without one."""
     torchrun_signals: bool = False

@@ -55,10 +55,21 @@ _OWN = ("PATH", "PYTHONPATH", "PYTHONHOME")
 def _bare(launch: Launch, place: Placement) -> Iterator[Finding]:
     spec, site = launch.spec, place.site
     program = place.trainer is not None or (spec.script or "").endswith(".py")
-    own = spec.venv or any(name in spec.env for name in _OWN)
-    if place.container or not spec.container.none or site.modules or own or not program:
+    own = any(name in spec.env for name in _OWN) or not _SYSTEM.fullmatch(site.python)
+    if place.container or site.modules or own or not program:
         return
-    if _SYSTEM.fullmatch(place.runtime.python):
+    if site.python_on_compute_nodes is False and not spec.modules:
+        named = next((f"{{generation: {name}}}" for name in site.containers), "{image: /path.sif}")
+        yield hit(
+            "bare-python",
+            "container.image",
+            f"The nodes of {site.name} have no {site.python}, so a job without a container or "
+            "modules ends at once with exit code 127.",
+            f"Run in an image (`container: {named}`), load a module that has Python (`modules: "
+            "[NAME]`), or activate your own environment in a shell script. If the nodes do have a "
+            "Python, write its path into the profile (`python:`).",
+        )
+    elif spec.container.none and not spec.venv:
         yield hit(
             "bare-python",
             "container",

@@ -150,6 +150,8 @@ SAMPLES = 8
 """Most nodes to query for what sinfo does not show: the reserved cores of each kind."""
 CONTAINERS = ("singularity", "apptainer", "enroot", "podman-hpc", "podman", "sarus", "shifter")
 """Commands with which sites run containers."""
+NO_PYTHON = "no-python3"
+"""What is among the commands of a login node that lacks python3."""
 _VARIABLES = "SCRATCH PSCRATCH WORK WORKDIR WORKSPACE PROJECT PROJECTDIR FLASH STORE"
 """Variables in which sites name the folder for large files."""
 _FOLDERS = "/scratch /work /gpfs/scratch /lustre/scratch /p/scratch /flash /project /projects"
@@ -180,7 +182,8 @@ _OF_EACH = rf"""printf '%s\n' "$groups" |
 """Prints the first node of each kind, after the groups."""
 _TOOLS = rf"""for one in module {" ".join(CONTAINERS)}; do
   [ "$one" = module ] || ! command -v "$one" >/dev/null 2>&1 || echo "$one"; done
-bash -lc 'type module' >/dev/null 2>&1 && echo module"""
+bash -lc 'type module' >/dev/null 2>&1 && echo module
+bash -lc 'command -v python3' >/dev/null 2>&1 || echo {NO_PYTHON}"""
 _OWN = f'$t sacctmgr -n -P show assoc user="$(id -un)" format={_ASSOCIATIONS} 2>/dev/null'
 _DEFAULT = '$t sacctmgr -n -P show user "$(id -un)" format=defaultaccount 2>/dev/null'
 _LIMITS = f"$t sacctmgr -n -P show qos format={_QOS} 2>/dev/null"

@@ -271,8 +271,20 @@ def _other_facts(report: NodeReport, site: Site) -> Iterator[ProfileChange]:
         why = "a connection from the node to port 443 of three hosts"
         reached = "false" if report.internet == "no" else "true"
         yield ProfileChange(("internet_on_compute_nodes",), reached, why)
+    if (has := _has_python(report, site)) is not None:
+        why = "command -v python3 on the node"
+        yield ProfileChange(("python_on_compute_nodes",), "true" if has else "false", why)
     if report.disks:
         yield from _disk_facts(report.disks, site)
+
+
+def _has_python(report: NodeReport, site: Site) -> bool | None:
+    """Return whether the node has python3; None: unknown, or nothing that a profile must say."""
+    if site.python != "python3" or site.modules:
+        return None  # a path or a module: what the node has by itself is not what jobs use
+    if report.python:
+        return None if site.python_on_compute_nodes is None else True
+    return False if report.complete and "python3" not in report.commands else None
 
 
 def _disk_facts(disks: Sequence[Disk], site: Site) -> Iterator[ProfileChange]:
@@ -338,8 +350,8 @@ def _notes(report: NodeReport, site: Site) -> Iterator[str]:
         yield f"python3 there is {report.python}{torch}."
     elif report.complete and "python3" not in report.commands:
         yield (
-            "The node lacks python3, which a job without a container needs. Set `modules:` that "
-            "load it, its path (`python:`) or a container in the profile."
+            'The node lacks python3, which a job without a container needs: "No Python on the '
+            'nodes?" in `lumitui docs sites` shows how to take an image.'
         )
     if report.internet:
         yield f"A route from the node to the internet: {_ROUTES.get(report.internet, 'unknown')}."

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from lumitui.remote.site import walltime
 from lumitui.remote.site.core_sets import format_cores
 from lumitui.remote.survey import slurm_records as slurm
-from lumitui.remote.survey.profile.ask_cluster import Cluster, HostAddress, WritableFolder
+from lumitui.remote.survey.profile.ask_cluster import (
+    CONTAINERS,
+    NO_PYTHON,
+    Cluster,
+    HostAddress,
+    WritableFolder,
+)
 from lumitui.remote.survey.profile.node_facts import gpu_type
 from lumitui.remote.survey.profile.shape_choice import ProfilePartition, ShapeChoice
 from lumitui.remote.survey.slurm_records import Qos
@@ -414,7 +420,10 @@ def _rest(cluster: Cluster, choice: ShapeChoice) -> Iterator[ProfileLine | Missi
     )
     unit = "billing units" if weighed(choice) else "GPU-hours"
     yield ProfileLine(("billing_unit",), unit, "TRESBillingWeights, or an hour of a GPU")
-    runtimes = sorted(cluster.commands - {"module"})
+    if NO_PYTHON in cluster.commands:
+        why = "the login node has no python3; `site check --probe` looks at a node"
+        yield ProfileLine(("python_on_compute_nodes",), False, why, guess=True)
+    runtimes = sorted(cluster.commands & set(CONTAINERS))
     has = f"; the login node has {', '.join(runtimes)}" if runtimes else ""
     yield MissingFact(("containers",), f"the images of the site, and how they are called{has}")
     if "module" in cluster.commands:

@@ -51,6 +51,33 @@ def test_a_slip_is_named(changes: dict[str, object], rule: str) -> None:
     assert rule in said(**changes)
 
 
+BARE = SITES.load("lumi").model_copy(
+    update={"default_container": None, "python_on_compute_nodes": False}
+)
+"""A site that runs jobs without a container, on nodes that have no Python."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "speaks"),
+    [
+        ({}, True),
+        ({"venv": ["einops"]}, True),
+        ({"modules": ["cray-python"]}, False),
+        ({"container": {"generation": "laif"}}, False),
+        ({"env": {"PATH": "/projappl/project_462000001/env/bin:/usr/bin"}}, False),
+        ({"script": "run.sh"}, False),
+    ],
+)
+def test_a_job_for_nodes_without_python_is_warned(changes: dict[str, object], speaks: bool) -> None:
+    spec = changed(parse_job(JOB, "job.yaml"), changes, "t")
+    found = [one for one in findings(compose(spec, BARE), BARE) if one.rule == "bare-python"]
+    assert bool(found) is speaks
+    for one in found:
+        assert "The nodes of lumi have no python3" in one.message and "127" in one.message
+        assert "`container: {generation: laif}`" in one.do and "`modules:" in one.do
+        assert (one.severity, one.at.field) == ("warning", "container.image")
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -114,10 +114,20 @@ def test_a_job_asks_for_no_more_cores_than_the_lists_have(site: Site) -> None:
 
 def test_what_a_node_lacks_is_said(site: Site) -> None:
     notes = " ".join(compare(read(NODE), site).notes)
-    assert "The node lacks python3" in notes and "`modules:`" in notes
+    assert "The node lacks python3" in notes and "how to take an image" in notes
     assert "internet: none." in notes and "node.gpu_memory_gib is a guess" in notes
     has = compare(read(NODE.replace("python ", "python 3.11.2")), site)
-    assert "no python3" not in " ".join(has.notes)
+    assert "lacks python3" not in " ".join(has.notes)
+
+
+def test_the_profile_keeps_whether_a_node_has_python(site: Site) -> None:
+    key, has_it = "python_on_compute_nodes", NODE.replace("python ", "python 3.11.2")
+    lacking = site.model_copy(update={key: False})
+    assert values(compare(read(NODE), site))[key] == "false"
+    assert key not in values(compare(read(has_it), site))
+    assert values(compare(read(has_it), lacking))[key] == "true"
+    for own in ({"python": "/opt/python/bin/python3"}, {"modules": ("module load python",)}):
+        assert key not in values(compare(read(NODE), site.model_copy(update=own)))
 
 
 def test_a_job_of_a_whole_node_shows_reserved_cores_where_slurm_does_not(site: Site) -> None:

@@ -47,6 +47,13 @@ def test_a_profile_says_what_was_found_and_what_was_guessed() -> None:
     assert text.count("# source:") + text.count("# guess:") > 20
 
 
+def test_a_login_node_without_python_makes_the_nodes_a_guess() -> None:
+    site = site_of(text_from(with_changes(("module\nMARKER", "module\nno-python3\nMARKER"))))
+    assert site.python_on_compute_nodes is False
+    assert "python_on_compute_nodes" in site.unverified
+    assert site_of(text_from(SURVEY)).python_on_compute_nodes is None
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "value"),
     [
