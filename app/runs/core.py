@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +14,6 @@ from lumitui.remote.site.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from lumitui.app.explain.proof.binding_proof import Verdict
     from lumitui.app.follow.ending import RaisingCode
@@ -346,10 +346,14 @@ class RunsCore:
         return self.history.metrics.of(self.history.get(run_id).id)
 
     def figures(self, run_id: str) -> Figures:
-        """Return the figures from a run's metrics, without querying a site."""
+        """Return the figures from a run's metrics, without querying a site.
+
+        Raises:
+            InputError: there is no such run.
+        """
         from lumitui.app.follow.results.summary import figures_of
 
-        return figures_of(self.history, run_id)
+        return figures_of(self.history, self.history.get(run_id).id)
 
     def log_figures(self, run_id: str) -> LogFigures:
         """Return the values of the job file's `metrics:` in the run's log; may query its site.
@@ -394,8 +398,8 @@ class RunsCore:
         run = self.history.get(run_id)
         return code_around(run, place, self.history.snapshots.manifest(run.site, run.root))
 
-    def fetch(self, run_id: str, target: Path, patterns: Sequence[str] = ()) -> FetchOutcome:
-        """Copy results to `target`, verified by hash; skip files that are already equal.
+    def fetch(self, run_id: str, target: Path | str, patterns: Sequence[str] = ()) -> FetchOutcome:
+        """Copy results to the folder `target`, verified by hash; skip files already equal there.
 
         Without `patterns`, this copies the files of the job file's or the trainer's `fetch:`, and
         the run's records.
@@ -408,7 +412,7 @@ class RunsCore:
 
         run = self.history.get(run_id)
         with self._watcher.connection(run.site).files() as transport:
-            return bring(run, transport, target, patterns)
+            return bring(run, transport, Path(target), patterns)
 
     @cached_property
     def sweeps(self) -> Sweeps:

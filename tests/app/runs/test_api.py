@@ -51,6 +51,11 @@ def test_the_page_s_example_runs_a_job_and_runs_it_again_on_twice_the_nodes(
     with Runs(home.settings) as runs:
         assert [run.layout.nodes for run in runs.history.page(limit=3)] == [2, 1]
         assert len(runs.metrics("last")) == 20
+        assert (
+            runs.figures("last").summary.steps == runs.figures(first.split()[0]).summary.steps > 0
+        )
+        got = runs.fetch("last", str(tmp_path / "got"))
+        assert {Path(file.path).name for file in got.files} >= {"metrics.jsonl"}
 
 
 def test_the_page_s_sweep_gives_a_table_and_sends_the_best_run_on_two_nodes(
@@ -112,5 +117,5 @@ def test_each_public_method_says_what_it_is_and_each_that_asks_a_run_what_it_rai
             continue
         words = inspect.getdoc(method) or ""
         assert words, name
-        if "run_id" in inspect.signature(method).parameters and name != "figures":
+        if "run_id" in inspect.signature(method).parameters:
             assert "Raises:" in words, name
