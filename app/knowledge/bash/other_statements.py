@@ -28,6 +28,8 @@ _BLOCKS = {
     "negated_command", "case_item", *_KINDS,
 }  # fmt: skip
 _ENDS = {"exit", "return"}
+_SURE = re.compile(r"(?:cd|source|\.|module|ml|mkdir|echo|set|ulimit|conda)\s|\$\{?\w+\}?$")
+"""Commands before `&&` that test nothing, like `cd src` and `$WITH_CONDA`."""
 _DEEPEST = 60
 
 
@@ -126,11 +128,27 @@ class _StatementReader:
         return OtherStatement(kind, text, tuple(self._programs(node)), at)
 
     def _chooses(self, node: Node) -> bool:
-        """Whether a list sets a variable or ends after a test: `[ -f x ] && A=1`, `… || exit`."""
-        return node.type == "list" and any(
-            child.type in _SETTINGS or not _ENDS.isdisjoint(self._programs(child))
-            for child in flat(node)[1:]
-            if child.is_named
+        """Whether a list sets a variable or ends after a test: `[ -f x ] && A=1`, `… || exit`.
+
+        `export A=1 && source env.sh && B=2` tests nothing: each of its parts runs.
+        """
+        return (
+            node.type == "list"
+            and not self._is_sequence(node)
+            and any(
+                child.type in _SETTINGS or not _ENDS.isdisjoint(self._programs(child))
+                for child in flat(node)[1:]
+                if child.is_named
+            )
+        )
+
+    def _is_sequence(self, node: Node) -> bool:
+        """Whether all parts of a list run: `&&` joins them, and only the last can fail."""
+        parts = flat(node)
+        return all(
+            part.type in ("&&", "comment", *_SETTINGS)
+            or (part.type == "command" and _SURE.match(self.tree.text(part)) is not None)
+            for part in parts[:-1]
         )
 
     def _set_by(self, node: Node) -> Iterator[str]:

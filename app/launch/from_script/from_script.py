@@ -10,7 +10,12 @@ from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import Values, numbers_of
 from lumitui.app.launch.from_script.program_keys import arguments_of, line_of, main_step, program_of
 from lumitui.app.launch.from_script.request_keys import request_of
-from lumitui.app.launch.from_script.script_environment import environment_of, known_of, settings_of
+from lumitui.app.launch.from_script.script_environment import (
+    environment_of,
+    known_of,
+    settings_of,
+    venv_of,
+)
 from lumitui.app.launch.from_script.shell_losses import modules_of, shell_of
 from lumitui.app.launch.job_price import memory_gib
 from lumitui.app.launch.layout import layout_of
@@ -22,10 +27,13 @@ from lumitui.remote.site.reading.validation import validate
 from lumitui.remote.site.reading.yaml_document import Document
 
 
-def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, object]:
+def adopt(
+    job: ScriptJob, site: Site, name: str, notes: Notes, requirements: str = ""
+) -> dict[str, object]:
     """Return the keys of a script's job file, in their order in the file.
 
     `name` is the job's if the script sets none. `notes` collects the fate of each part.
+    `requirements` is the project's file with packages, if it has one.
 
     Raises:
         InputError: the script starts no training, or its request is not valid in a job file.
@@ -52,6 +60,8 @@ def adopt(job: ScriptJob, site: Site, name: str, notes: Notes) -> dict[str, obje
     if modules := modules_of(job, place, notes):
         data["modules"] = modules
     shell_of(job, step, parts, notes)
+    if not place.spec.container.venv:
+        data |= venv_of(job, requirements, notes)
     return data
 
 

@@ -156,16 +156,20 @@ class ImportReport:
     lost: tuple[ImportNote, ...]
 
 
-def import_report(before: ScriptJob, site: Site, name: str) -> ImportReport:
+def import_report(before: ScriptJob, site: Site, name: str, requirements: str = "") -> ImportReport:
     """Return a script's job file, and how the script that lumitui writes differs.
+
+    `requirements` is the project's file with packages, if it has one.
 
     Raises:
         InputError: as `adopt`, or lumitui cannot compose the job.
     """
     notes = Notes()
-    keys = adopt(before, site, name, notes)
+    keys = adopt(before, site, name, notes, requirements)
     spec = spec_of(keys)
-    after = read_script(plain_script(compose(spec, site), site, "job"), site=site)
+    composed = compose(without_venv(spec), site)
+    after = read_script(plain_script(composed, site, "job"), site=site)
+    _by_default(keys, notes)
     noted = {item.what for item in notes.changed}
     notes.changed += [item for item in differences(before, after) if item.what not in noted]
     launcher_options(before, after, notes)
@@ -175,22 +179,54 @@ def import_report(before: ScriptJob, site: Site, name: str) -> ImportReport:
     return ImportReport(MappingProxyType(keys), spec, *parts)
 
 
-def import_lines(report: ImportReport) -> Iterator[str]:
-    """Yield the report for a terminal: short lists of kept and derived parts, then the others."""
-    if report.kept:
-        names = dict.fromkeys(item.words.strip("`:") for item in report.kept)
-        yield from _wrapped("kept", ", ".join(names))
-    if report.derived:
-        names = dict.fromkeys(_brief(item.what.split("=")[0], 30) for item in report.derived)
-        yield from _wrapped("derived", ", ".join(names))
-    for item in report.changed:
-        yield from _wrapped("changed", _brief(f"{_flat(item.what)}: {item.words}", _LONG))
+def without_venv(spec: JobSpec) -> JobSpec:
+    """Return a job that can be composed before somebody has written its requirements."""
+    return spec.model_copy(update={"venv": None})
+
+
+def _by_default(keys: Mapping[str, object], notes: Notes) -> None:
+    """Note as derived what became a key that the job file leaves out."""
+    for item in [item for item in notes.kept if _key(item) not in keys]:
+        notes.kept.remove(item)
+        notes.derive(item.what, f"{item.words.rstrip('`:')}` has this by default")
+
+
+def _key(item: ImportNote) -> str:
+    return item.words.strip("`:").partition(".")[0]
+
+
+def import_parts(report: ImportReport) -> dict[str, tuple[str, ...]]:
+    """Return the report's sentences by fate; first what is lost, which the user must check."""
     by_reason: dict[str, list[str]] = {}
     for item in report.lost:
         by_reason.setdefault(item.words, []).append(_brief(item.what, _SHORT))
+    lost = []
     for words, parts in by_reason.items():
         more = f" and {len(parts) - _MOST} more" if len(parts) > _MOST else ""
-        yield from _wrapped("lost", f"{'; '.join(parts[:_MOST])}{more}: {words}")
+        lost.append(f"{'; '.join(parts[:_MOST])}{more}: {words}")
+    kept = dict.fromkeys(item.words.strip("`:") for item in report.kept)
+    derived = dict.fromkeys(_brief(item.what.split("=")[0], 30) for item in report.derived)
+    return {
+        "lost": tuple(lost),
+        "changed": tuple(map(_change, report.changed)),
+        "kept": (", ".join(kept),) if kept else (),
+        "derived": (", ".join(derived),) if derived else (),
+    }
+
+
+def import_lines(report: ImportReport) -> Iterator[str]:
+    """Yield the report for a terminal: what is lost last, so that it is above the prompt."""
+    parts = import_parts(report)
+    for title in ("kept", "derived", "changed", "lost"):
+        for text in parts[title]:
+            yield from _wrapped(title, text)
+
+
+def _change(item: ImportNote) -> str:
+    """Return what changed; a long value is cut, not the new one."""
+    old, arrow, new = item.words.rpartition(" → ")
+    words = f"{_brief(old, _SHORT)}{arrow}{_brief(new, _LONG)}" if arrow else _brief(new, _LONG)
+    return f"{_brief(item.what, _SHORT)}: {words}"
 
 
 def _flat(text: str) -> str:

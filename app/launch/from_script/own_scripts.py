@@ -25,6 +25,10 @@ _SIGNS: dict[str, tuple[str, ...]] = {
 """The beginnings of lines that identify a file, by its suffix."""
 
 
+_PACKAGES = ("requirements.txt", "uv.lock", "pyproject.toml")
+"""Files of a project with its packages, as `venv:` takes them."""
+
+
 def files_here(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the job files and the user's own scripts in `folder`.
 
@@ -56,6 +60,11 @@ class ImportedScript:
     because: str
     """What identified the site; "" if the user named it."""
 
+    @property
+    def chosen(self) -> str:
+        """The site, and what identified it."""
+        return f"{self.site.name}, by {self.because}" if self.because else self.site.name
+
 
 def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") -> ImportedScript:
     """Return the job file of an sbatch script with the contents `data`.
@@ -72,8 +81,10 @@ def import_script(data: bytes, script: Path, sites: Sites, site_name: str = "") 
         text = data.decode("latin-1")
         odd = [n for n, line in enumerate(data.split(b"\n"), 1) if not _is_utf8(line)]
     site, because = _site_of(text, sites, site_name)
-    before = read_script(text, site=site, folder=str(script.resolve().parent))
-    report = import_report(before, site, script.stem)
+    folder = script.resolve().parent
+    before = read_script(text, site=site, folder=str(folder))
+    packages = next((name for name in _PACKAGES if (folder / name).is_file()), "")
+    report = import_report(before, site, script.stem, packages)
     if odd:
         lines = f"characters of line{'s' * (len(odd) > 1)} {', '.join(map(str, odd))}"
         note = ImportNote(lines, "Latin-1 → UTF-8, also in arguments and variables")

@@ -29,6 +29,7 @@ from lumitui.app.launch.from_script.plain_values import (
     within,
     written_at,
 )
+from lumitui.app.launch.from_script.script_environment import activates
 from lumitui.app.launch.from_script.wrapper_script import file_of, wrappers
 from lumitui.remote.site.container import Container
 from lumitui.remote.site.errors import InputError
@@ -428,7 +429,7 @@ def line_of(job: ScriptJob, step: JobStep, activate: str, notes: Notes) -> None:
             notes.derive(activate, "the launch also runs it")
         elif command.program in ("cd", "pushd"):
             notes.lose(_text(job, command), "the program starts in `workdir:`")
-        elif command.program not in _QUIET:
+        elif command.program not in _QUIET and not activates(command):
             notes.lose(_text(job, command), "the job runs only the program")
         elif command.program in ("echo", "printf"):
             notes.lose(_text(job, command), "it only prints")

@@ -8,6 +8,7 @@ from lumitui.app.knowledge.bash.other_statements import OtherStatement, other_st
 from lumitui.app.knowledge.script_job import JobStep, ScriptJob
 from lumitui.app.launch.from_script.notes import Notes
 from lumitui.app.launch.from_script.plain_values import within
+from lumitui.app.launch.from_script.script_environment import activates
 from lumitui.app.launch.from_script.wrapper_script import program_in, wrappers, writes_wrapper
 from lumitui.app.launch.placement import Placement
 from lumitui.remote.site.source_position import NOWHERE, Position
@@ -107,6 +108,9 @@ def _command(job: ScriptJob, part: OtherStatement, notes: Notes, *, early: bool)
         return
     if len(part.names) == 1 and name in ("cd", "unset"):
         return  # see `workdir:` and `_unset`
+    here = (command for command in job.commands if within(command.at, part.at))
+    if len(part.names) == 1 and name in ("source", ".") and any(map(activates, here)):
+        return  # see `venv:`
     if early and {"exit", "return"} & set(part.names):
         notes.lose(part.text, "the script may end here, before its program starts")
         return

@@ -1,6 +1,8 @@
 """Reads the project's files that `venv:` names, when lumitui prepares a launch."""
 
+import errno
 import hashlib
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -88,8 +90,11 @@ def _text(root: Path, name: str, most: int) -> str:
 
 
 def _unreadable(name: str, reason: str) -> InputError:
+    absent = reason == os.strerror(errno.ENOENT)
     return InputError(
-        f"Cannot read the requirements {name}: {reason}.", "Check `venv:`.", field="venv"
+        f"Cannot read the requirements {name}: {reason}.",
+        "Write the packages into it, or remove `venv:`." if absent else "Check `venv:`.",
+        field="venv",
     )
 
 

@@ -7,10 +7,18 @@ import pytest
 from lumitui.app.job.spec import parse_job
 from lumitui.app.knowledge.bash import read_script
 from lumitui.app.launch.from_script.from_script import adopt
-from lumitui.app.launch.from_script.import_report import ImportReport, import_report, job_file_text
+from lumitui.app.launch.from_script.import_report import (
+    ImportReport,
+    import_lines,
+    import_report,
+    job_file_text,
+)
 from lumitui.app.launch.from_script.notes import Notes
+from lumitui.app.launch.from_script.own_scripts import import_script
+from lumitui.app.launch.send.code.requirement_files import with_requirements
 from lumitui.remote.site.errors import InputError
 from lumitui.remote.site.profile import Site
+from lumitui.remote.site.sites import BUILT_IN, Sites
 from tests.support.jobs.sites.official_jobs import sites
 from tests.support.program.command_line import Here, envelope, told
 from tests.support.program.home import Home
@@ -178,6 +186,54 @@ def test_what_else_a_wrapper_does_is_kept_or_lost() -> None:
     assert found.spec.script == "train.py" and found.spec.env == {"OMP_NUM_THREADS": "3"}
     for words in ("numactl: the new launch lacks it", "cp a b: the job runs", "if true"):
         assert words in lost(found)
+
+
+GUIDE = """#!/bin/bash
+#SBATCH --account=project_462000001 --partition=standard-g --nodes=1 --time=15
+#SBATCH --gpus-per-node=8 --ntasks-per-node=8
+MASKS="0xfe,0xfe00,0xfe0000,0xfe000000,0xfe00000000,0xfe0000000000,0xfe000000000000,0xfe00000000000000"
+srun --cpu-bind=mask_cpu=$MASKS singularity exec lumi.sif bash -c "export RANK=\\$SLURM_PROCID && \
+  export LOCAL_RANK=\\$SLURM_LOCALID && source venv/bin/activate && python train.py"
+"""
+
+
+def test_each_part_of_a_chain_has_one_fate() -> None:
+    found = imported(GUIDE, sites()["lumi"])
+    assert {"RANK", "LOCAL_RANK"} <= {item.what.partition("=")[0] for item in found.derived}
+    assert lost(found).count("RANK") == 0 and lost(found).count("source") == 1
+    either = GUIDE.replace("source venv", "test -d venv && A=1 && source venv")
+    assert "a job file has no conditions" in lost(imported(either, sites()["lumi"]))
+
+
+def test_what_became_no_key_is_not_kept() -> None:
+    found = imported(GUIDE, sites()["lumi"])
+    assert {item.words.strip("`:").partition(".")[0] for item in found.kept} <= found.keys.keys()
+    assert "--gpus-per-node=8" in {item.what for item in found.derived}
+
+
+def test_the_terminal_shows_the_new_value_of_what_changed() -> None:
+    lines = " ".join(" ".join(import_lines(imported(GUIDE, sites()["lumi"]))).split())
+    assert "srun --cpu-bind=mask_cpu=$MASKS: mask_cpu=0xfe," in lines
+    assert "… → the profile's cores of each GPU" in lines
+
+
+@pytest.mark.parametrize("name", ["", "requirements.txt", "uv.lock"])
+def test_an_environment_of_the_site_becomes_venv_whose_file_the_preview_misses(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").touch()
+    if name:
+        (tmp_path / name).touch()
+    (tmp_path / "x.sh").write_text(GUIDE)
+    found = import_script(GUIDE.encode(), tmp_path / "x.sh", Sites([BUILT_IN]))
+    assert f"venv: {name or 'requirements.txt'}\n" in found.text
+    told = lost(found.report)
+    asked = "check that it lists every package" if name else "list its packages in requirements.txt"
+    assert "source venv/bin/activate: " in told and asked in told
+    if not name:
+        with pytest.raises(InputError, match=r"Cannot read the requirements") as error:
+            with_requirements(found.report.spec, tmp_path)
+        assert error.value.hint == "Write the packages into it, or remove `venv:`."
 
 
 def test_another_version_of_a_module_than_the_profiles_is_lost() -> None:
