@@ -32,8 +32,9 @@ class Guess:
 def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[str] = ()) -> Guess:
     """Return the site that a script's partition, account, paths and modules fit best.
 
-    `own` names the profiles that a user has written. Where one fits as well as a profile that
-    comes with lumitui, it is that: a profile made by `init --host` has the partitions and no more.
+    `own` names the profiles that a user has written. If one fits as well as a profile that comes
+    with lumitui, the user's is meant if the script's account is its default; else lumitui's, since
+    a profile made by `init --host` has the partitions and no more.
     """
     clusters = [site for site in sites if site.scheduler == "slurm"]
     options = read_directives(text).options
@@ -43,14 +44,18 @@ def guess_site(text: str, sites: Sequence[Site], today: date, own: Collection[st
     fits = [site for site in clusters if scores[site.name] == best]
     if len(fits) > 1:
         fits = [site for site in fits if not site.is_closed(today)] or fits
-    as_well = [site.name for site in fits if site.name in own]
-    if len(fits) > 1:
+    as_well = [site.name for site in fits]
+    mine = [site for site in fits if site.name in own and facts.is_default(site)]
+    if len(mine) == 1:
+        fits = mine
+    elif len(fits) > 1:
         fits = [site for site in fits if site.name not in own] or fits
     if len(fits) != 1 or best < _ENOUGH:
         return Guess(None, "", tuple(site.name for site in fits))
     words = facts.told(fits[0]) + (["its paths and modules"] if _marks(fits[0], text) else [])
     others = [name for name in as_well if name != fits[0].name]
-    more = f" (your profile {' or '.join(others)} also fits: --site)" if others else ""
+    whose = "your profile" if fits[0].name not in own else "the profile"
+    more = f" ({whose} {' or '.join(others)} also fits: --site)" if others else ""
     return Guess(fits[0], f"{' and '.join(words)}{more}")
 
 
@@ -77,18 +82,26 @@ class _Facts:
         """Return how well they fit a site."""
         return self._partition(site) + self._account(site) + self._qos(site) + self._gpu(site)
 
+    def is_default(self, site: Site) -> bool:
+        """Return whether the account is the one that a user wrote into a profile."""
+        return bool(self.account) and self.account == site.account.default
+
     def told(self, site: Site) -> list[str]:
         """Return those that speak for a site, in words."""
         return [
             words
             for words, points in (
                 (f"the partition {self.partition}", self._partition(site)),
-                (f"the account {self.account}", self._account(site)),
+                (self._of_account(site), self._account(site)),
                 (f"the QOS {self.qos}", self._qos(site)),
                 (f"the GPU type {self.gpu}", self._gpu(site)),
             )
             if points > 0
         ]
+
+    def _of_account(self, site: Site) -> str:
+        default = ", your profile's default" if self.is_default(site) else ""
+        return f"the account {self.account}{default}"
 
     def _partition(self, site: Site) -> int:
         own = {entry.slurm_partition for entry in site.partitions.values()}

@@ -35,8 +35,8 @@ class Draft:
     """The job.sh to compare with: the last one sent; None: the one at opening."""
     files: tuple[tuple[str, str], ...] = ()
     """Names and texts of an example's other files, which are written with the job file once."""
-    imported: tuple[str, ...] = ()
-    """The report's lines if it was imported from an sbatch script."""
+    imported: tuple[tuple[str, str], ...] = ()
+    """The sentences of the report if it was imported from an sbatch script, each after its fate."""
 
     @property
     def name(self) -> str:

@@ -287,7 +287,7 @@ class Drafts:
         Raises:
             InputError: the script cannot be read, or is not a job script.
         """
-        from lumitui.app.launch.from_script.import_report import import_lines
+        from lumitui.app.launch.from_script.import_report import import_parts
         from lumitui.app.launch.from_script.own_scripts import import_script, program_text
 
         data, origin = read_plain(path, _LARGEST_SCRIPT), path.name
@@ -295,7 +295,11 @@ class Drafts:
             text = program_text(data.decode("utf-8", "replace"), path, *self._last_used())
             return Draft(text, path.parent, origin)
         script = import_script(data, path, self.sites)
-        return Draft(script.text, path.parent, origin, imported=tuple(import_lines(script.report)))
+        parts = import_parts(script.report)
+        if script.because:
+            parts["site"] = (script.chosen,)
+        report = tuple((fate, text) for fate, texts in parts.items() for text in texts)
+        return Draft(script.text, path.parent, origin, imported=report)
 
     def at_site(self, text: str, name: str) -> str:
         """Return a job file's text for another site: with an account and a partition of that site.

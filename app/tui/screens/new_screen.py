@@ -31,6 +31,7 @@ from lumitui.app.tui.asking import ask, show_error, tui
 from lumitui.app.tui.dialogs.confirm_dialog import Confirm
 from lumitui.app.tui.panes.compose.compose_views import DraftViews, View
 from lumitui.app.tui.panes.compose.field_list import FieldList
+from lumitui.app.tui.panes.compose.import_pane import ImportPane
 from lumitui.app.tui.panes.compose.start_pane import Beginning, StartList, beginning
 from lumitui.app.tui.screens.draft_page import DraftPage, path_of
 from lumitui.app.tui.screens.page import EXPLAINED_WIDTH
@@ -75,6 +76,8 @@ class NewScreen(DraftPage):
                 tooltip="Show the job script, with what changed in it"),
         Binding("f4", "view('node')", "Node", show=False, id="new.node",
                 tooltip="Show which rank has which cores and GPU"),
+        Binding("i", "imported", "Import", show=False, id="new.imported",
+                tooltip="Read what was lost and changed in the import, or go back to the job"),
     ]  # fmt: skip
 
     def __init__(self, runs: Runs, job: Path | None = None) -> None:
@@ -96,9 +99,7 @@ class NewScreen(DraftPage):
         )
         yield Static(START, id="start", markup=False)
         yield StartList(self._type)
-        imported = Static(id="imported", classes="frame", markup=False)
-        imported.border_title = "From your script"
-        yield imported
+        yield ImportPane()
         yield DraftViews()
         with Horizontal(id="send"):
             yield Static(id="cost", markup=False)
@@ -273,6 +274,8 @@ class NewScreen(DraftPage):
         """Offer what needs a draft only when one is open."""
         needs = ("submit", "next_view", "save", "editor", "ask_cluster", "places", "view", "start",
                  "again")  # fmt: skip
+        if action == "imported":
+            return bool(self._draft and self._draft.imported)
         return action not in needs or self._draft is not None
 
     def _show_parts(self) -> None:
@@ -281,15 +284,21 @@ class NewScreen(DraftPage):
         self.query_one("#path", Input).select_on_focus = True
         for name in ("#path", "#start", "#files"):
             self.query_one(name).display = not open_now
-        imported = self._draft.imported if self._draft else ()
-        self.query_one("#imported", Static).update(styled.plain("\n".join(imported)))
-        self.query_one("#imported").display = bool(imported)
+        self.query_one(ImportPane).show(self._draft)
         for name in ("#draft", "#send"):
             self.query_one(name).display = open_now
 
     def action_view(self, view: View) -> None:
         """Show a view, and give it the keys."""
         self.query_one(DraftViews).open(view)
+
+    def action_imported(self) -> None:
+        """Give the report of the import the keys, or the view that had them."""
+        pane = self.query_one(ImportPane)
+        if not pane.has_focus:
+            pane.focus()
+        else:
+            self.query_one(DraftViews).step(0)
 
     def action_next_view(self, step: int) -> None:
         """Show the view `step` places on."""

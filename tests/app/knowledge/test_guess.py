@@ -45,3 +45,16 @@ def test_an_own_profile_with_the_same_partitions_does_not_turn_a_sites_rules_off
     assert "your profile mine also fits" in found.because
     alone = guess_site(text, [mine], date(2026, 11, 23), ["mine"])
     assert alone.site is mine and "also fits" not in alone.because
+
+
+def test_an_own_profile_with_the_scripts_account_as_its_default_is_meant() -> None:
+    lumi = KNOWN.load("lumi")
+    account = lumi.account.model_copy(update={"default": "project_462000001"})
+    mine = lumi.model_copy(update={"name": "mine", "account": account})
+    text = "#!/bin/bash\n#SBATCH -p standard-g -A project_462000001\n"
+    found = guess_site(text, [*SITES, mine], date(2026, 11, 23), ["mine"])
+    assert found.site is mine
+    assert "the account project_462000001, your profile's default" in found.because
+    assert "(the profile lumi also fits: --site)" in found.because
+    other = guess_site(text.replace("0001", "0002"), [*SITES, mine], date(2026, 11, 23), ["mine"])
+    assert other.site is not None and other.site.name == "lumi"

@@ -33,7 +33,7 @@ def import_(reply: Reply, script: Path, site_name: str | None, path: Path) -> No
     with profiles() as sites:
         imported = import_script(data, script, sites, site_name or "")
     if imported.because:
-        say(f"site: {imported.site.name}, by {imported.because}")
+        say(f"site: {imported.chosen}")
     report = imported.report
     write_new(path, imported.text)
     for line in import_lines(report):

@@ -343,3 +343,38 @@ def test_the_views_that_have_room_are_beside_the_one_that_is_opened(
     opened: View, middle: View, size: tuple[int, int], shown: str
 ) -> None:
     assert beside(opened, middle, *size) == tuple(shown.split())
+
+
+IMPORTED = """#!/bin/bash
+#SBATCH --account=project_462000001 --partition=standard-g --nodes=1 --time=15
+#SBATCH --gpus-per-node=8 --ntasks-per-node=8 --array=0-3
+trap 'echo ended' EXIT
+cp -r data /tmp
+srun --cpu-bind=mask_cpu:0xfe,0xfe00 python train.py
+"""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_an_import_shows_first_what_it_lost_and_a_key_shows_the_rest(
+    settings: Settings, project: Path, size: tuple[int, int]
+) -> None:
+    (project / "train.sh").write_text(IMPORTED)
+    async with LumiApp(settings).run_test(size=size) as pilot:
+        await pilot.press("2")
+        screen = await opened(pilot)
+        screen._open("script", str(project / "train.sh"))
+        await sees(pilot, r"From your script, guessed for lumi")
+        await sees(pilot, r"3 lost, 4 changed +i read all")
+        await sees(pilot, r"lost: --array=0-3: list the values")
+        await pilot.press("i")
+        await sees(pilot, "i back to the job")
+        await sees(pilot, "lost: cp -r data")
+        await pilot.press("G")
+        await sees(pilot, "changed: srun --cpu-bind")
+        await sees(pilot, r"site: lumi, by the partition standard-g")
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpDialog), "the help")
+        assert any(active.binding.action == "imported" for active
+                   in screen.active_bindings.values())  # fmt: skip
+        await pilot.press("escape", "i")
+        await until(pilot, lambda: screen.query_one(FieldList).has_focus, "the form again")

@@ -1,0 +1,55 @@
+"""What an imported script became: first what is lost, since the user must check that."""
+
+from itertools import groupby
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from lumitui.app.runs import Draft
+from lumitui.app.tui.widgets.scroll import Scroll
+from lumitui.app.tui.widgets.styled import plain
+
+_STYLES = {"lost": "bold red", "changed": "bold yellow", "site": "bold"}
+
+
+class ImportPane(Scroll):
+    """The report of an import in a few lines; with the keys, in most of the screen."""
+
+    def __init__(self) -> None:
+        """Show nothing."""
+        super().__init__(id="imported", classes="frame")
+        self._counts = ""
+
+    def compose(self) -> ComposeResult:
+        """Yield the report."""
+        yield Static(id="import-report", markup=False)
+
+    def show(self, draft: Draft | None) -> None:
+        """Show how a draft was imported; nothing if it was not."""
+        parts = draft.imported if draft else ()
+        self.display = bool(parts)
+        lines = [
+            Text.assemble((f"{title}: ", _STYLES.get(title, "dim")), plain(text))
+            for title, text in parts
+        ]
+        self.query_one("#import-report", Static).update(Text("\n").join(lines))
+        self.scroll_home(animate=False)
+        several = {title: len([*group]) for title, group in groupby(title for title, _ in parts)}
+        shown = [f"{several[title]} {title}" for title in ("lost", "changed") if title in several]
+        self._counts = ", ".join(shown)
+        site = next((text.split(",")[0] for title, text in parts if title == "site"), "")
+        self.border_title = f"From your script, guessed for {site}" if site else "From your script"
+        self._name_key("read all")
+
+    def _name_key(self, does: str) -> None:
+        self.border_subtitle = f"{self._counts}  i {does}".strip()
+
+    def on_focus(self, event: events.Focus) -> None:
+        """Name the key that leads back."""
+        self._name_key("back to the job")
+
+    def on_blur(self, event: events.Blur) -> None:
+        """Name the key that leads here."""
+        self._name_key("read all")
